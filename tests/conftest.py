@@ -80,10 +80,10 @@ def no_child_is_left() -> Iterator[None]:
         sys.modules["backends.worker.fork_server"].end()
     left = psutil.Process().children(recursive=True)
     _, alive = psutil.wait_procs(left, timeout=CHILDREN_END_WITHIN_SECONDS)
-    told = [" ".join(child.cmdline()) for child in alive if child.is_running()]
+    messages = [" ".join(child.cmdline()) for child in alive if child.is_running()]
     for child in alive:
         child.kill()
-    assert not told, f"left running by the tests: {told}"
+    assert not messages, f"left running by the tests: {messages}"
 
 
 @pytest.fixture(scope="session")
@@ -149,11 +149,11 @@ def _usual_seconds(file: Path) -> int:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where only a few files are asked for, the hundreds of others are not even imported."""
-    asked = str(config.getoption("markexpr")).partition(" ")[0]
-    if asked not in FEW or collection_path.suffix != ".py":
+    question = str(config.getoption("markexpr")).partition(" ")[0]
+    if question not in FEW or collection_path.suffix != ".py":
         return None
     text = collection_path.read_text("utf-8")
-    return None if any(f"mark.{name}" in text for name in FEW[asked]) else True
+    return None if any(f"mark.{name}" in text for name in FEW[question]) else True
 
 
 def _can_make_namespaces() -> bool:

@@ -14,10 +14,10 @@ def leave_most(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("many"):
             cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    for those in cases.values():
-        (mark,) = those[0].iter_markers("many")
-        stay = places(len(those), mark.kwargs["keep"])
-        for at, item in enumerate(those):
+    for entries in cases.values():
+        (mark,) = entries[0].iter_markers("many")
+        stay = places(len(entries), mark.kwargs["keep"])
+        for at, item in enumerate(entries):
             if at not in stay:
                 item.add_marker(pytest.mark.long)
 

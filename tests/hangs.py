@@ -45,14 +45,14 @@ class Hang:
 
     def _told(self) -> str:
         """The test comes last: where only the end of a log is kept, it is there."""
-        told, main = io.StringIO(), threading.main_thread().ident
+        string_io, main = io.StringIO(), threading.main_thread().ident
         frames = sys._current_frames()
         for ident in sorted(frames, key=lambda ident: ident == main):
             if ident != threading.get_ident():
-                told.write(f"\nThread {'main' if ident == main else ident}:\n")
-                told.writelines(traceback.format_stack(frames[ident])[-INNERMOST:])
-        for task in [one for one in gc.get_objects() if isinstance(one, asyncio.Task)]:
+                string_io.write(f"\nThread {'main' if ident == main else ident}:\n")
+                string_io.writelines(traceback.format_stack(frames[ident])[-INNERMOST:])
+        for task in [task for task in gc.get_objects() if isinstance(task, asyncio.Task)]:
             if not task.done():
-                task.print_stack(limit=INNERMOST, file=told)
-        told.write(f"{self._test} hung: it was ended after {self._seconds:.0f} s.\n")
-        return told.getvalue()
+                task.print_stack(limit=INNERMOST, file=string_io)
+        string_io.write(f"{self._test} hung: it was ended after {self._seconds:.0f} s.\n")
+        return string_io.getvalue()

@@ -70,8 +70,8 @@ def _serve(connection: Any, answers: Answers, stop: threading.Event) -> None:
             return
         if message.header.message_type is not MessageType.method_call:
             continue
-        found = answers(message.header.fields[HeaderFields.member], message.body)
-        if found is None:
+        results = answers(message.header.fields[HeaderFields.member], message.body)
+        if results is None:
             connection.send(new_error(message, "org.freedesktop.DBus.Error.Failed"))
         else:
-            connection.send(new_method_return(message, *found))
+            connection.send(new_method_return(message, *results))

@@ -72,21 +72,21 @@ def teller(folder: Path, ahead_s: int) -> Iterator[Teller]:
 
 
 def test_clocks_are_off_as_they_were_told(tmp_path: Path) -> None:
-    with teller(tmp_path, 0) as one:
-        assert [*map(sum, one.off())] == pytest.approx([0.0, 0.0], abs=3 * NEAR_S)
-        one.set(-3.2e8, 3600.0)
-        walls, since = one.off()
+    with teller(tmp_path, 0) as item:
+        assert [*map(sum, item.off())] == pytest.approx([0.0, 0.0], abs=3 * NEAR_S)
+        item.set(-3.2e8, 3600.0)
+        walls, since = item.off()
         assert walls == pytest.approx([-3.2e8] * 3, abs=NEAR_S)
         assert since == pytest.approx([3600.0] * 3, abs=NEAR_S)
-        one.set(0.0, 3600.0)
-        assert one.off()[0] == pytest.approx([0.0] * 3, abs=NEAR_S)
+        item.set(0.0, 3600.0)
+        assert item.off()[0] == pytest.approx([0.0] * 3, abs=NEAR_S)
 
 
 @pytest.mark.root
 def test_a_machine_may_believe_that_it_was_started_long_ago(tmp_path: Path) -> None:
     if not has_time_namespaces():
         pytest.skip("a kernel without time namespaces")
-    with teller(tmp_path, 320_000_000) as one:
-        walls, since = one.off()
+    with teller(tmp_path, 320_000_000) as item:
+        walls, since = item.off()
         assert walls == pytest.approx([0.0] * 3, abs=NEAR_S)
         assert since == pytest.approx([3.2e8] * 3, abs=NEAR_S)

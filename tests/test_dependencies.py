@@ -17,7 +17,7 @@ def plain(name: str) -> str:
 
 def locked(*names: str) -> set[str]:
     locks = [(PROJECT / "requirements" / f"{name}.txt").read_text() for name in names]
-    return {plain(found) for lock in locks for found in PINNED.findall(lock)}
+    return {plain(result) for lock in locks for result in PINNED.findall(lock)}
 
 
 def listed(page: str) -> set[str]:
@@ -34,4 +34,4 @@ def test_what_is_chosen_by_us_stands_apart_from_what_it_brings_along() -> None:
     chosen, _, _ = (PROJECT / "docs" / "dependencies.md").read_text().partition("## Brought along")
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     named = project["project"]["dependencies"] + project["dependency-groups"]["engine"]
-    assert listed(chosen) == {plain(one.partition("==")[0]) for one in named}
+    assert listed(chosen) == {plain(item.partition("==")[0]) for item in named}

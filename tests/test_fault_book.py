@@ -56,8 +56,8 @@ def test_runs_add_up_and_only_resume_leaves_out_what_is_there(tmp_path: Path) ->
     again.add(Outcome(*KIND, True))
     assert again.missing(rows) == {KIND: 1}
     assert len(Book(file, goes_on=True).outcomes) == 3
-    assert [one.kind for one in again.made] == [KIND]  # an old failure is not this call's
-    assert {one.made_on for one in again.outcomes} == {kind_of_machine()}
+    assert [outcome.kind for outcome in again.made] == [KIND]  # an old failure is not this call's
+    assert {outcome.made_on for outcome in again.outcomes} == {kind_of_machine()}
 
 
 async def test_each_run_has_a_seed_that_makes_it_again(tmp_path: Path) -> None:
@@ -70,28 +70,28 @@ async def test_each_run_has_a_seed_that_makes_it_again(tmp_path: Path) -> None:
     async def made(seed: int, n: int) -> list[int]:
         book = Book(tmp_path / f"{seed}.jsonl", goes_on=False)
         await matrix.Matrix(book, 300, math.inf, seed=seed).each(Counter({KIND: n}), run)
-        return [one.seed for one in book.outcomes]
+        return [outcome.seed for outcome in book.outcomes]
 
-    first, *others = await made(5, 3)
+    first, *rest = await made(5, 3)
     assert first == 5
-    assert len({first, *others}) == 3
-    assert await made(others[-1], 1) == others[-1:]
+    assert len({first, *rest}) == 3
+    assert await made(rest[-1], 1) == rest[-1:]
     assert drawn[-1] == drawn[2]
 
 
 def test_a_run_can_be_asked_for_by_name(tmp_path: Path) -> None:
     book = Book(tmp_path / "book.jsonl", goes_on=False)
-    one = matrix.Matrix(book, 300, math.inf, ("F3",), ("for 2 s, 1st",))
-    assert one._left(Counter({KIND: 2, OTHER: 2})) == {KIND: 2}
+    item = matrix.Matrix(book, 300, math.inf, ("F3",), ("for 2 s, 1st",))
+    assert item._left(Counter({KIND: 2, OTHER: 2})) == {KIND: 2}
 
 
 def test_the_page_says_where_and_of_what_its_runs_were_made(tmp_path: Path, page: Path) -> None:
-    ones = [
+    outcomes = [
         Outcome(*KIND, True, commit="abc", made_on="Linux a"),
         Outcome(*KIND, True, commit="abc", made_on="Linux b"),
         Outcome(*KIND, True, commit="def", made_on="Linux b"),
     ]
-    text = report.written(ones, 96, {KIND}, "")
+    text = report.written(outcomes, 96, {KIND}, "")
     assert "\nCommits, and the runs of each: abc (2), def (1).\n" in text
     assert "2 of them on Linux b. 1 of them on Linux a. " in text
     matrix.Matrix(Book(tmp_path / "book.jsonl", goes_on=True), 300, math.inf).write()

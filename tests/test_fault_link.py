@@ -36,27 +36,27 @@ def test_a_lane_delays_and_limits_exactly() -> None:
 
 
 def test_a_lane_drops_what_its_queue_cannot_hold() -> None:
-    found = arrivals(Faults(rate_bits_per_s=8e6, queue_s=0.0105), 100, 0.0)
-    assert sum(map(bool, found)) == 11
+    results = arrivals(Faults(rate_bits_per_s=8e6, queue_s=0.0105), 100, 0.0)
+    assert sum(map(bool, results)) == 11
 
 
 @pytest.mark.parametrize("faults", [Faults(0.001), Faults(loss=0.1), Faults(duplicate=0.1), Faults(0.001, reorder=0.1)])
 def test_shares_are_what_they_say_and_follow_from_the_seed(faults: Faults) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
-    found = arrivals(faults, 5000, 0.01, seed)
-    lost, twice = [sum(len(due) == times for due in found) / 5000 for times in (0, 2)]
-    early = sum(due[:1] == [n * 0.01] for n, due in enumerate(found)) / 5000
+    results = arrivals(faults, 5000, 0.01, seed)
+    lost, twice = [sum(len(due) == times for due in results) / 5000 for times in (0, 2)]
+    early = sum(due[:1] == [n * 0.01] for n, due in enumerate(results)) / 5000
     assert lost == pytest.approx(faults.loss, abs=0.03), f"seed {seed}"
     assert twice == pytest.approx(faults.duplicate, abs=0.03), f"seed {seed}"
     if faults.delay_s:
         assert early == pytest.approx(faults.reorder, abs=0.03), f"seed {seed}"
-    assert found == arrivals(faults, 5000, 0.01, seed), f"seed {seed}"
+    assert results == arrivals(faults, 5000, 0.01, seed), f"seed {seed}"
 
 
 def test_jitter_keeps_the_order() -> None:
-    found = [due[0] for due in arrivals(Faults(delay_s=0.01, jitter_s=0.005), 500, 0.001, seed=3)]
-    assert found == sorted(found)
-    spread = statistics.stdev(due - n * 0.001 for n, due in enumerate(found))
+    results = [due[0] for due in arrivals(Faults(delay_s=0.01, jitter_s=0.005), 500, 0.001, seed=3)]
+    assert results == sorted(results)
+    spread = statistics.stdev(due - n * 0.001 for n, due in enumerate(results))
     assert 0.0005 < spread < 0.01
 
 
@@ -103,13 +103,13 @@ def dial(port: int, kind: bytes) -> socket.socket:
 def round_trip_s(port: int) -> float:
     """The quickest of forty: what a busy computer adds is not the link's."""
     with dial(port, b"e") as end:
-        found = []
+        result = []
         for _ in range(40):
             begun = time.perf_counter()
             end.sendall(b"p")
             assert end.recv(1) == b"p"
-            found.append(time.perf_counter() - begun)
-    return min(found)
+            result.append(time.perf_counter() - begun)
+    return min(result)
 
 
 @pytest.mark.parametrize("delay_s", [0.0005, 0.005])
@@ -233,8 +233,8 @@ def test_a_cable_between_namespaces_delays_limits_and_loses(namespaces: tuple[st
     """TCP over it: 2 × 5 ms; and of 50 Mb/s on the cable 1448 of 1538 bytes are payload."""
     a, b = namespaces
     with cable(a, b, Faults(delay_s=0.005, rate_bits_per_s=50e6, queue_s=0.1)) as link:
-        found, rate = _through(a, b, link.facts["a"])
-        assert 0.0099 < found < 0.012  # never early; epoll counts milliseconds, each way
+        count, rate = _through(a, b, link.facts["a"])
+        assert 0.0099 < count < 0.012  # never early; epoll counts milliseconds, each way
         assert rate == pytest.approx(50 * 1448 / 1538, rel=0.1)  # TCP's own start is in it
         link.use(Faults(loss=0.2))
         assert 700 < _datagrams(a, b, link.facts["a"]) < 900
@@ -255,8 +255,8 @@ def _through(a: str, b: str, address: str) -> tuple[float, float]:
             )  # fmt: skip
         finally:
             server.kill()
-    found, rate = answer.stdout.split()
-    return float(found), float(rate)
+    text, rate = answer.stdout.split()
+    return float(text), float(rate)
 
 
 def _datagrams(a: str, b: str, address: str) -> int:

@@ -45,12 +45,12 @@ def calls(folder: str) -> Iterator[tuple[str, str, int]]:
                 case ast.Attribute(value=ast.Name(id="json"), attr=attr) if attr in READERS:
                     yield name, f"json.{attr}", node.lineno
                 case ast.ImportFrom(module="json", names=names):
-                    yield from ((name, f"json.{one.name}", node.lineno) for one in names)
+                    yield from ((name, f"json.{alias.name}", node.lineno) for alias in names)
                 case ast.Import(names=names):
                     yield from ((name, f"json.{how}", node.lineno) for how in hidden(names))
                 case ast.ImportFrom(module="msgspec", names=names):
-                    ways = hidden(names, in_msgspec=True)
-                    yield from ((name, f"json.{how}", node.lineno) for how in ways)
+                    routes = hidden(names, in_msgspec=True)
+                    yield from ((name, f"json.{how}", node.lineno) for how in routes)
                 case ast.Await(value=ast.Call(func=ast.Attribute(attr="json"))):
                     yield name, "json.json() of an answer", node.lineno
                 case ast.Attribute(
@@ -61,26 +61,27 @@ def calls(folder: str) -> Iterator[tuple[str, str, int]]:
 
 def hidden(names: list[ast.alias], *, in_msgspec: bool = False) -> Iterator[str]:
     """Readers of JSON under a name by which they would not be found above."""
-    for one in names:
-        if one.name in ("orjson", "ujson", "simplejson"):
-            yield one.name
-        elif one.name == "json" and in_msgspec:
+    for alias in names:
+        if alias.name in ("orjson", "ujson", "simplejson"):
+            yield alias.name
+        elif alias.name == "json" and in_msgspec:
             yield "msgspec's, by another name"
-        elif one.name.rpartition(".")[2] == "json" and one.asname is not None:
-            yield f"{one.name} as {one.asname}"
-        elif one.name == "msgspec" and one.asname not in (None, "msgspec"):
-            yield f"msgspec as {one.asname}"
+        elif alias.name.rpartition(".")[2] == "json" and alias.asname is not None:
+            yield f"{alias.name} as {alias.asname}"
+        elif alias.name == "msgspec" and alias.asname not in (None, "msgspec"):
+            yield f"msgspec as {alias.asname}"
 
 
 def test_only_these_read_json_in_another_way() -> None:
-    found = [*calls("app"), *calls("backends")]
-    by_hand = [one for one in found if one[1].startswith("json.") and one[0] not in ALLOWED]
+    results = [*calls("app"), *calls("backends")]
+    by_hand = [group for group in results if group[1].startswith("json.") and group[0] not in ALLOWED]
     assert not by_hand, "use app.decoding.decode with a type, or say why not in ALLOWED"
-    assert set(ALLOWED) <= {name for name, how, _ in found if how.startswith("json.")}
+    assert set(ALLOWED) <= {name for name, how, _ in results if how.startswith("json.")}
     unprepared = [
-        one
-        for one in found
-        if one[1].startswith("msgspec.") and one[0] not in PREPARED | {"app/decoding.py", "backends/worker/service.py"}
+        group
+        for group in results
+        if group[1].startswith("msgspec.")
+        and group[0] not in PREPARED | {"app/decoding.py", "backends/worker/service.py"}
     ]
     assert not unprepared, "use app.decoding.decode: two threads may prepare a type at once"
 

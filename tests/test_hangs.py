@@ -52,9 +52,9 @@ def test_what_hangs_is_told_and_not_tried_again(project: Path, tmp_path: Path) -
     for number, text in enumerate((QUICK, SWALLOWS, DEAF, QUICK)):
         (tmp_path / f"test_{number}.py").write_text(text)
     config = ["-c", str(project / "pyproject.toml"), "--rootdir", str(tmp_path)]
-    one = ["-n1", "--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
+    group = ["-n1", "--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", *config, *one, str(tmp_path)],
+        [sys.executable, "-m", "pytest", *config, *group, str(tmp_path)],
         capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(project)},
     )  # fmt: skip

@@ -39,19 +39,22 @@ async def test_an_admin_that_signs_anything_brings_no_node_down(tmp_path: Path, 
     assert failed([await admin.run(tmp_path, name, SEED)]) == []
 
 
-def failed(found: Sequence[Outcome]) -> list[tuple[str, str]]:
-    return [(one.name, one.why) for one in found if not one.passed]
+def failed(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    return [(outcome.name, outcome.why) for outcome in outcomes if not outcome.passed]
 
 
 def test_books_of_runs_beside_each_other_are_put_together(tmp_path: Path) -> None:
-    one, other = Book(tmp_path / "one.jsonl", goes_on=True), tmp_path / "other.jsonl"
-    one.add(Outcome("admin", "names, again and again", "", True, seed=1, facts={"back_s": 0.25}))
+    book, other = Book(tmp_path / "one.jsonl", goes_on=True), tmp_path / "other.jsonl"
+    book.add(Outcome("admin", "names, again and again", "", True, seed=1, facts={"back_s": 0.25}))
     beside = Book(other, goes_on=True)
     beside.add(Outcome("lender", "silence", "", False, "den named", seed=2))
-    one.take(other.read_text("utf-8").splitlines())
+    book.take(other.read_text("utf-8").splitlines())
     again = Book(tmp_path / "one.jsonl", goes_on=True).outcomes
-    assert [(it.row, it.seed, it.passed) for it in again] == [("admin", 1, True), ("lender", 2, False)]
-    assert again == one.outcomes
+    assert [(outcome.row, outcome.seed, outcome.passed) for outcome in again] == [
+        ("admin", 1, True),
+        ("lender", 2, False),
+    ]
+    assert again == book.outcomes
 
 
 def test_the_page_counts_what_came_of_it() -> None:
@@ -69,8 +72,8 @@ def test_the_page_counts_what_came_of_it() -> None:
 
 async def test_hostile_members_and_strangers_do_others_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "ATTACK_SECONDS", 2.0)
-    found = []
+    result = []
     async with lab.laboratory(tmp_path / "lab") as made:
         for kind in QUICK:
-            found.append(await lab.run(made, kind, SEED, tmp_path))  # noqa: PERF401  one after the other
-    assert failed(found) == []
+            result.append(await lab.run(made, kind, SEED, tmp_path))  # noqa: PERF401  one after the other
+    assert failed(result) == []

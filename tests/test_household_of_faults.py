@@ -40,7 +40,7 @@ class Host:
         return None
 
     async def get(self, _: str) -> Any:
-        alive = {name: one.process.poll() is None for name, one in self._home.nodes.items()}
+        alive = {name: node.process.poll() is None for name, node in self._home.nodes.items()}
         machines = {
             name: {"name": name, "online": there, "lent_bytes": int(there), "state": "", "reason": "gone"}
             for name, there in alive.items()

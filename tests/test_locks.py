@@ -33,8 +33,8 @@ def wanted(name: str) -> list[str]:
     """What pyproject.toml asks for: `aiohttp==3.14.5`, …"""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
     groups: dict[str, list[str]] = settings["dependency-groups"]
-    found: list[str] = settings["project"]["dependencies"] if name == "run" else groups[name]
-    return found
+    dependencies: list[str] = settings["project"]["dependencies"] if name == "run" else groups[name]
+    return dependencies
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -72,7 +72,7 @@ def test_backends_never_load_the_real_diskcache(tmp_path: Path) -> None:
         "print('diskcache' in sys.modules); whole_model()\n"
         "print(vars(sys.modules['diskcache']).get('Cache'))"
     )
-    asked = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", code],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
@@ -80,5 +80,5 @@ def test_backends_never_load_the_real_diskcache(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert asked.returncode == 0, asked.stderr
-    assert asked.stdout.split() == ["False", "None"]
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["False", "None"]

@@ -24,8 +24,8 @@ ROWS = {f"F{n}" for n in range(1, 15)} | {f"S{n}" for n in range(1, 11)}
 
 
 def test_every_row_is_made_somewhere() -> None:
-    found = {row for row, _, _ in wanted.every_kind()}
-    assert found == ROWS
+    names = {row for row, _, _ in wanted.every_kind()}
+    assert names == ROWS
 
 
 def test_the_whole_matrix_is_as_large_as_specified(tmp_path: Path) -> None:
@@ -44,19 +44,19 @@ def test_the_whole_matrix_is_as_large_as_specified(tmp_path: Path) -> None:
     assert {n for deed, n in deeds.items() if deed.startswith("F4")} == {50}  # of each kind
     assert {"F3, silent for 0.5 s", "F3, silent for 60 s", "F3, cable out for 2 s"} <= deeds.keys()
     tries = Counter[str]()
-    for one in sieges.sieges(1.0):
-        assert one.kind[0] not in ("S1", "S2") or one.n >= 10_000
-        tries[one.kind[0]] += one.n
+    for siege in sieges.sieges(1.0):
+        assert siege.kind[0] not in ("S1", "S2") or siege.n >= 10_000
+        tries[siege.kind[0]] += siege.n
     assert tries["S6"] == 1000
     assert tries["S4"] >= 600
 
 
 @pytest.mark.parametrize("proof", proofs.PROOFS, ids=lambda proof: str(proof.row))
 def test_what_a_row_names_is_there(proof: proofs.Proof) -> None:
-    for one in proof.where:
-        file, _, name = one.partition("::")
+    for line in proof.where:
+        file, _, name = line.partition("::")
         text = (ROOT / file).read_text("utf-8")
-        assert re.search(rf"^(async )?def {name or 'test_[a-z0-9_]+'}\(", text, re.MULTILINE), one
+        assert re.search(rf"^(async )?def {name or 'test_[a-z0-9_]+'}\(", text, re.MULTILINE), line
 
 
 async def test_a_row_that_tests_prove_counts_them_and_shows_where(tmp_path: Path) -> None:
@@ -74,30 +74,30 @@ async def test_a_row_of_which_a_part_was_skipped_is_not_proved(tmp_path: Path) -
     test = tmp_path / "test_half.py"
     test.write_text("import pytest\n\n\ndef test_a(): pass\n\n\n@pytest.mark.skip\ndef test_ab(): pass\n", "utf-8")
     whole, half = f"{test}::test_a", f"{test}::test_ab"
-    found = await proofs.run(proofs.Proof("S9", "half", (whole, half)))
-    assert not found.passed
-    assert found.why == f"nothing passed of {half}"
+    result = await proofs.run(proofs.Proof("S9", "half", (whole, half)))
+    assert not result.passed
+    assert result.why == f"nothing passed of {half}"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 async def test_a_row_that_does_not_end_leaves_nobody(tmp_path: Path) -> None:
     """Neither pytest nor what its tests have started."""
-    test, told = tmp_path / "test_long.py", tmp_path / "pid"
+    test, path = tmp_path / "test_long.py", tmp_path / "pid"
     test.write_text(
         "import pathlib, subprocess, sys\n\n\ndef test_a():\n"
         "    one = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        f"    pathlib.Path({str(told)!r}).write_text(str(one.pid))\n    one.wait()\n",
+        f"    pathlib.Path({str(path)!r}).write_text(str(one.pid))\n    one.wait()\n",
         "utf-8",
     )
     running = asyncio.create_task(  # noqa: TID251  ended below
         proofs.run(proofs.Proof("S9", "long", (str(test),)))
     )
     async with asyncio.timeout(30):
-        while not told.exists() or not told.read_text():  # noqa: ASYNC110  in another process
+        while not path.exists() or not path.read_text():  # noqa: ASYNC110  in another process
             await asyncio.sleep(0.02)
     running.cancel()
     await asyncio.wait({running})
-    child = int(told.read_text())
+    child = int(path.read_text())
     _, alive = psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], 30)
     assert not alive
 
@@ -108,15 +108,15 @@ def outcome(name: str, number: int, *, struck: bool = True) -> Outcome:
 
 def test_the_page_says_what_was_not_run_and_what_does_not_count() -> None:
     kinds = {("F1", "kill -9, a", "middle"), ("F3", "silent for 60 s, both lenders", "middle")}
-    ones = [outcome("kill -9, a", 3), outcome("kill -9, a", 0, struck=False)]
-    page = report.written(ones, 1, kinds)
+    outcomes = [outcome("kill -9, a", 3), outcome("kill -9, a", 0, struck=False)]
+    page = report.written(outcomes, 1, kinds)
     assert "1 runs, of which 0 failed; 0 more succeeded, but took longer" in page
     assert "1 of 2 kinds of runs are missing" in page
     assert page.endswith("## Not run\n\n- F3, silent for 60 s, both lenders, middle\n")
     assert "1 more runs do not count" in page
     assert "| F1 | kill -9, a | middle | 1 | 1 | 1 | 0 | – / 0.10 s | – / 3.00 s |" in page
     assert "\nCommit abc.\n" in page
-    assert "not made" not in report.written(ones, 1, {ones[0].kind})
+    assert "not made" not in report.written(outcomes, 1, {outcomes[0].kind})
 
 
 def test_a_quantile_needs_runs_enough() -> None:
@@ -140,8 +140,8 @@ async def test_who_is_never_struck_three_times_in_a_row_has_failed(
         return outcome("kill -9, a", 1)
 
     await matrix.Matrix(book, 300, math.inf).each(Counter({kind: 3}), run)
-    assert [one.passed for one in book.outcomes] == [True] * 5 + [False] + [True]
-    assert [one.struck for one in book.outcomes] == [False, False, True, False, False, False, True]
+    assert [item.passed for item in book.outcomes] == [True] * 5 + [False] + [True]
+    assert [item.struck for item in book.outcomes] == [False, False, True, False, False, False, True]
     assert "3 times in a row" in book.outcomes[5].why
     assert Book(tmp_path / "book.jsonl", goes_on=True).outcomes == book.outcomes
 
@@ -185,7 +185,7 @@ def grown(bytes_per_hour: float, handles: int, hours: float) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("found", "why"),
+    ("expected", "why"),
     [
         (grown(0.5e6, 8, 4.0), ""),
         (grown(3e6, 0, 4.0), "the host's node grows by 3.0 MB an hour"),
@@ -194,11 +194,11 @@ def grown(bytes_per_hour: float, handles: int, hours: float) -> Outcome:
         (soak.judged([], 1.0, "killed: no end"), "killed: no end"),
     ],
 )
-def test_a_soak_is_judged_by_what_is_kept_for_ever(found: Outcome, why: str) -> None:
-    assert (found.why, found.passed) == (why, not why)
-    page = report.written([found], 1, {soak.KIND})
-    [line] = [one for one in page.splitlines() if "| F13 | a random fault every 30 s |" in one]
-    assert ("| – |" in line) == (found.facts["warm_hours"] < soak.LEAST_HOURS)
+def test_a_soak_is_judged_by_what_is_kept_for_ever(expected: Outcome, why: str) -> None:
+    assert (expected.why, expected.passed) == (why, not why)
+    page = report.written([expected], 1, {soak.KIND})
+    [line] = [line for line in page.splitlines() if "| F13 | a random fault every 30 s |" in line]
+    assert ("| – |" in line) == (expected.facts["warm_hours"] < soak.LEAST_HOURS)
 
 
 def test_who_waits_too_long_or_keeps_others_from_an_answer_is_told() -> None:

@@ -86,19 +86,23 @@ def sources(root: str) -> list[tuple[str, ast.Module]]:
 @cache
 def given_reasons() -> list[Given]:
     """All of them; looked for when the first test asks, as every process of the tests reads this file."""
-    return [given for name, source in sources("app") for given in reasons_in(source, name)]
+    return [values for name, source in sources("app") for values in reasons_in(source, name)]
 
 
 def test_every_reason_has_a_sentence() -> None:
-    missing = [f"{given.where}: {given.code}" for given in given_reasons() if given.code not in TEXTS]
+    missing = [
+        f"{given_reason.where}: {given_reason.code}"
+        for given_reason in given_reasons()
+        if given_reason.code not in TEXTS
+    ]
     assert not missing, "no text in app/core/sentences/en.json for\n" + "\n".join(missing)
 
 
 def test_every_sentence_gets_the_facts_it_names() -> None:
     short = [
-        f"{given.where}: {given.code} lacks {', '.join(sorted(lacking))}"
-        for given in given_reasons()
-        if given.facts is not None and (lacking := places(TEXTS.get(given.code, "")) - given.facts)
+        f"{given_reason.where}: {given_reason.code} lacks {', '.join(sorted(lacking))}"
+        for given_reason in given_reasons()
+        if given_reason.facts is not None and (lacking := places(TEXTS.get(given_reason.code, "")) - given_reason.facts)
     ]
     assert not short, "\n".join(short)
 

@@ -16,7 +16,7 @@ WHO = {
 
 def functions(path: Path) -> set[str]:
     tree = ast.parse(path.read_text("utf-8"))
-    return {one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_each_test_that_it_names_is_there() -> None:

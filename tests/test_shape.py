@@ -84,7 +84,7 @@ def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
     for start in graph:
         way, ahead = [start], [iter(graph[start])]
         while way and start not in done:
-            following = next((one for one in ahead[-1] if one not in done), None)
+            following = next((name for name in ahead[-1] if name not in done), None)
             if following is None:
                 done.add(way.pop())
                 ahead.pop()
@@ -99,12 +99,12 @@ def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
 def test_no_files_import_each_other_in_a_circle() -> None:
     known = modules()
 
-    def of(module: str, what: str) -> str:
+    def of(module: str, label: str) -> str:
         """The file that is meant: `from app.cli import hints` needs that of `hints` alone."""
-        return whole if (whole := f"{module}.{what}") in known else module
+        return whole if (whole := f"{module}.{label}") in known else module
 
     graph = {
-        name: {meant for module, what in imported(file) if (meant := of(module, what)) != name and meant in known}
+        name: {meant for module, label in imported(file) if (meant := of(module, label)) != name and meant in known}
         for name, file in known.items()
     }
     assert circle(graph) == []
@@ -125,52 +125,52 @@ def test_only_the_wiring_takes_the_whole_node() -> None:
 
 
 def test_no_room_imports_another_rooms_private_names() -> None:
-    found = [
-        f"{name}: {module}.{what}"
+    names = [
+        f"{name}: {module}.{label}"
         for name, file in modules().items()
-        for module, what in imported(file)
-        if what.startswith("_") and module.startswith(("app.", "backends."))
+        for module, label in imported(file)
+        if label.startswith("_") and module.startswith(("app.", "backends."))
         if module.rpartition(".")[0] != name.rpartition(".")[0]
     ]
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 def test_only_the_formatters_say_bytes() -> None:
     """One for sentences and the command line, and one in the window's language: each amount looks the same there."""
-    found = [
+    names = [
         f"{file.relative_to(PROJECT)}:{number}: {line.strip()}"
         for file in sorted((PROJECT / "app").rglob("*.py"))
         if file.relative_to(PROJECT).as_posix() not in FORMATTERS
         for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
         if BY_HAND.search(line)
     ]
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 def test_json_is_read_by_one_function() -> None:
     """Threads that read a type with msgspec for the first time together end the process (app/decoding.py)."""
-    found = [
+    names = [
         f"{file.relative_to(PROJECT)}:{number}"
         for file in sorted((PROJECT / "app").rglob("*.py"))
         if file.name != "decoding.py"
         for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
         if "msgspec.json.decode(" in line
     ]
-    assert not found, found
+    assert not names, names
 
 
-@pytest.mark.parametrize("what", FORBIDDEN_TEXT)
-def test_no_file_holds(what: str) -> None:
-    found = []
+@pytest.mark.parametrize("label", FORBIDDEN_TEXT)
+def test_no_file_holds(label: str) -> None:
+    result = []
     for file in project_files():
         try:
             text = file.read_text("utf-8")
         except (UnicodeDecodeError, FileNotFoundError):
             continue  # binary, or deleted and not yet committed
         for number, line in enumerate(text.splitlines(), start=1):
-            if FORBIDDEN_TEXT[what].search(line):
-                found.append(f"{file.relative_to(PROJECT)}:{number}: {line.strip()[:100]}")
-    assert not found, "\n".join(found)
+            if FORBIDDEN_TEXT[label].search(line):
+                result.append(f"{file.relative_to(PROJECT)}:{number}: {line.strip()[:100]}")
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.parametrize(

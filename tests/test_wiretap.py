@@ -21,18 +21,18 @@ CAPTURED = b"".join([*(wiretap.MARK + name.encode() for name in LENDERS), b"\x17
 LEAKS = {
     "nothing": (b"", ""),
     "token ids": (array("I", [5, *IDS[1:5], 9]).tobytes(), "token ids"),
-    "the other way round": (b"".join(one.to_bytes(2, "big") for one in IDS), "token ids"),
+    "the other way round": (b"".join(number.to_bytes(2, "big") for number in IDS), "token ids"),
     "as JSON": (b'{"prompt_ids": [700, 31, 1999, 1204, 860, 77]}', "token ids"),
     "a word": (b"a quetzalcoatl!", "quetzalcoatl"),
     "an answer": (b".. and press Add a machine. ..", "an answer"),
 }
 
 
-@pytest.mark.parametrize(("leak", "what"), LEAKS.values(), ids=LEAKS.keys())
-def test_what_passes_in_plain_is_found(leak: bytes, what: str) -> None:
-    answer = "Open the Pool page" if what != "an answer" else "and press Add a machine."
-    found = wiretap.judged(CAPTURED + leak, answer, IDS)
-    assert found == (f"in plain: {what}" if what else "")
+@pytest.mark.parametrize(("leak", "label"), LEAKS.values(), ids=LEAKS.keys())
+def test_what_passes_in_plain_is_found(leak: bytes, label: str) -> None:
+    answer = "Open the Pool page" if label != "an answer" else "and press Add a machine."
+    text = wiretap.judged(CAPTURED + leak, answer, IDS)
+    assert text == (f"in plain: {label}" if label else "")
 
 
 def test_a_tap_that_is_deaf_proves_nothing() -> None:
@@ -68,16 +68,16 @@ def test_every_listener_of_a_node_is_seen(tmp_path: Path, far: bool) -> None:
             assert process.stdout is not None
             peer, control, third, sixth = map(int, process.stdout.readline().split())
             ready = {"peer_port": peer, "control_port": control}
-            one = TestNode("den", tmp_path, process, ready)
+            node = TestNode("den", tmp_path, process, ready)
             assert sorted(listeners.listening(process.pid)) == sorted(
                 zip(hosts, (peer, control, third, sixth), strict=True)
             )
-            said = listeners.unexpected([one])
+            said = listeners.unexpected([node])
             assert said in {f"den listens on {third}", f"den listens on {sixth}"}
             swapped = {"peer_port": control, "control_port": peer}
-            open_wide = listeners.unexpected([replace(one, ready=swapped)])
+            open_wide = listeners.unexpected([replace(node, ready=swapped)])
             assert open_wide == "den's control port is open on 0.0.0.0"
-            deaf = replace(one, ready=ready | {"peer_port": 1})
+            deaf = replace(node, ready=ready | {"peer_port": 1})
             assert listeners.unexpected([deaf]) == "den is not seen to listen on {1}"
         finally:
             process.kill()

@@ -58,7 +58,7 @@ def form(value: object) -> object:
         case dict() if value and all(KEY_OF_MAP.fullmatch(key) for key in value):
             return {"<id>": form(next(iter(value.values())))}
         case dict():
-            return {key: form(one) for key, one in value.items()}
+            return {key: form(item) for key, item in value.items()}
         case list():
             return [form(value[0])] if value else []
         case bool():
@@ -87,7 +87,7 @@ def differences(golden: object, now: object, at: str) -> Iterator[str]:
 
 def request_schemas() -> Json:
     """Every body that may be sent, with its bounds, as JSON Schema."""
-    kinds = [one for one in vars(requests).values() if _is_request(one)]
+    kinds = [var for var in vars(requests).values() if _is_request(var)]
     return {kind.__name__: without_descriptions(msgspec.json.schema(kind)) for kind in kinds}
 
 
@@ -101,35 +101,35 @@ def without_descriptions(schema: Any) -> Any:
     return {key: without_descriptions(part) for key, part in schema.items() if key != "description" or not is_prose}
 
 
-def _is_request(one: object) -> bool:
-    return isinstance(one, type) and issubclass(one, Request) and one is not Request
+def _is_request(item: object) -> bool:
+    return isinstance(item, type) and issubclass(item, Request) and item is not Request
 
 
 async def answers(nodes: list[TestNode]) -> Json:
     """Return each answer, by method and path."""
-    told: Json = {}
+    result: Json = {}
     async with nodes[0].client() as client:
         for path, body in POSTS_AT_REST:
-            told[f"POST {path}"] = await client.post(path, body)
-        told["POST /pairing"] = await client.post("/pairing", {"role": "lend"})
-        told["GET /status while pairing"] = await client.get("/status")
-        told["DELETE /pairing"] = await client.delete("/pairing")
+            result[f"POST {path}"] = await client.post(path, body)
+        result["POST /pairing"] = await client.post("/pairing", {"role": "lend"})
+        result["GET /status while pairing"] = await client.get("/status")
+        result["DELETE /pairing"] = await client.delete("/pairing")
         for path, body in STREAMS:
-            told |= await _streamed(client, path, body)
-        told["POST /tokens"] = await client.post("/tokens", {"text": "How many?"})
+            result |= await _streamed(client, path, body)
+        result["POST /tokens"] = await client.post("/tokens", {"text": "How many?"})
         for path in PLAIN_GETS:
-            told[f"GET {path}"] = await client.get(path)
-        told |= await _events(client)
-        told["GET /machines/{ref}"] = await client.get("/machines/attic")
-        told["DELETE /api/keys/{name}"] = await client.delete("/api/keys/made")
-        told["POST /unload"] = await client.post("/unload")
-        told["a refusal"] = await _refusal(client)
-    return told
+            result[f"GET {path}"] = await client.get(path)
+        result |= await _events(client)
+        result["GET /machines/{ref}"] = await client.get("/machines/attic")
+        result["DELETE /api/keys/{name}"] = await client.delete("/api/keys/made")
+        result["POST /unload"] = await client.post("/unload")
+        result["a refusal"] = await _refusal(client)
+    return result
 
 
-def forms(told: Json) -> Json:
+def forms(result: Json) -> Json:
     """Return the form of each answer."""
-    return {name: form(answer) for name, answer in told.items()}
+    return {name: form(answer) for name, answer in result.items()}
 
 
 async def _streamed(client: NodeClient, path: str, body: Json) -> Json:
@@ -144,28 +144,28 @@ async def _streamed(client: NodeClient, path: str, body: Json) -> Json:
 
 async def _events(client: NodeClient) -> Json:
     """The event a listener begins with, and the change that a pause of lending brings."""
-    found: Json = {}
+    result: Json = {}
     async with asyncio.timeout(EVENTS_SECONDS), _plainly(client, "/events") as response:
-        while "change" not in found:
+        while "change" not in result:
             line = (await response.content.readuntil(b"\n")).decode().rstrip("\n")
             field, _, value = line.partition(": ")
             if field == "event":
                 name = value
             elif field == "data":
-                found[name] = json.loads(value)
+                result[name] = json.loads(value)
                 if name == "snapshot":
                     await client.post("/lending/pause", {"seconds": 60})
     await client.post("/lending/resume")
     # A change has what differs, and memory that is free may differ or not: what each pause changes is compared.
-    lending = found["change"]["node"]["lending"]
-    found["change"] = {"node": {"lending": {key: lending[key] for key in PAUSE_CHANGES}}}
-    return {f"GET /events: {name}": found[name] for name in ("snapshot", "change")}
+    lending = result["change"]["node"]["lending"]
+    result["change"] = {"node": {"lending": {key: lending[key] for key in PAUSE_CHANGES}}}
+    return {f"GET /events: {name}": result[name] for name in ("snapshot", "change")}
 
 
 async def _refusal(client: NodeClient) -> Json:
     async with _plainly(client, "/machines/nobody") as response:
-        told: Json = await response.json()
-    return told
+        body: Json = await response.json()
+    return body
 
 
 @asynccontextmanager
@@ -177,8 +177,8 @@ async def _plainly(client: NodeClient, path: str) -> AsyncGenerator[aiohttp.Clie
         yield response
 
 
-def as_text(told: Json) -> str:
-    return json.dumps(told, indent=1) + "\n"
+def as_text(result: Json) -> str:
+    return json.dumps(result, indent=1) + "\n"
 
 
 def _write() -> None:

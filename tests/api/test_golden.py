@@ -22,11 +22,11 @@ def test_every_request_has_the_form_and_the_bounds_it_had() -> None:
 def test_every_answer_of_real_nodes_has_the_form_it_had(tmp_path: Path) -> None:
     golden = json.loads(ANSWERS.read_text())
     with paired(tmp_path, "den", "attic") as nodes:
-        told = asyncio.run(answers(nodes))
-    now = forms(told)
+        result = asyncio.run(answers(nodes))
+    now = forms(result)
     assert list(differences(golden, now, "")) == []
     assert list(golden) == list(now) == list(TYPES)
-    for name, answer in told.items():
+    for name, answer in result.items():
         if kind := TYPES[name]:
             assert list(lost(answer, json.loads(msgspec.json.encode(convert(answer, kind))), name)) == []
 

@@ -67,17 +67,17 @@ CALLS: dict[str, tuple[int, ...]] = {"one": (0,), "other": (1,), "two": (0, 1), 
 def samples(source: str) -> tuple[CallFormat | None, dict[str, list[str]]]:
     """How a template's model calls, and answers as the template writes them: without thoughts and what stands around
     the text of an answer, as we are given them; then with that, as some servers want them."""
-    one = call_format(source, TOKENS, ENDS)
-    found: dict[str, list[str]] = {}
-    for name, which in CALLS.items():
-        if len(which) > 1 and one is not None and one.past.is_single:
+    item = call_format(source, TOKENS, ENDS)
+    result: dict[str, list[str]] = {}
+    for name, choice in CALLS.items():
+        if len(choice) > 1 and item is not None and item.past.is_single:
             continue
         text = TEXT if name in ("text", "none") else ""
         try:
-            found[name] = _written(source, one, which, text)
+            result[name] = _written(source, item, choice, text)
         except TemplateFailed:
             continue
-    return one, found
+    return item, result
 
 
 def _call(number: int, as_json: bool) -> Json:
@@ -89,33 +89,33 @@ def _call(number: int, as_json: bool) -> Json:
     return {"id": f"call0000{number + 1}", "type": "function", "function": function}
 
 
-def _written(source: str, one: CallFormat | None, which: Sequence[int], text: str) -> list[str]:
+def _written(source: str, item: CallFormat | None, choice: Sequence[int], text: str) -> list[str]:
     plain = _rendered(source, [USER, {"role": "assistant", "content": TEXT}])
-    asked = _rendered(source, [USER], prompt=True)
+    question = _rendered(source, [USER], prompt=True)
     at = plain.rfind(TEXT)
-    before = plain[begins(plain, asked) : at]
+    before = plain[begins(plain, question) : at]
     before = "" if "think" in before.lower() else before
     behind = cut(plain[at + len(TEXT) :])
-    if one is not None and one.prompt_marker:
-        text, before = (f"{one.answer_marker}{text}" if text else ""), ""
-    if not which:
+    if item is not None and item.prompt_marker:
+        text, before = (f"{item.answer_marker}{text}" if text else ""), ""
+    if not choice:
         return [text, f"{before}{text}{behind}"]
     calls = ""
-    for as_json in (False, True) if one is None or one.payload is not Payload.PYTHON else (False,):
-        message = {"role": "assistant", "content": "", "tool_calls": [_call(one, as_json) for one in which]}
-        rendered = _rendered(source, for_template(one, [USER, message]))
+    for as_json in (False, True) if item is None or item.payload is not Payload.PYTHON else (False,):
+        message = {"role": "assistant", "content": "", "tool_calls": [_call(number, as_json) for number in choice]}
+        rendered = _rendered(source, for_template(item, [USER, message]))
         calls = NO_THOUGHTS.sub("", cut(written_behind(rendered, plain, TEXT), 1))
         if not PYTHON.search(calls):
             break
-    if one is not None and one.payload is Payload.HARMONY and text:
+    if item is not None and item.payload is Payload.HARMONY and text:
         begun = "<|start|>assistant"
         return [f"{text}{begun}{calls}", f"<|channel|>commentary<|message|>{text}<|end|>{begun}{calls}"]
-    calls = calls.removeprefix(one.prompt_marker) if one and not text else calls
+    calls = calls.removeprefix(item.prompt_marker) if item and not text else calls
     parted = "" if not text or (behind and calls.startswith(behind)) else "\n"
-    told = [f"{before}{text}{behind if parted else ''}"] if text else []
+    messages = [f"{before}{text}{behind if parted else ''}"] if text else []
     several = (
         f"{text}{parted}{calls}",
-        *(f"{one}{parted}{calls}" for one in told if one),
+        *(f"{name}{parted}{calls}" for name in messages if name),
         f"{text}{calls}",
         f" {calls}",
     )
@@ -124,8 +124,8 @@ def _written(source: str, one: CallFormat | None, which: Sequence[int], text: st
 
 def cut(text: str, start: int = 0) -> str:
     """Up to what ends an answer, from there on."""
-    found = [at for end in ENDS if (at := text.find(end, start)) >= 0]
-    return text[: min(found, default=len(text))]
+    results = [at for end in ENDS if (at := text.find(end, start)) >= 0]
+    return text[: min(results, default=len(text))]
 
 
 def _rendered(source: str, messages: Sequence[Json], *, prompt: bool = False) -> str:
@@ -135,18 +135,18 @@ def _rendered(source: str, messages: Sequence[Json], *, prompt: bool = False) ->
 @lru_cache(maxsize=1)
 def record() -> Json:
     """`engine`; `templates`: by name the `source`, and `samples`: `given`, and what llama.cpp's server reads in it."""
-    found: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
-    return found
+    data: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
+    return data
 
 
-def ours(one: CallFormat, text: str, size: int = 0) -> tuple[str, list[Json]]:
+def ours(item: CallFormat, text: str, size: int = 0) -> tuple[str, list[Json]]:
     """The text and the calls that we find, given as a whole or in pieces."""
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
-    finder = CallFinder(one, tools, in_pieces=bool(size))
-    told, calls, begun = "", list[Json](), ""
+    finder = CallFinder(item, tools, in_pieces=bool(size))
+    output, calls, begun = "", list[Json](), ""
     parts = [text[at : at + size] for at in range(0, len(text), size)] if size else [text]
     for some, news in (*map(finder.push, parts), finder.flush()):
-        told += some
+        output += some
         for new in news:
             match new:
                 case CallStarted():
@@ -157,7 +157,7 @@ def ours(one: CallFormat, text: str, size: int = 0) -> tuple[str, list[Json]]:
                     assert not begun or begun == arguments
                     calls.append({"name": name, "arguments": json.loads(arguments)})
                     begun = ""
-    return told.strip(), calls
+    return output.strip(), calls
 
 
 def theirs(sample: Json) -> tuple[str, list[Json]]:
@@ -171,8 +171,8 @@ def theirs(sample: Json) -> tuple[str, list[Json]]:
 
 def compared() -> Iterator[tuple[str, str, Json]]:
     """Each template's name, each sample's, and what is recorded of it."""
-    for name, one in record()["templates"].items():
-        for key, sample in one["samples"].items():
+    for name, template in record()["templates"].items():
+        for key, sample in template["samples"].items():
             yield name, key, sample
 
 

@@ -163,17 +163,17 @@ DIFFERS = {  # why ours is another one, each looked at
 def record() -> Json:
     """`engine`; `now` and `tokens` of the recording; `templates`: by name the `source`, and what became of each chat:
     a `prompt`, or the `error` of the server."""
-    found: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
-    return found
+    data: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
+    return data
 
 
 def rendered(name: str, chat: str) -> Rendered:
     """What we make of a chat with a template of the record, told as a node tells it. Raises TemplateFailed."""
-    kept, given = record(), CHATS[chat]
+    kept, value = record(), CHATS[chat]
     template = ChatTemplate(kept["templates"][name]["source"], kept["tokens"])
     return template.render(
-        for_template(_format(name), [_read(one) for one in given["messages"]]),
-        tools=given.get("tools", ()),
+        for_template(_format(name), [_read(message) for message in value["messages"]]),
+        tools=value.get("tools", ()),
         now=LocalTime(kept["now"]),
         continues=chat == "prefill",
     )
@@ -195,20 +195,20 @@ def _read(message: Json) -> Json:
     """As a node has it: arguments of calls are objects."""
     if not (calls := message.get("tool_calls")):
         return message
-    functions = [{**one["function"], "arguments": json.loads(one["function"]["arguments"])} for one in calls]
-    return {**message, "tool_calls": [{**one, "function": of} for one, of in zip(calls, functions, strict=True)]}
+    functions = [{**call["function"], "arguments": json.loads(call["function"]["arguments"])} for call in calls]
+    return {**message, "tool_calls": [{**call, "function": of} for call, of in zip(calls, functions, strict=True)]}
 
 
 def theirs(name: str, chat: str) -> str | None:
     """What llama.cpp's server made of it, but for the first token; None: it refused."""
     kept = record()
-    told: Json = kept["templates"][name]["chats"][chat]
-    prompt: str | None = told.get("prompt")
+    result: Json = kept["templates"][name]["chats"][chat]
+    prompt: str | None = result.get("prompt")
     return None if prompt is None else prompt.removeprefix(kept["tokens"]["bos_token"])
 
 
-def keep(told: Json) -> None:
+def keep(result: Json) -> None:
     """Write the record; the same bytes for the same words."""
-    text = json.dumps(told, ensure_ascii=False, indent=0, sort_keys=True)
+    text = json.dumps(result, ensure_ascii=False, indent=0, sort_keys=True)
     RECORD.parent.mkdir(exist_ok=True)
     RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -27,33 +27,33 @@ def test_each_template_that_writes_calls_is_read() -> None:
 
 @pytest.mark.parametrize(("name", "key"), CASES)
 def test_what_was_written_is_found_in_one_piece_and_in_many(name: str, key: str) -> None:
-    one = of_template(name)
-    assert one is not None
-    given = record()["templates"][name]["samples"][key]["given"]
+    call_format = of_template(name)
+    assert call_format is not None
+    value = record()["templates"][name]["samples"][key]["given"]
     right = expected(key)
     if (name, key) in DIFFERS and "Llama-3" in name:
-        right = (given, [])
-    assert [ours(one, given, size) for size in (0, 1, 7)] == [right] * 3
+        right = (value, [])
+    assert [ours(call_format, value, size) for size in (0, 1, 7)] == [right] * 3
 
 
 @pytest.mark.parametrize(("name", "key"), CASES)
 def test_llama_cpp_finds_the_same(name: str, key: str) -> None:
     """Where it reads the answer at all."""
-    one, sample = of_template(name), record()["templates"][name]["samples"][key]
-    assert one is not None
+    call_format, sample = of_template(name), record()["templates"][name]["samples"][key]
+    assert call_format is not None
     assert ("error" in sample) == ((name, key) in REFUSED)
     if "error" not in sample:
-        is_equal = ours(one, sample["given"]) == theirs(sample)
+        is_equal = ours(call_format, sample["given"]) == theirs(sample)
         assert is_equal == ((name, key) not in DIFFERS)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if of_template(name)])
 def test_a_call_of_each_template_has_a_grammar_and_signs(name: str) -> None:
-    one = of_template(name)
-    assert one is not None
+    call_format = of_template(name)
+    assert call_format is not None
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
-    assert "find_notes" in calls_grammar(one, tools, many=True)
-    assert markers_of(one).begins
+    assert "find_notes" in calls_grammar(call_format, tools, many=True)
+    assert markers_of(call_format).begins
 
 
 CALL = '{"town": "Bern"}'
@@ -62,7 +62,7 @@ TO = "to=functions.get_weather"
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "n_calls"),
+    ("text", "output", "n_calls"),
     [
         (f"{AFTER}<|channel|>commentary {TO} <|constrain|>json<|message|>{CALL}", "", 1),
         (f"{AFTER} {TO}<|channel|>commentary json<|message|>{CALL}<|call|>", "", 1),
@@ -72,15 +72,15 @@ TO = "to=functions.get_weather"
         ("<|channel|>final<|message|>Sunny.", "Sunny.", 0),
     ],
 )  # fmt: skip
-def test_gpt_oss_thinks_before_it_calls(text: str, told: str, n_calls: int) -> None:
+def test_gpt_oss_thinks_before_it_calls(text: str, output: str, n_calls: int) -> None:
     """What is left when its thoughts were taken out is read."""
     name = "openai-gpt-oss-120b"
-    one, form = of_template(name), form_of(record()["templates"][name]["source"])
+    call_format, form = of_template(name), form_of(record()["templates"][name]["source"])
     splitter = ThoughtSplitter(form, AnswerStart(passes_calls=True))
     parts = [*splitter.push(text), *splitter.flush()]
-    assert one is not None
-    found = ours(one, "".join(part.text for part in parts if part.kind is Kind.ANSWER), 1)
-    assert found == (told, [{"name": "get_weather", "arguments": {"town": "Bern"}}] * n_calls)
+    assert call_format is not None
+    names = ours(call_format, "".join(part.text for part in parts if part.kind is Kind.ANSWER), 1)
+    assert names == (output, [{"name": "get_weather", "arguments": {"town": "Bern"}}] * n_calls)
 
 
 def test_the_page_says_what_the_record_does() -> None:

@@ -77,7 +77,7 @@ def template_of(entry: str) -> str | None:
 
 def test_each_entry_has_a_template_or_a_reason_for_none() -> None:
     assert {entry for entry in ENTRIES if template_of(entry) is None} == WITHOUT
-    of_reasons = {begin: {one for one in WITHOUT if one.startswith(begin)} for begin in NO_TEMPLATE}
+    of_reasons = {begin: {name for name in WITHOUT if name.startswith(begin)} for begin in NO_TEMPLATE}
     assert all(of_reasons.values()), "a reason for an entry that the catalogue has not"
     assert set().union(*of_reasons.values()) == WITHOUT
 
@@ -86,21 +86,21 @@ def test_each_entry_has_a_template_or_a_reason_for_none() -> None:
 def test_a_template_that_is_shipped_at_last_is_taken(begin: str) -> None:
     """Fails once a newer engine ships one of that name."""
     bare = re.compile(re.escape(begin) + r"(?!\d)")  # devstral-small-2, but not -2507
-    found = [name for name in record()["templates"] if bare.search(name.lower())]
-    assert not found, f"say in OF_ENTRY that {begin} has it"
+    templates = [name for name in record()["templates"] if bare.search(name.lower())]
+    assert not templates, f"say in OF_ENTRY that {begin} has it"
 
 
-@pytest.mark.parametrize("entry", [one for one in ENTRIES if one not in WITHOUT])
+@pytest.mark.parametrize("entry", [name for name in ENTRIES if name not in WITHOUT])
 def test_the_template_of_an_entry_renders_each_chat(entry: str) -> None:
     name = template_of(entry)
     assert name is not None
-    for chat, given in CHATS.items():
-        found = rendered(name, chat)
-        for message in given["messages"]:
+    for chat, value in CHATS.items():
+        text = rendered(name, chat)
+        for message in value["messages"]:
             words = "degrees" if message["role"] == "tool" else message["content"]  # JSON may be in JSON
             is_left_out = (name, chat, message["role"]) in LEFT_OUT
-            assert (words in found.text) is not is_left_out
-        assert set(found.folded) <= FOLDED.get(name, set())
+            assert (words in text.text) is not is_left_out
+        assert set(text.folded) <= FOLDED.get(name, set())
 
 
 def test_every_template_that_is_named_is_there() -> None:

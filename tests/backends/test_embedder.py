@@ -63,8 +63,8 @@ def test_orders_are_carried_out(tmp_path: Path) -> None:
         long = tuple(range(3, 30))
         assert vectors.embed(worker_orders.Embed(request=4, ids=long)).vector == b""
         cut = vectors.embed(worker_orders.Embed(request=5, ids=long, cut=True))
-        asked = vectors.embed(worker_orders.Embed(request=6, ids=(*long[:15], long[-1])))
-        assert (cut.vector, cut.n_tokens) == (asked.vector, 16)
+        embedded = vectors.embed(worker_orders.Embed(request=6, ids=(*long[:15], long[-1])))
+        assert (cut.vector, cut.n_tokens) == (embedded.vector, 16)
     finally:
         vectors.close()
 

@@ -39,9 +39,9 @@ def rows(family: Family) -> Iterator[Row]:
 
 @pytest.mark.parametrize("family", [family for family in families().values() if not family.note], ids=lambda f: f.name)
 def test_llamacpp_says_what_transformers_says(family: Family) -> None:
-    found = list(rows(family))
-    assert float(np.abs(found[0] - family.logits).max()) < MOST_APART
-    for row, token, margin in zip(found, family.tokens, family.margins, strict=True):
+    results = list(rows(family))
+    assert float(np.abs(results[0] - family.logits).max()) < MOST_APART
+    for row, token, margin in zip(results, family.tokens, family.margins, strict=True):
         best = int(row.argmax())
         assert best == token or (margin < NEAR_TIE and row[best] - row[token] < NEAR_TIE)
 

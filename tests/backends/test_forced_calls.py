@@ -34,26 +34,26 @@ KINDS: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array
 
 def _formats() -> dict[str, CallFormat]:
     """Each way to call, under the name of the first template that has it."""
-    found: dict[CallFormat, str] = {}
+    call_format: dict[CallFormat, str] = {}
     for name in sorted(record()["templates"]):
-        if (one := of_template(name)) is not None:
-            found.setdefault(one, name)
-    return {name: one for one, name in found.items()}
+        if (item := of_template(name)) is not None:
+            call_format.setdefault(item, name)
+    return {name: key for key, name in call_format.items()}
 
 
-def _signs(one: CallFormat) -> set[str]:
+def _signs(call_format: CallFormat) -> set[str]:
     """What its models have tokens of, and what ends a value as a whole, for a model that knows nothing to end it."""
-    return {sign for sign in (*_ends(one), *markers_of(one).all) if len(sign) > 1}
+    return {sign for sign in (*_ends(call_format), *markers_of(call_format).all) if len(sign) > 1}
 
 
-def _ends(one: CallFormat) -> set[str]:
+def _ends(call_format: CallFormat) -> set[str]:
     """What ends a value."""
-    if one.payload is Payload.GEMMA:
+    if call_format.payload is Payload.GEMMA:
         return {QUOTE}
-    if one.payload is not Payload.NESTED:
-        return {one.value_end, one.value_end.strip()} - {""}
+    if call_format.payload is not Payload.NESTED:
+        return {call_format.value_end, call_format.value_end.strip()} - {""}
     keys = [key for schema in SCHEMAS.values() for key in schema["properties"]]
-    return {f"{one.value_end}{key}>" for key in ("item", *keys)}
+    return {f"{call_format.value_end}{key}>" for key in ("item", *keys)}
 
 
 FORMATS = _formats()
@@ -67,30 +67,30 @@ class Writer:
     """A tiny model, and what its tokens mean."""
 
     def __init__(self, path: Path) -> None:
-        given = cutting.config(path, Layers(0, 1), Role.WHOLE, 64, kv_cells=MOST_TOKENS + 8)
-        self._stage, self._text = LlamaStage(given), LlamaVocabulary(str(path))
+        value = cutting.config(path, Layers(0, 1), Role.WHOLE, 64, kv_cells=MOST_TOKENS + 8)
+        self._stage, self._text = LlamaStage(value), LlamaVocabulary(str(path))
 
-    def written(self, one: CallFormat, many: bool, seed: int) -> str:
+    def written(self, call_format: CallFormat, many: bool, seed: int) -> str:
         """What it writes within the grammar of a call, to its end."""
-        ends = _ends(one)
-        own = ((FIRST_SIGN + SIGNS.index(sign), sign in ends) for sign in sorted(_signs(one)))
+        ends = _ends(call_format)
+        own = ((FIRST_SIGN + SIGNS.index(sign), sign in ends) for sign in sorted(_signs(call_format)))
         soon = {tiny.FIRST_BYTE + ord(sign): ENDS_SOON for sign in BYTES_THAT_END} | {tiny.END: ENDS_SOON}
         soon[tiny.FIRST_BYTE + ord('"')] = ENDS_VALUE
         soon |= {token: ENDS_VALUE if is_end else ENDS_SOON for token, is_end in own}
         sampling = Sampling(
             temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed,
-            grammar=calls_grammar(one, SCHEMAS, many), logit_bias=tuple(soon.items()),
+            grammar=calls_grammar(call_format, SCHEMAS, many), logit_bias=tuple(soon.items()),
         )  # fmt: skip
         sampler = sampler_for(sampling, N_VOCAB, self._stage.vocabulary)
         self._stage.forget(0)
-        told, token = b"", self._text.bos
+        result, token = b"", self._text.bos
         for pos in range(MOST_TOKENS):
             out: Any = self._stage.forward(Tokens((Segment(0, 1, pos),), [token]), [0])
             token = sampler.pick(np.frombuffer(out.rows, VALUE))
             if token in self._text.end_tokens:
-                return told.decode("utf-8", "replace")
-            told += self._text.piece(token)
-        raise AssertionError(f"no end: {told!r}")
+                return result.decode("utf-8", "replace")
+            result += self._text.piece(token)
+        raise AssertionError(f"no end: {result!r}")
 
     def close(self) -> None:
         self._text.close()
@@ -108,14 +108,14 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_forced_call_is_read_as_one(writer: Writer, name: str, many: bool) -> None:
-    one = FORMATS[name]
-    text = writer.written(one, many, seed=len(name))
-    told, calls = ours(one, text)
-    assert (told, bool(calls)) == ("", True), text
+    item = FORMATS[name]
+    text = writer.written(item, many, seed=len(name))
+    result, calls = ours(item, text)
+    assert (result, bool(calls)) == ("", True), text
     assert many or len(calls) == 1
     for call in calls:
         schema = SCHEMAS[call["name"]]
         assert set(schema["required"]) <= set(call["arguments"]) <= set(schema["properties"])
         for key, value in call["arguments"].items():
             assert isinstance(value, KINDS[schema["properties"][key]["type"]]), text
-    assert ours(one, text, 1) == (told, calls), text
+    assert ours(item, text, 1) == (result, calls), text

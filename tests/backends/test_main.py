@@ -29,7 +29,7 @@ def test_all_answers_to_a_frame_leave_in_one_write(monkeypatch: pytest.MonkeyPat
     os.close(here)
     with os.fdopen(there, "rb") as pipe:
         came = list(Decoder().feed(pipe.read()))
-    assert [(one.kind, one.seq, bytes(one.payload)) for one in came] == [
-        (one.kind, one.seq, bytes(one.payload)) for one in answers
+    assert [(frame.kind, frame.seq, bytes(frame.payload)) for frame in came] == [
+        (answer.kind, answer.seq, bytes(answer.payload)) for answer in answers
     ]
     assert len(writes) == 1

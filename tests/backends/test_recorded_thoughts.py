@@ -22,14 +22,14 @@ def test_thoughts_are_read_as_by_llama_cpp(name: str) -> None:
     form = form_of(source)
     place = where(source, form)
     made = samples(form, place)
-    assert made == {key: {"text": one["text"], "whole": one["whole"]} for key, one in kept.items()}, (
+    assert made == {key: {"text": item["text"], "whole": item["whole"]} for key, item in kept.items()}, (
         "the samples are others: python -m scripts.thought_compare"
     )
     alike = True
-    for key, one in kept.items():
-        theirs = tuple(one["read"].get(part, "").strip() for part in ("thought", "text"))
-        found = {ours(form, place, one["text"], step) for step in (1, 7, 1000)}
-        assert len(found) == 1, key  # however it comes
-        alike = alike and found == {theirs}
-        assert alike or name in DIFFERS, (key, found, theirs)
+    for key, item in kept.items():
+        theirs = tuple(item["read"].get(part, "").strip() for part in ("thought", "text"))
+        results = {ours(form, place, item["text"], step) for step in (1, 7, 1000)}
+        assert len(results) == 1, key  # however it comes
+        alike = alike and results == {theirs}
+        assert alike or name in DIFFERS, (key, results, theirs)
     assert alike is (name not in DIFFERS), "it is equal now: take it out of DIFFERS"

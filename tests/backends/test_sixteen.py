@@ -91,9 +91,9 @@ def alone(stages: list[Stage], sequence: Sequence, n_most: int) -> Sequence:
     return same
 
 
-def difference(one: Sequence, other: Sequence) -> float:
-    both = one.scores.keys() & other.scores.keys()
-    return max(float(np.abs(one.scores[pos] - other.scores[pos]).max()) for pos in both)
+def difference(group: Sequence, other: Sequence) -> float:
+    both = group.scores.keys() & other.scores.keys()
+    return max(float(np.abs(group.scores[pos] - other.scores[pos]).max()) for pos in both)
 
 
 def loaded(path: Path, cuts: tuple[int, ...], stack: ExitStack, cells: int) -> list[Stage]:
@@ -118,9 +118,9 @@ def test_sixteen_sequences_get_the_scores_they_get_alone(tmp_path: Path, cells: 
         assert together(loaded(path, (2, 3), stack, cells), split, random.Random(7)) == N_SLOTS
         assert together(whole, unsplit, random.Random(7)) == N_SLOTS
         singly = [alone(whole, sequence, 1) for sequence in split]
-    for one, other in zip(split, unsplit, strict=True):
-        assert difference(one, other) == 0, "the same steps give the same bits, split or not"
+    for group, other in zip(split, unsplit, strict=True):
+        assert difference(group, other) == 0, "the same steps give the same bits, split or not"
     # beyond that llama.cpp differs from itself between shapes of a batch
     assert max(map(difference, singly, unsplit)) < NOISE
-    for one, other in zip(split, singly, strict=True):
-        assert all(one.scores[pos].argmax() == other.scores[pos].argmax() for pos in one.scores)
+    for group, other in zip(split, singly, strict=True):
+        assert all(group.scores[pos].argmax() == other.scores[pos].argmax() for pos in group.scores)

@@ -87,10 +87,10 @@ class Shelf:
 
     def stages(self, cuts: tuple[int, ...]) -> list[Stage]:
         """The pipeline cut at these layers, with empty KV."""
-        found = [self._stage(*run) for run in cutting.runs(self._shape.layers, cuts)]
-        for stage in found:
+        stages = [self._stage(*run) for run in cutting.runs(self._shape.layers, cuts)]
+        for stage in stages:
             stage.forget(0)
-        return found
+        return stages
 
     def _stage(self, layers: Layers, role: Role) -> Stage:
         if (layers, role) not in self._loaded:

@@ -22,8 +22,8 @@ def test_json_is_as_models_have_seen_it_in_training() -> None:
     for filters in ("tojson", "tojson(ensure_ascii=False)", "tojson(separators=(', ', ': '))"):
         assert render("{{ tools[0] | " + filters + " }}", HELLO, tools=[TOOL]) == plain
     wide = "{{ tools[0].function | tojson(indent=1, sort_keys=true, ensure_ascii=true) }}"
-    told = render(wide, HELLO, tools=[TOOL])
-    assert told == '{\n "name": "\\u00e4",\n "parameters": {\n  "type": "object"\n }\n}'
+    text = render(wide, HELLO, tools=[TOOL])
+    assert text == '{\n "name": "\\u00e4",\n "parameters": {\n  "type": "object"\n }\n}'
 
 
 def test_what_a_model_wrote_may_be_marked_for_training() -> None:
@@ -54,11 +54,11 @@ def test_kimis_templates_keep_ids_in_a_list_that_begins_anew_with_each_prompt() 
         {"role": "tool", "content": "two"},
     ]
     begun = "<|tool_call_begin|>functions.clock:{}<|tool_call_argument_begin|>{{}}"
-    told = f"{begun.format(0)}{begun.format(1)}## Return of functions.clock:0: noon"
-    told += "## Return of functions.clock:1: one## Return of unknown: two"
-    assert render(KIMI, talk) == told
+    text = f"{begun.format(0)}{begun.format(1)}## Return of functions.clock:0: noon"
+    text += "## Return of functions.clock:1: one## Return of unknown: two"
+    assert render(KIMI, talk) == text
     render(KIMI, talk[:1])  # whose results never come
-    assert render(KIMI, talk) == told
+    assert render(KIMI, talk) == text
 
 
 @pytest.mark.parametrize("change", ["messages.append(1)", "messages[0].tool_calls.pop()",

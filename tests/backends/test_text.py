@@ -50,10 +50,10 @@ def test_half_a_character_is_no_crash(text: Vocabulary) -> None:
 
 
 def test_all_pieces_come_in_parts(text: Vocabulary) -> None:
-    found = list(pieces(text))
-    assert sum(len(some) for _, some in found) == text.n_vocab
-    assert found[0][1][:4] == (b"", b"", b"", text.piece(3))
-    assert len(found) == (2 if text.n_vocab > 8192 else 1)
+    result = list(pieces(text))
+    assert sum(len(some) for _, some in result) == text.n_vocab
+    assert result[0][1][:4] == (b"", b"", b"", text.piece(3))
+    assert len(result) == (2 if text.n_vocab > 8192 else 1)
 
 
 def test_its_template_is_applied(text: Vocabulary) -> None:

@@ -110,8 +110,8 @@ def test_prompts_and_answers_are_found_apart() -> None:
         machine.compute(4, 256)
         machine.rows = 1
         machine.compute(60, 1)
-    ones = machine.used[-60:]
-    assert ones.count(1) > 45
+    used = machine.used[-60:]
+    assert used.count(1) > 45
     assert machine.used[-64:-60].count(2) >= 3
 
 

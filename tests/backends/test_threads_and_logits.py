@@ -19,15 +19,15 @@ from testbed import tiny
 
 def answered(path: Path, begin: int) -> tuple[list[bytes], set[int]]:
     config = StageConfig("llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 1, 768, 64, 2, begin_threads=begin)
-    stage, told, threads, token = LlamaStage(config), [], set(), 5
+    stage, result, threads, token = LlamaStage(config), [], set(), 5
     for pos in range(600):
         out = stage.forward(Tokens((Segment(0, 1, pos),), [token]), [0])
         scores = np.frombuffer(out.rows, VALUE)
         token = int(scores.argmax())
-        told.append(scores.tobytes())
+        result.append(scores.tobytes())
         threads.add(stage._threads)
     stage.close()
-    return told, threads
+    return result, threads
 
 
 def test_looking_for_a_number_changes_no_logit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,15 +36,15 @@ def test_looking_for_a_number_changes_no_logit(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.01))
     path = tiny.llama(tmp_path / "tiny.gguf", layers=2, width=256)
     fixed, _ = answered(path, 0)
-    found, threads = answered(path, 2)
+    chunks, threads = answered(path, 2)
     assert threads == {1, 2}
-    assert found == fixed
+    assert chunks == fixed
 
 
 def of_many(path: Path, begin: int, seed: int) -> tuple[list[bytes], list[int]]:
     """Eight sequences that share their cells: they grow in turns, and are cut back and forgotten by chance."""
     config = StageConfig("llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 8, 768, 64, 2, begin_threads=begin)
-    stage, told, threads, chance = (LlamaStage(config), list[bytes](), list[int](), random.Random(seed))
+    stage, chunks, threads, chance = (LlamaStage(config), list[bytes](), list[int](), random.Random(seed))
     ends = [0] * 8
     for _ in range(500):
         slot = chance.randrange(8)
@@ -52,17 +52,17 @@ def of_many(path: Path, begin: int, seed: int) -> tuple[list[bytes], list[int]]:
             ends[slot] = chance.choice((0, ends[slot] // 2))
             stage.forget(slot, ends[slot])
         out = stage.forward(Tokens((Segment(slot, 1, ends[slot]),), [chance.randrange(200)]), [0])
-        told.append(bytes(out.rows))
+        chunks.append(bytes(out.rows))
         threads.append(stage._threads)
         ends[slot] += 1
         stage.forward(Tokens((Segment(slot, 8, ends[slot]),), list(range(8))), [])
         ends[slot] += 8
         if sum(ends) > 700:
-            for one in range(8):
-                stage.forget(one)
+            for index in range(8):
+                stage.forget(index)
             ends = [0] * 8
     stage.close()
-    return told, threads
+    return chunks, threads
 
 
 @pytest.mark.long
@@ -73,6 +73,6 @@ def test_nor_with_many_that_share_their_cells(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.01))
     path = tiny.llama(tmp_path / "tiny.gguf", layers=2, width=256)
     fixed, _ = of_many(path, 0, seed)
-    found, threads = of_many(path, 2, seed)
+    chunks, threads = of_many(path, 2, seed)
     assert set(threads) == {1, 2}
-    assert found == fixed
+    assert chunks == fixed

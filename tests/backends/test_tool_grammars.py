@@ -108,8 +108,8 @@ WRONG = [
 def test_a_call_is_let_through_and_read(vocab: str, style: str, text: str, values: object) -> None:
     assert allows(vocab, calls_grammar(FORMATS[style], {"clock": SCHEMA}, many=True), text)
     finder = CallFinder(FORMATS[style], {"clock": SCHEMA})
-    (told, calls), (rest, last) = finder.push(text), finder.flush()
-    assert told + rest == ""
+    (result, calls), (rest, last) = finder.push(text), finder.flush()
+    assert result + rest == ""
     assert [json.loads(call.arguments) for call in complete_calls([*calls, *last])] == values
 
 
@@ -148,7 +148,7 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(voca
     for right in (call, mine, '{"done": true}'):
         assert allows(vocab, grammar, right)
     calls = complete_calls([*finder.push(mine)[1], *finder.flush()[1]])
-    assert [json.loads(one.arguments) for one in calls] == [{"zone": "X <y"}]
+    assert [json.loads(call.arguments) for call in calls] == [{"zone": "X <y"}]
     assert not allows(vocab, grammar, call.replace("clock", "other"))
 
 
@@ -161,14 +161,14 @@ def test_a_text_may_hold_all_but_its_end(vocab: str, end: str) -> None:
     chance = random.Random(5)
     inner = ["", end[:-1], end[:2] * 3, end[:-1] * 2, end, end[0] + end, end + "x"]
     inner += ["".join(chance.choices(end + "x\n", k=chance.randrange(12))) for _ in range(20)]
-    for text in (one + end for one in inner):
+    for text in (item + end for item in inner):
         assert allows(vocab, grammar, text) == (text.find(end) == len(text) - len(end)), text
 
 
 def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: str) -> None:
     """Functionary's prompts end with the sign of a call; a text stands behind a name of its own."""
-    one = CallFormat(Payload.NAMED, lead=">>>", named="\n", prompt_marker=">>>", answer_marker="all\n")
-    grammar = calls_or_json(one, {"clock": SCHEMA}, True, ANSWER)
+    call_format = CallFormat(Payload.NAMED, lead=">>>", named="\n", prompt_marker=">>>", answer_marker="all\n")
+    grammar = calls_or_json(call_format, {"clock": SCHEMA}, True, ANSWER)
     call = 'clock\n{"zone": "UTC"}'
     for right in (call, f"{call}>>>{call}", 'all\n{"done": true}'):
         assert allows(vocab, grammar, right)
@@ -178,11 +178,11 @@ def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: str) -> 
 
 def test_what_is_in_a_nested_list_is_promised_too(vocab: str) -> None:
     """MiniMax M3 writes a list's items as elements."""
-    one = of_template("MiniMax-M3")
-    assert one is not None
+    item = of_template("MiniMax-M3")
+    assert item is not None
     of = {"type": "object", "properties": {"n": {"type": "integer"}, "why": {"type": "string"}}}
     schema = {"type": "object", "properties": {"all": {"type": "array", "items": of}}}
-    grammar = calls_grammar(one, {"clock": schema}, many=False)
+    grammar = calls_grammar(item, {"clock": schema}, many=False)
     sign = "]<]minimax[>["
     whole = (
         f'{sign}<tool_call>\n{sign}<invoke name="clock">{sign}<all>{sign}<item>{sign}<n>1{sign}</n>'
@@ -191,6 +191,6 @@ def test_what_is_in_a_nested_list_is_promised_too(vocab: str) -> None:
     assert allows(vocab, grammar, whole)
     for wrong in (("<n>1", "<n>x"), ("a ]", f"{sign}</invoke>"), ("<item>", "<other>")):
         assert not allows(vocab, grammar, whole.replace(*wrong))
-    finder = CallFinder(one, {"clock": schema})
+    finder = CallFinder(item, {"clock": schema})
     calls = complete_calls([*finder.push(whole)[1], *finder.flush()[1]])
-    assert [json.loads(one.arguments) for one in calls] == [{"all": [{"n": 1, "why": "a ] <b>"}]}]
+    assert [json.loads(call.arguments) for call in calls] == [{"all": [{"n": 1, "why": "a ] <b>"}]}]

@@ -23,11 +23,11 @@ RUNS = [(Role.FIRST, Layers(0, 1)), (Role.MIDDLE, Layers(1, 2)), (Role.LAST, Lay
 
 
 @contextmanager
-def answer(asked: StageConfig) -> Iterator[worker_orders.Answer]:
+def answer(stage_config: StageConfig) -> Iterator[worker_orders.Answer]:
     """What a worker says that shall open this."""
     order = worker_orders.OpenStage(
         request=1, pipeline="0" * 32, epoch=1, number=int(Number.F32), context=64,
-        memory_limit_bytes=0, config=asked,
+        memory_limit_bytes=0, config=stage_config,
     )  # fmt: skip
     with closing(Service()) as service:
         (frame,) = service.answer(told(order))  # type: ignore[arg-type]
@@ -45,8 +45,8 @@ def test_a_part_of_a_model_is_for_a_proved_engine(
     model: Path, role: Role, layers: Layers, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binding, "version", lambda: version)
-    asked = config(model, layers, role, WIDTH)
-    with answer(asked) as said_so:
+    stage_config = config(model, layers, role, WIDTH)
+    with answer(stage_config) as said_so:
         if role is Role.WHOLE or version in PROVED_ENGINES:
             assert isinstance(said_so, worker_orders.Opened)
             return
@@ -55,7 +55,7 @@ def test_a_part_of_a_model_is_for_a_proved_engine(
         sentence = said(refused(said_so, "this computer"))
         assert f"llama-cpp-python {version}" in sentence
         assert "make setup" in sentence
-    with answer(replace(asked, any_engine=True)) as said_so:  # the proof of another engine
+    with answer(replace(stage_config, any_engine=True)) as said_so:  # the proof of another engine
         assert isinstance(said_so, worker_orders.Opened)
 
 

@@ -337,9 +337,9 @@ def test_an_idle_worker_uses_no_time() -> None:
 def test_the_text_of_a_model_through_orders(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", layers=1, vocab=9000)
     with worker() as pipe:
-        found = pipe.tell(worker_orders.OpenVocabulary(request=1, path=str(path)))
-        assert isinstance(found, worker_orders.Vocabulary)
-        assert (found.n_vocab, found.end_tokens, found.has_template) == (9000, (1,), True)
+        result = pipe.tell(worker_orders.OpenVocabulary(request=1, path=str(path)))
+        assert isinstance(result, worker_orders.Vocabulary)
+        assert (result.n_vocab, result.end_tokens, result.has_template) == (9000, (1,), True)
         parts = [pipe.hear(), pipe.hear()]
         assert [type(part) for part in parts] == [worker_orders.Pieces, worker_orders.Pieces]
         assert [getattr(part, "last") for part in parts] == [False, True]  # noqa: B009

@@ -59,17 +59,17 @@ def samples(form: ReasoningFormat, place: AnswerStart) -> dict[str, Json]:
         answer = "".join(form.answer_begin) + ANSWER + "".join(form.answer_end)
         begin = "" if place.in_thought else f"{form.begin}\n"
         end = f"\n{form.end[0]}" + ("" if form.answer_begin else "\n\n")
-    found = {
+    result = {
         "a thought": (begin + THOUGHT + end + answer, True),
         "a thought that is cut": (begin + THOUGHT[:-4], False),
         "an answer that is cut": (begin + THOUGHT + end + answer.partition(ANSWER)[0] + ANSWER[:-3], False),
         "an empty thought": (begin + end + answer, True),
     }
     if not place.in_thought:
-        found["no thought"] = (answer, True)
+        result["no thought"] = (answer, True)
     if form.is_habit:  # llama.cpp looks for no thoughts then; what models write by habit is parted all the same
-        found = {"no thought": (answer, True)}
-    return {key: {"text": text, "whole": whole} for key, (text, whole) in found.items()}
+        result = {"no thought": (answer, True)}
+    return {key: {"text": text, "whole": whole} for key, (text, whole) in result.items()}
 
 
 def ours(form: ReasoningFormat, place: AnswerStart, text: str, step: int) -> tuple[str, str]:
@@ -79,8 +79,8 @@ def ours(form: ReasoningFormat, place: AnswerStart, text: str, step: int) -> tup
     for at in range(0, len(text), step):
         parts += splitter.push(text[at : at + step])
     parts += splitter.flush()
-    told = {kind: "".join(part.text for part in parts if part.kind is kind) for kind in (Kind.THOUGHT, Kind.ANSWER)}
-    return told[Kind.THOUGHT].strip(), told[Kind.ANSWER].strip()
+    result = {kind: "".join(part.text for part in parts if part.kind is kind) for kind in (Kind.THOUGHT, Kind.ANSWER)}
+    return result[Kind.THOUGHT].strip(), result[Kind.ANSWER].strip()
 
 
 def _controls(form: ReasoningFormat) -> list[str]:
@@ -91,11 +91,11 @@ def _controls(form: ReasoningFormat) -> list[str]:
 def sources() -> dict[str, str]:
     """The templates of llama.cpp's source, as they were recorded with their calls."""
     kept = call_samples.record()["templates"]
-    return {name: one["source"] for name, one in kept.items() if name not in UNTOLD}
+    return {name: item["source"] for name, item in kept.items() if name not in UNTOLD}
 
 
 @lru_cache(maxsize=1)
 def record() -> Json:
     """What llama.cpp's parser made of the samples, by template."""
-    found: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
-    return found
+    data: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
+    return data

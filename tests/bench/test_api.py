@@ -34,8 +34,8 @@ async def base() -> AsyncGenerator[str, None]:
             await answer.write(json.dumps({"message": {}, "done": False}).encode() + b"\n")
         if key != "d":
             figures = {"prompt_eval_duration": FIRST_S, "eval_duration": EACH_S * (TOKENS - 1)}
-            told = {name: int(one * NANOSECONDS) for name, one in figures.items()}
-            await answer.write(json.dumps({"done": True, "eval_count": TOKENS, **told}).encode())
+            result = {name: int(figure * NANOSECONDS) for name, figure in figures.items()}
+            await answer.write(json.dumps({"done": True, "eval_count": TOKENS, **result}).encode())
         return answer
 
     async def metrics(request: web.Request) -> web.Response:
@@ -68,9 +68,9 @@ async def test_many_clients_count_answers_and_losses(base: str) -> None:
 
 
 async def test_what_the_api_adds_is_told_apart_from_the_driver(base: str) -> None:
-    found = await alone(base, "a", 2, TOKENS)
-    assert all(ADDED_S <= one.and_back_s < ADDED_S + 20 for one in found)
-    assert all(-0.005 < one.per_token_s < 20 for one in found)
+    alones = await alone(base, "a", 2, TOKENS)
+    assert all(ADDED_S <= item.and_back_s < ADDED_S + 20 for item in alones)
+    assert all(-0.005 < item.per_token_s < 20 for item in alones)
 
 
 async def test_the_node_counts_who_was_at_the_driver_in_time(base: str) -> None:

@@ -18,8 +18,8 @@ def test_an_answer_in_tokens() -> None:
 
 @pytest.mark.long
 def test_it_opens_and_streams() -> None:
-    found = measured(6, N_TOKENS)
-    assert len(found["open_s"]) == OPENS
-    assert min(found["open_s"]) > 0
-    looks = sum(found["busy_s"]) + len(found["busy_s"]) * TICK_MS / 1000
+    measurement = measured(6, N_TOKENS)
+    assert len(measurement["open_s"]) == OPENS
+    assert min(measurement["open_s"]) > 0
+    looks = sum(measurement["busy_s"]) + len(measurement["busy_s"]) * TICK_MS / 1000
     assert looks > 0.9 * N_TOKENS / TOKENS_PER_S

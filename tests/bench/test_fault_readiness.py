@@ -28,16 +28,16 @@ def test_both_are_asked_the_same_by_turns_and_held_against_the_bar(
     monkeypatch.setattr(part.BareSide, "program", FAKE_NODE)
     words = ["steady", "--runs", "2", "--prompt", "8", "--output", "4", "--out", str(tmp_path)]
     bench = Bench(parse(words), ModelFacts("fake.gguf", 1, "0", 1000, 8, (1,) * 8), {}, tmp_path / "homes")
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
     ask = pool_side.PoolSide.ask
 
     def noted(side: pool_side.PoolSide, prompts: Any, n_out: int) -> Any:
-        asked.append((side.name, json.dumps(prompts)))
+        requests.append((side.name, json.dumps(prompts)))
         return ask(side, prompts, n_out)
 
     monkeypatch.setattr(pool_side.PoolSide, "ask", noted)
     part.steady(bench)
-    rounds = [*asked[2:6], *asked[8:]]  # each begins with a warm-up of both
+    rounds = [*requests[2:6], *requests[8:]]  # each begins with a warm-up of both
     assert [name for name, _ in rounds] == ["pool"] * 2 + ["bare"] * 4 + ["pool"] * 2
     assert rounds[0][1] == rounds[2][1] != rounds[4][1] == rounds[6][1]
     data = bench.sections["steady"]
@@ -51,10 +51,10 @@ async def test_what_is_switched_off_is_what_a_node_would_do(monkeypatch: pytest.
     """Should a name change, the part must not measure a node that does all of it."""
     taken: dict[tuple[str, str], Any] = {}
 
-    def put(where: Any, name: str, what: Any) -> None:
+    def put(where: Any, name: str, subject: Any) -> None:
         assert name in vars(where), f"{where.__name__} has no {name} of its own"
-        taken[where.__name__, name] = what
-        monkeypatch.setattr(where, name, what)
+        taken[where.__name__, name] = subject
+        monkeypatch.setattr(where, name, subject)
 
     node_without_readiness.strip(put)
     assert len(taken) == 7

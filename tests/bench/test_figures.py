@@ -17,10 +17,10 @@ def test_one_token_has_no_pace() -> None:
 
 def test_several_streams() -> None:
     line = Timeline(((1.0, 2.0, 3.0, 4.0), (2.0, 3.0, 4.0, 5.0)))
-    found = together(line)
-    assert found["total_tok_s"] == pytest.approx(8 / 5)
-    assert found["steady_tok_s"] == pytest.approx(4 / 2)  # from 2 s to 4 s, two tokens of each
-    assert found["ttft_p99_s"] == 2.0
+    result = together(line)
+    assert result["total_tok_s"] == pytest.approx(8 / 5)
+    assert result["steady_tok_s"] == pytest.approx(4 / 2)  # from 2 s to 4 s, two tokens of each
+    assert result["ttft_p99_s"] == 2.0
 
 
 def test_never_all_decoding() -> None:
@@ -44,25 +44,25 @@ def test_percentile_of_nothing() -> None:
 
 
 def test_summary() -> None:
-    found = summary([1.0, 2.0, 6.0])
-    assert (found.mean, found.median, found.low, found.high) == (3.0, 2.0, 1.0, 6.0)
-    assert found.spread == pytest.approx(5 / 3)
+    result = summary([1.0, 2.0, 6.0])
+    assert (result.mean, result.median, result.low, result.high) == (3.0, 2.0, 1.0, 6.0)
+    assert result.spread == pytest.approx(5 / 3)
     assert summary([1.0]).stdev == 0.0
     with pytest.raises(ValueError, match="nothing"):
         summary([])
 
 
 def test_ratios_go_round_by_round() -> None:
-    found = ratios([2.0, 3.0, None, 5.0], [1.0, 2.0, 1.0, None])
-    assert found is not None
-    assert (found.low, found.high, found.n_runs) == (1.5, 2.0, 2)
+    result = ratios([2.0, 3.0, None, 5.0], [1.0, 2.0, 1.0, None])
+    assert result is not None
+    assert (result.low, result.high, result.n_runs) == (1.5, 2.0, 2)
     assert ratios([None], [1.0]) is None
 
 
 def test_summaries_leave_out_what_is_missing() -> None:
-    found = summaries([{"a": 1.0, "b": None}, {"a": 3.0, "b": None}])
-    assert list(found) == ["a"]
-    assert found["a"].mean == 2.0
+    result = summaries([{"a": 1.0, "b": None}, {"a": 3.0, "b": None}])
+    assert list(result) == ["a"]
+    assert result["a"].mean == 2.0
 
 
 @pytest.mark.parametrize(("ours", "theirs", "n"), [([1, 2, 3], [1, 2, 4], 2), ([1], [1, 2], 1), ([], [1], 0)])

@@ -51,17 +51,17 @@ def test_nonsense_is_refused(words: list[str], capsys: pytest.CaptureFixture[str
     [(16, 1, [(7, 8, 1), (4, 8, 4)]), (16, 2, [(5, 5, 5, 1), (3, 5, 5, 3)]), (2, 0, [(1, 1)])],
 )
 def test_default_splits(n_layers: int, n_lenders: int, splits: list[tuple[int, ...]]) -> None:
-    found = default_splits(n_layers, n_lenders)
-    assert found == splits
-    assert {sum(split) for split in found} == {n_layers}
+    results = default_splits(n_layers, n_lenders)
+    assert results == splits
+    assert {sum(split) for split in results} == {n_layers}
 
 
 def test_prompts_are_the_same_for_a_label_only() -> None:
     questions = Questions(seed=1, n_vocab=1000)
-    one, two = questions.prompts("a", 2, 50)
-    assert questions.prompts("a", 2, 50) == [one, two]
-    assert one != two != questions.prompts("b", 1, 50)[0]
-    assert all(300 <= token < 1000 for token in one + two)
+    group, two = questions.prompts("a", 2, 50)
+    assert questions.prompts("a", 2, 50) == [group, two]
+    assert group != two != questions.prompts("b", 1, 50)[0]
+    assert all(300 <= token < 1000 for token in group + two)
 
 
 def test_rate_is_taken_where_bytes_move() -> None:

@@ -8,7 +8,7 @@ from bench.parts.placements import HOUSEHOLDS, SLOW, Household, pinned
 from bench.quota import NoQuota
 
 
-@pytest.mark.parametrize("household", [*HOUSEHOLDS, SLOW], ids=lambda one: one.words)
+@pytest.mark.parametrize("household", [*HOUSEHOLDS, SLOW], ids=lambda item: item.words)
 def test_every_household_has_room_on_two_cores(household: Household) -> None:
     shares = household.cores
     cores = pinned(shares, (4, 7))

@@ -29,13 +29,13 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_both_households_are_asked_the_same_by_turns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
     loads: list[Any] = []
     ask, use = part.WholeModelSide.ask, part.WholeModelSide.use
 
     def noted(side: part.WholeModelSide, prompts: Any, n_out: int) -> Any:
         assert len(prompts) == part.REQUESTS
-        asked.append((side.name, json.dumps(prompts)))
+        requests.append((side.name, json.dumps(prompts)))
         return ask(side, prompts, n_out)
 
     def used(side: part.WholeModelSide, setting: Any) -> None:
@@ -46,16 +46,16 @@ def test_both_households_are_asked_the_same_by_turns(bench: Bench, monkeypatch: 
     monkeypatch.setattr(part.WholeModelSide, "use", used)
     part.replicas(bench)
     assert loads == [{"shape": "replicas", "users": 4}, {"shape": "one", "users": 8}]
-    rounds = asked[2:]  # after the warm-up
+    rounds = requests[2:]  # after the warm-up
     assert [name for name, _ in rounds] == ["pool", part.ONE, part.ONE, "pool", "pool", part.ONE]
     for first, second in zip(rounds[::2], rounds[1::2], strict=True):
         assert first[1] == second[1]
     assert len({prompts for _, prompts in rounds}) == 3
     data = bench.sections["replicas"]
     assert (len(data["rounds"]["pool"]), data["same"]) == (3, [1.0] * 3)
-    told = bench.texts[0]
-    assert "to one node" in told
-    assert "≥ 1.95" in told
+    text = bench.texts[0]
+    assert "to one node" in text
+    assert "≥ 1.95" in text
 
 
 def test_a_model_that_is_not_on_each_machine_is_no_figure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

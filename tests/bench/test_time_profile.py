@@ -18,11 +18,11 @@ def test_parts_add_up_to_the_whole() -> None:
 
 
 def test_busy() -> None:
-    found = busy(POOL)
-    assert found["host busy"] == pytest.approx(0.52)
-    assert found["lender-1 busy"] == pytest.approx(0.41)
-    assert found["lost by imbalance"] == pytest.approx(0.055)
-    assert found["lost while the busiest waits"] == pytest.approx(0.48)
+    result = busy(POOL)
+    assert result["host busy"] == pytest.approx(0.52)
+    assert result["lender-1 busy"] == pytest.approx(0.41)
+    assert result["lost by imbalance"] == pytest.approx(0.055)
+    assert result["lost while the busiest waits"] == pytest.approx(0.48)
 
 
 def test_middle_takes_each_entry_by_itself() -> None:

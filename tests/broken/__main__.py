@@ -22,14 +22,14 @@ async def many(home: Household, first: int, n: int, until_s: float, kinds: Seque
         if time.monotonic() > until_s:
             print(f"stopped before seed {seed}")
             break
-        told = await home.run(seed, kinds)
-        ends[told.end] += 1
-        mark = "WRONG" if told.wrong else "ok"
-        if told.wrong or not told.end.startswith("import"):
-            print(f"{seed} {mark} {told.seconds:.1f} s, {told.what} | {told.end} | {told.sentence}", flush=True)
-        for wrong in told.wrong:
+        result = await home.run(seed, kinds)
+        ends[result.end] += 1
+        mark = "WRONG" if result.wrong else "ok"
+        if result.wrong or not result.end.startswith("import"):
+            print(f"{seed} {mark} {result.seconds:.1f} s, {result.what} | {result.end} | {result.sentence}", flush=True)
+        for wrong in result.wrong:
             print("      ", wrong, flush=True)
-        n_wrong += bool(told.wrong)
+        n_wrong += bool(result.wrong)
     for end, count in ends.most_common():
         print(f"{count:5} {end}")
     print(f"{sum(ends.values())} files, {n_wrong} told wrongly")
@@ -42,10 +42,10 @@ def main() -> None:
     words.add_argument("--from", type=int, default=0, dest="first")
     words.add_argument("--minutes", type=float, default=60.0)
     words.add_argument("--only", choices=KINDS, action="append")
-    given = words.parse_args()
+    args = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="poolhouse-broken") as folder, household(Path(folder)) as home:
-        until_s = time.monotonic() + 60 * given.minutes
-        raise SystemExit(bool(asyncio.run(many(home, given.first, given.n, until_s, given.only or KINDS))))
+        until_s = time.monotonic() + 60 * args.minutes
+        raise SystemExit(bool(asyncio.run(many(home, args.first, args.n, until_s, args.only or KINDS))))
 
 
 if __name__ == "__main__":

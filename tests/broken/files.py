@@ -31,7 +31,7 @@ class Parts:
     tensors: list[tuple[str, Tensor, bytes]]
 
     def bytes(self) -> bytes:
-        listed = [(name, one.shape, one.kind, len(data)) for name, one, data in self.tensors]
+        listed = [(name, tensor.shape, tensor.kind, len(data)) for name, tensor, data in self.tensors]
         made = bytearray(header_bytes(self.alignment, list(self.entries.values()), listed))
         for _, _, data in self.tensors:
             made += bytes(aligned(len(made), self.alignment) - len(made)) + data
@@ -41,8 +41,10 @@ class Parts:
 def parts_of(path: Path) -> Parts:
     """The parts of a sound file."""
     header, whole = read_header(path), path.read_bytes()
-    entries = {key: header.raw[one.start : one.end] for key, one in header.entries.items()}
-    tensors = [(name, one, whole[one.offset : one.offset + one.n_bytes]) for name, one in header.tensors.items()]
+    entries = {key: header.raw[value.start : value.end] for key, value in header.entries.items()}
+    tensors = [
+        (name, tensor, whole[tensor.offset : tensor.offset + tensor.n_bytes]) for name, tensor in header.tensors.items()
+    ]
     return Parts(header, header.alignment, entries, tensors)
 
 
@@ -50,8 +52,8 @@ def retyped(path: Path, to: Path, tensor: str, kind: int) -> None:
     """The file of `path` whose one tensor is said to be of another type, with as many bytes as that takes."""
     parts = parts_of(path)
     at = next(n for n, (name, _, _) in enumerate(parts.tensors) if name == tensor)
-    name, one, data = parts.tensors[at]
-    now = replace(one, kind=kind)
+    name, item, data = parts.tensors[at]
+    now = replace(item, kind=kind)
     parts.tensors[at] = (name, now, _sized(now, data))
     to.write_bytes(parts.bytes())
 
@@ -60,8 +62,8 @@ def without_numbers(path: Path, to: Path, tensor: str) -> None:
     """The file of `path` whose one tensor holds numbers that are none."""
     parts = parts_of(path)
     at = next(n for n, (name, _, _) in enumerate(parts.tensors) if name == tensor)
-    name, one, data = parts.tensors[at]
-    parts.tensors[at] = (name, one, _spoilt(one, data, 1))
+    name, item, data = parts.tensors[at]
+    parts.tensors[at] = (name, item, _spoilt(item, data, 1))
     to.write_bytes(parts.bytes())
 
 
@@ -72,31 +74,31 @@ def broken(path: Path, to: Path, seed: int, kinds: Sequence[str] = KINDS) -> str
     parts = parts_of(path)
     match kind:
         case "number" | "entry gone" | "entry of another kind" | "vocabulary":
-            what = _entries(chance, parts, kind)
+            entries = _entries(chance, parts, kind)
         case "shape" | "type" | "tensor gone" | "tensor renamed" | "tensor again" | "not numbers":
-            what = _tensors(chance, parts, kind)
+            entries = _tensors(chance, parts, kind)
         case _:
-            what = ""
+            entries = ""
     data = bytearray(parts.bytes())
     match kind:
         case "offset":
-            what = _offset(chance, parts, data)
+            entries = _offset(chance, parts, data)
         case "cut short":
-            what = f"to {(n := chance.randrange(len(data)))} of {len(data)} bytes"
+            entries = f"to {(n := chance.randrange(len(data)))} of {len(data)} bytes"
             del data[n:]
         case "bits":
-            start = len(data) - sum(len(one) for _, _, one in parts.tensors)
-            what = str(n := chance.randrange(1, MOST_BITS))
+            start = len(data) - sum(len(tensor) for _, _, tensor in parts.tensors)
+            entries = str(n := chance.randrange(1, MOST_BITS))
             for _ in range(n):
                 data[chance.randrange(max(24, start), len(data))] ^= 1 << chance.randrange(8)
         case "header bytes":
-            end = len(data) - sum(len(one) for _, _, one in parts.tensors)
+            end = len(data) - sum(len(tensor) for _, _, tensor in parts.tensors)
             at = [chance.randrange(24, end) for _ in range(chance.choice((1, 1, 3)))]
-            what = f"at {at}"
+            entries = f"at {at}"
             for place in at:
                 data[place] ^= 1 << chance.randrange(8)
     to.write_bytes(data)
-    return f"{kind}: {what}"
+    return f"{kind}: {entries}"
 
 
 def _entries(chance: Random, parts: Parts, kind: str) -> str:
@@ -111,20 +113,22 @@ def _entries(chance: Random, parts: Parts, kind: str) -> str:
             items[chance.randrange(len(items))] = items[0]
         parts.entries[key] = entry(key, value.kind, items, is_list=True)
         return f"{key} has {n} values"
-    key = chance.choice([one for one in parts.entries if one not in tokens])
+    key = chance.choice([name for name in parts.entries if name not in tokens])
     value = header.entries[key]
     if kind == "entry gone":
         del parts.entries[key]
         return key
     if kind == "entry of another kind":
-        other = chance.choice([one for one in (*tensor_types.SCALARS, tensor_types.STRING) if one != value.kind])
+        other = chance.choice(
+            [number for number in (*tensor_types.SCALARS, tensor_types.STRING) if number != value.kind]
+        )
         values = [1, 0][: chance.choice((1, 1, 2))]
         parts.entries[key] = entry(key, other, values, is_list=len(values) > 1)
         return f"{key} is of kind {other}"
     numbers = [
-        one
-        for one, it in header.entries.items()
-        if it.kind in tensor_types.SCALARS and not it.is_array and one in parts.entries
+        name
+        for name, value in header.entries.items()
+        if value.kind in tensor_types.SCALARS and not value.is_array and name in parts.entries
     ]
     key = chance.choice(numbers)
     value = header.entries[key]
@@ -147,54 +151,54 @@ def _number(chance: Random, kind: int, now: object) -> object:
 
 def _tensors(chance: Random, parts: Parts, kind: str) -> str:
     at = chance.randrange(len(parts.tensors))
-    name, one, data = parts.tensors[at]
+    name, tensor, data = parts.tensors[at]
     match kind:
         case "tensor gone":
             del parts.tensors[at]
             return name
         case "tensor renamed":
             new = chance.choice((name.replace("weight", "bias"), f"{name}.x", name[:-1]))
-            parts.tensors[at] = (new, one, data)
+            parts.tensors[at] = (new, tensor, data)
             return f"{name} is called {new}"
         case "tensor again":
             layer = name.split(".")
             new = ".".join([layer[0], "99", *layer[2:]]) if name.startswith("blk.") else f"blk.0.{name}"
-            parts.tensors.append((new, one, data))
+            parts.tensors.append((new, tensor, data))
             return f"{name} also as {new}"
         case "shape":
-            shape = list(one.shape)
+            shape = list(tensor.shape)
             place = chance.randrange(len(shape))
             shape[place] = max(1, chance.choice((shape[place] // 2, shape[place] - 32, shape[place] * 2, 32)))
             if chance.random() < 0.3:
-                shape = list(reversed(one.shape))
-            now = replace(one, shape=tuple(shape))
+                shape = list(reversed(tensor.shape))
+            now = replace(tensor, shape=tuple(shape))
             parts.tensors[at] = (name, now, _sized(now, data))
-            return f"{name} is {shape}, was {list(one.shape)}"
+            return f"{name} is {shape}, was {list(tensor.shape)}"
         case "type":
-            other = chance.choice([known for known in sorted(tensor_types.TENSORS) if known != one.kind])
-            now = replace(one, kind=other)
+            other = chance.choice([known for known in sorted(tensor_types.TENSORS) if known != tensor.kind])
+            now = replace(tensor, kind=other)
             parts.tensors[at] = (name, now, _sized(now, data))
-            return f"{name} is of type {other}, was {one.kind}"
+            return f"{name} is of type {other}, was {tensor.kind}"
         case _:  # not numbers
             every = chance.choice((1, 7, 64))
-            parts.tensors[at] = (name, one, _spoilt(one, data, every))
+            parts.tensors[at] = (name, tensor, _spoilt(tensor, data, every))
             return f"{name}, each {every} blocks"
 
 
-def _spoilt(one: Tensor, data: bytes, every: int) -> bytes:
+def _spoilt(tensor: Tensor, data: bytes, every: int) -> bytes:
     """The data with no number at the start of every so manieth block."""
-    bad = NAN_F32 if one.kind == tensor_types.F32 else NAN_F16
-    step, made = every * max(tensor_types.TENSORS[one.kind][2], len(bad)), bytearray(data)
+    bad = NAN_F32 if tensor.kind == tensor_types.F32 else NAN_F16
+    step, made = every * max(tensor_types.TENSORS[tensor.kind][2], len(bad)), bytearray(data)
     for place in range(0, len(made) - len(bad), step):
         made[place : place + len(bad)] = bad
     return bytes(made)
 
 
-def _sized(one: Tensor, data: bytes) -> bytes:
+def _sized(tensor: Tensor, data: bytes) -> bytes:
     """As many bytes as this shape and type take, of these."""
-    _, n_block, block_bytes = tensor_types.TENSORS[one.kind]
+    _, n_block, block_bytes = tensor_types.TENSORS[tensor.kind]
     n = 1
-    for size in one.shape:
+    for size in tensor.shape:
         n *= size
     n_bytes = n // n_block * block_bytes
     return (data * (n_bytes // max(1, len(data)) + 1))[:n_bytes]

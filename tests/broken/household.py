@@ -105,79 +105,79 @@ class Household:
         """One file broken by chance, from its import to an answer, as far as it comes; then the good one."""
         chance = Random(seed)
         name = chance.choice(SOURCES)
-        told = Told(seed, f"{name}: {broken(source(name), self.path, seed, kinds)}")
-        return await self.tell(told, alone=chance.random() < ALONE)
+        result = Told(seed, f"{name}: {broken(source(name), self.path, seed, kinds)}")
+        return await self.tell(result, alone=chance.random() < ALONE)
 
-    async def tell(self, told: Told, *, alone: bool, meanwhile: Meanwhile = lambda _: None) -> Told:
+    async def tell(self, result: Told, *, alone: bool, meanwhile: Meanwhile = lambda _: None) -> Told:
         """What is told of the file at `path`. meanwhile: done to it between its plan and its load."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(RUN_S):
-                await self._tried(told, alone, meanwhile)
+                await self._tried(result, alone, meanwhile)
         except TimeoutError:
-            told.wrong.append(f"no end after {told.end}")
-        told.seconds = time.monotonic() - began
-        if told.seconds > USUAL_S:
-            told.wrong.append(f"took {told.seconds:.0f} s")
-        is_quick = told.end.split(":")[0] in QUICK and told.seed % 10
-        if (told.wrong or not is_quick) and (bad := await self.good()):
-            told.wrong.append(bad)
-        await self._cleared(told)
-        return told
+            result.wrong.append(f"no end after {result.end}")
+        result.seconds = time.monotonic() - began
+        if result.seconds > USUAL_S:
+            result.wrong.append(f"took {result.seconds:.0f} s")
+        is_quick = result.end.split(":")[0] in QUICK and result.seed % 10
+        if (result.wrong or not is_quick) and (bad := await self.good()):
+            result.wrong.append(bad)
+        await self._cleared(result)
+        return result
 
-    async def _tried(self, told: Told, alone: bool, meanwhile: Meanwhile) -> None:
+    async def _tried(self, result: Told, alone: bool, meanwhile: Meanwhile) -> None:
         async with self.client() as host:
             try:
-                told.end = "import"
+                result.end = "import"
                 await host.work("POST", "/models", {"path": str(self.path), "name": "broken"})
                 runs = read_split(self.path)
                 where: Json = {"shape": "one"} if alone or not runs else {"split": runs}
                 order = {"model": "broken", **where}
-                if told.seed % 3:
+                if result.seed % 3:
                     order["measure"] = False
-                told.end = "plan"
+                result.end = "plan"
                 await host.work("POST", "/plan", order)
                 meanwhile(self.path)
-                told.end = "load" + (" alone" if "shape" in where else "")
+                result.end = "load" + (" alone" if "shape" in where else "")
                 await host.work("POST", "/load", order)
-                told.end = "ask"
+                result.end = "ask"
                 _, notices = await asked(host, "broken")
-                told.end = "answered"
+                result.end = "answered"
                 if notices:
-                    told.wrong.append(f"told meanwhile: {notices}")
+                    result.wrong.append(f"told meanwhile: {notices}")
             except AppError as error:
-                self._judge(told, error)
+                self._judge(result, error)
 
-    def _judge(self, told: Told, error: AppError) -> None:
+    def _judge(self, result: Told, error: AppError) -> None:
         reason = error.reason
-        told.sentence = said(error)
+        result.sentence = said(error)
         fault = fault_table.classify(reason).fault
         if reason.code == "lender_said":
             fault = fault_table.classify(Reason(fault_table.cause_code(reason))).fault
-            told.end += f": {fault_table.cause_code(reason)} there"
+            result.end += f": {fault_table.cause_code(reason)} there"
         else:
-            told.end += f": {reason.code}"
+            result.end += f": {reason.code}"
         if fault not in OF_THE_FILE:
-            told.wrong.append(f"told as the fault of {fault}")
-        if BLAMES.search(told.sentence):
-            told.wrong.append("names a machine as lost")
+            result.wrong.append(f"told as the fault of {fault}")
+        if BLAMES.search(result.sentence):
+            result.wrong.append("names a machine as lost")
         if "bug" in reason.code:
-            told.wrong.append("a fault of ours")
+            result.wrong.append("a fault of ours")
 
-    async def _cleared(self, told: Told) -> None:
+    async def _cleared(self, result: Told) -> None:
         async with self.client() as host:
             status = await host.get("/status")
             with suppress(AppError):  # it was not even taken
                 await host.delete("/models/broken")
         for machine in status["machines"].values():
             if machine["name"] == LENDER and not machine["online"]:
-                told.wrong.append(f"{LENDER} is not online: {machine['reason']}")
-        for one in self.nodes:
-            words = (one.root / "stderr.txt").read_text("utf-8", "replace")
-            (one.root / "stderr.txt").write_text("")
+                result.wrong.append(f"{LENDER} is not online: {machine['reason']}")
+        for node in self.nodes:
+            words = (node.root / "stderr.txt").read_text("utf-8", "replace")
+            (node.root / "stderr.txt").write_text("")
             if "Traceback" in words or "never retrieved" in words:
                 at = words.find("Traceback")
-                told.wrong.append(f"{one.name} logged a bug: {words[at : at + 3000]}")
+                result.wrong.append(f"{node.name} logged a bug: {words[at : at + 3000]}")
 
 
 async def asked(host: NodeClient, model: str) -> tuple[list[int], list[str]]:

@@ -73,17 +73,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Household]:
         yield made
 
 
-@pytest.mark.parametrize("what", FILES)
-def test_a_broken_file_is_named_and_no_machine(what: str, home: Household) -> None:
-    make, meanwhile, alone, end = FILES[what]
+@pytest.mark.parametrize("label", FILES)
+def test_a_broken_file_is_named_and_no_machine(label: str, home: Household) -> None:
+    make, meanwhile, alone, end = FILES[label]
     make(home.path)
-    told = asyncio.run(home.tell(Told(1, what), alone=alone, meanwhile=meanwhile or (lambda _: None)))
-    assert (told.end, told.wrong) == (end, [])
-    assert re.search("other file|Put it back|import it again", told.sentence)
+    result = asyncio.run(home.tell(Told(1, label), alone=alone, meanwhile=meanwhile or (lambda _: None)))
+    assert (result.end, result.wrong) == (end, [])
+    assert re.search("other file|Put it back|import it again", result.sentence)
 
 
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_file_broken_by_chance_is_named_and_no_machine(seed: int, home: Household) -> None:
-    told = asyncio.run(home.run(seed))
-    assert not told.wrong, told
+    result = asyncio.run(home.run(seed))
+    assert not result.wrong, result

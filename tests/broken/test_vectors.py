@@ -78,8 +78,8 @@ async def told_of(home: Household, api: Open, *, ranks: bool) -> tuple[int, str]
         aiohttp.ClientSession(api.base, headers=headers) as http,
         http.post("/v1/rerank" if ranks else "/v1/embeddings", json=body) as answer,
     ):
-        told = await answer.json()
-        return answer.status, "" if answer.status == 200 else str(told["error"]["message"])
+        result = await answer.json()
+        return answer.status, "" if answer.status == 200 else str(result["error"]["message"])
 
 
 async def judged(home: Household, api: Open, *, ranks: bool) -> str:
@@ -94,15 +94,15 @@ async def judged(home: Household, api: Open, *, ranks: bool) -> str:
         if status:
             await host.post("/unload", {"model": "broken"})
             await host.delete("/models/broken")
-    assert [(one["online"], one["reason"]) for one in machines] == [(True, None)] * 2
+    assert [(machine["online"], machine["reason"]) for machine in machines] == [(True, None)] * 2
     return words
 
 
 @pytest.mark.parametrize("ranks", [False, True])
-@pytest.mark.parametrize("what", FILES)
-async def test_it_is_told_as_the_file_s_fault(home: Household, api: Open, what: str, ranks: bool) -> None:
+@pytest.mark.parametrize("label", FILES)
+async def test_it_is_told_as_the_file_s_fault(home: Household, api: Open, label: str, ranks: bool) -> None:
     pooling = gguf.PoolingType.RANK if ranks else gguf.PoolingType.MEAN
-    FILES[what](tiny_bert.bert(home.path, pooling))
+    FILES[label](tiny_bert.bert(home.path, pooling))
     words = await judged(home, api, ranks=ranks)
     assert re.search("damaged|not whole|other file|another file|import it again", words), words
 

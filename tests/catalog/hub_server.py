@@ -89,12 +89,12 @@ class HubServer:
         return self.data if file == self.file else self.others.get(file)
 
     def _gate(self, request: web.Request) -> web.Response | None:
-        given = request.headers.get("Authorization")
+        value = request.headers.get("Authorization")
         if not self.faults.gated and not self.faults.refused_token:
             return None
-        if given is None:
+        if value is None:
             return web.Response(status=401, headers={"X-Error-Code": "GatedRepo"})
-        if given != f"Bearer {TOKEN}":
+        if value != f"Bearer {TOKEN}":
             return web.Response(status=401)
         if self.faults.refused_token:
             return web.Response(status=403, headers={"X-Error-Code": "GatedRepo"})
@@ -102,14 +102,14 @@ class HubServer:
 
     async def blob(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request)
-        asked = request.headers.get("Range", "")
-        self.ranges.append(asked)
+        value = request.headers.get("Range", "")
+        self.ranges.append(value)
         if self.faults.statuses:
             return web.Response(status=self.faults.statuses.pop(0))
         named = self._of(request.query.get("of", self.file)) or self.data
         data = named if self.faults.sends is None else self.faults.sends
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-        if self.faults.ignore_ranges or not asked:
+        start = int(value.removeprefix("bytes=").rstrip("-")) if value else 0
+        if self.faults.ignore_ranges or not value:
             start, answer = 0, web.StreamResponse()
         else:
             answer = web.StreamResponse(status=206)
@@ -146,8 +146,8 @@ class HubServer:
             return web.json_response({"error": "Repository not found"}, status=401)
         files = [self._sibling(self.file), self._sibling("Tiny-Q8_0.gguf", 3 << 30)]
         parts = [self._sibling(f"Tiny-F16-0000{n}-of-00002.gguf", 4 << 30) for n in (1, 2)]
-        others = [{"rfilename": "README.md"}, self._sibling("mmproj-F16.gguf")]
-        return await self._listed({**self.about(), "siblings": files + parts + others})
+        rest = [{"rfilename": "README.md"}, self._sibling("mmproj-F16.gguf")]
+        return await self._listed({**self.about(), "siblings": files + parts + rest})
 
     def about(self) -> Json:
         return {

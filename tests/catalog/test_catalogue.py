@@ -19,15 +19,15 @@ def test_every_entry_can_be_asked_for() -> None:
     assert len(known.models) >= 45
     assert len({offer.id for offer in known.models}) == len(known.models)
     assert len({offer.name.casefold() for offer in known.models}) == len(known.models)
-    assert len({(offer.repository, one.file) for offer in known.models for one in offer.files}) == (
+    assert len({(offer.repository, file.file) for offer in known.models for file in offer.files}) == (
         sum(len(offer.files) for offer in known.models)
     ), "no file is offered twice"
     for offer in known.models:
-        assert sum(one.recommended for one in offer.files) == 1, offer.id
-        for one in offer.files:
-            checked(offer.repository, one.file, offer.revision)
-            assert is_model(one.file)
-            assert quantisation_of(one.file) == one.quantisation, one.file
+        assert sum(file.recommended for file in offer.files) == 1, offer.id
+        for file in offer.files:
+            checked(offer.repository, file.file, offer.revision)
+            assert is_model(file.file)
+            assert quantisation_of(file.file) == file.quantisation, file.file
 
 
 UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.1"}
@@ -35,29 +35,29 @@ UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.
 
 def test_every_file_is_promised_to_the_byte_or_says_that_it_is_not() -> None:
     """Its hash, or that of each of its files, is known; where it is not, the household pins the first one."""
-    unknown = {offer.id for offer in shipped().models for one in offer.files if one.whole_hash is None}
+    unknown = {offer.id for offer in shipped().models for file in offer.files if file.whole_hash is None}
     assert unknown == UNKNOWN_HASH, "docs/catalogue.md counts them"
     pinned = [offer for offer in shipped().models if offer.is_pinned]
     assert len(pinned) >= 50
     for offer in pinned:
-        for one in offer.files:
-            known = one.whole_hash and one.size_bytes
-            assert known or offer.id in UNKNOWN_HASH, (offer.id, one.file)
+        for file in offer.files:
+            known = file.whole_hash and file.size_bytes
+            assert known or offer.id in UNKNOWN_HASH, (offer.id, file.file)
 
 
 def test_the_document_says_how_many_hashes_are_unknown() -> None:
     known = shipped()
-    files = [one for offer in known.models for one in offer.files]
+    files = [file for offer in known.models for file in offer.files]
     text = (FILE.parents[1] / "docs" / "catalogue.md").read_text("utf-8")
-    hashed = [one for one in files if one.whole_hash]
-    at_commit = [one for offer in known.models if offer.is_pinned for one in offer.files if one.whole_hash]
+    hashed = [file for file in files if file.whole_hash]
+    at_commit = [file for offer in known.models if offer.is_pinned for file in offer.files if file.whole_hash]
     for said in (
         f"{len(known.models)} models",
         f"{len(files)} versions",
         f"{len(at_commit)} with a commit and a hash",
         f"{len(hashed) - len(at_commit)} with a hash",
         f"{len(files) - len(hashed)} without a hash",
-        f"{sum(one.size_bytes is None for one in files)} without a size",
+        f"{sum(file.size_bytes is None for file in files)} without a size",
     ):
         assert said in text, said
 
@@ -84,8 +84,8 @@ def test_the_larger_version_is_taken_where_there_is_memory_for_it() -> None:
     offer, _ = shipped().named("qwen3.6-27b")
 
     def taken(gib: float) -> str | None:
-        found = offer.version_for(int(gib * (1 << 30)))
-        return found.quantisation if found else None
+        offered_file = offer.version_for(int(gib * (1 << 30)))
+        return offered_file.quantisation if offered_file else None
 
     assert [taken(gib) for gib in (8, 17, 18, 29, 30, 500)] == [
         None, None, "Q4_K_M", "Q4_K_M", "Q8_0", "Q8_0",
@@ -108,31 +108,31 @@ def test_a_version_of_unknown_size_is_never_promised_to_fit() -> None:
 
 def test_there_is_a_first_model_for_every_household() -> None:
     """Their ranks are unique; the larger of two is the better; each chats, needs no account, and its size is known."""
-    found = shipped().starters()
-    ranks = [one.starter for one in found]
-    assert ranks == list(range(1, len(found) + 1))
-    assert len(found) >= 10
-    sizes = [next(file.size_bytes for file in one.files if file.recommended) for one in found]
+    offers = shipped().starters()
+    ranks = [offer.starter for offer in offers]
+    assert ranks == list(range(1, len(offers) + 1))
+    assert len(offers) >= 10
+    sizes = [next(file.size_bytes for file in offer.files if file.recommended) for offer in offers]
     assert sizes[0] is not None
     assert sizes[-1] is not None
     assert sizes[0] > 60 << 30
     assert sizes[-1] < 1 << 30
-    assert all("chat" in one.good_at and not one.gated for one in found)
+    assert all("chat" in offer.good_at and not offer.gated for offer in offers)
 
 
 def test_a_model_in_several_files_is_promised_file_by_file() -> None:
-    several = [(offer, one) for offer in shipped().models for one in offer.files if parts_of(one.file)]
+    several = [(offer, file) for offer in shipped().models for file in offer.files if parts_of(file.file)]
     assert {offer.id for offer, _ in several} >= {"gpt-oss-120b", "glm-4.5-air"}
-    for offer, one in several:
-        assert one.file == part_names(one.file)[0], "the first is the one that is asked for"
-        assert one.sha256 is None
+    for offer, offered_file in several:
+        assert offered_file.file == part_names(offered_file.file)[0], "the first is the one that is asked for"
+        assert offered_file.sha256 is None
         if offer.id in UNKNOWN_HASH:
-            assert not one.parts
+            assert not offered_file.parts
             continue
-        assert len(one.parts) == parts_of(one.file)
-        sizes = [part.size_bytes for part in one.parts]
-        assert one.size_bytes == (None if None in sizes else sum(size or 0 for size in sizes))
-        assert shipped().has(str(one.whole_hash))
+        assert len(offered_file.parts) == parts_of(offered_file.file)
+        sizes = [part.size_bytes for part in offered_file.parts]
+        assert offered_file.size_bytes == (None if None in sizes else sum(size or 0 for size in sizes))
+        assert shipped().has(str(offered_file.whole_hash))
 
 
 def test_every_entry_is_described_in_german_too() -> None:
@@ -148,9 +148,9 @@ def test_amounts_are_in_the_units_of_the_window() -> None:
 
 
 def test_hashes_are_those_of_one_file_each() -> None:
-    files = [one for offer in shipped().models for one in offer.files]
-    hashes = [one.sha256 for one in files if one.sha256]
-    hashes += [part.sha256 for one in files for part in one.parts if part.sha256]
+    files = [file for offer in shipped().models for file in offer.files]
+    hashes = [file.sha256 for file in files if file.sha256]
+    hashes += [part.sha256 for file in files for part in file.parts if part.sha256]
     assert len(hashes) == len(set(hashes)) >= 12
     assert shipped().has(hashes[0])
     assert not shipped().has("0" * 64)
@@ -159,9 +159,9 @@ def test_hashes_are_those_of_one_file_each() -> None:
 def test_sizes_go_with_the_weights() -> None:
     """A quantised file has between 2 and 10 bits for each weight: a slip of a digit shows."""
     for offer in shipped().models:
-        for one in offer.files:
-            if offer.parameters and one.size_bytes:
-                assert 2 < 8 * one.size_bytes / offer.parameters < 10, (offer.id, one.file)
+        for file in offer.files:
+            if offer.parameters and file.size_bytes:
+                assert 2 < 8 * file.size_bytes / offer.parameters < 10, (offer.id, file.file)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_sizes_go_with_the_weights() -> None:
     ],
 )
 def test_a_model_is_found_by_what_people_type(name: str, file: str) -> None:
-    _, found = shipped().named(name)
-    assert found.file == file
+    _, offered_file = shipped().named(name)
+    assert offered_file.file == file
 
 
 def test_every_model_is_found_by_its_name() -> None:

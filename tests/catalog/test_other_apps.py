@@ -26,11 +26,16 @@ def test_lm_studio_keeps_them_by_maker_and_model(tmp_path: Path) -> None:
     path = model(tmp_path / "maker" / "Tiny-GGUF" / "Tiny-Q4_K_M.gguf")
     (path.parent / "mmproj-Tiny-F16.gguf").write_bytes(b"GGUF")
     (path.parent / "notes.txt").write_text("x")
-    (one,) = found("LM Studio", tmp_path)
-    assert (one.path, one.app, one.name, one.reason) == (path, "LM Studio", "Tiny-Q4_K_M", None)
-    assert one.model is not None
-    assert one.model.n_layers == 2
-    assert one.size_bytes == path.stat().st_size
+    (foreign_model,) = found("LM Studio", tmp_path)
+    assert (foreign_model.path, foreign_model.app, foreign_model.name, foreign_model.reason) == (
+        path,
+        "LM Studio",
+        "Tiny-Q4_K_M",
+        None,
+    )
+    assert foreign_model.model is not None
+    assert foreign_model.model.n_layers == 2
+    assert foreign_model.size_bytes == path.stat().st_size
 
 
 def test_ollama_names_its_blobs_in_manifests(tmp_path: Path) -> None:
@@ -42,9 +47,9 @@ def test_ollama_names_its_blobs_in_manifests(tmp_path: Path) -> None:
         {"mediaType": "application/vnd.ollama.image.model", "digest": f"sha256:{SHA}"},
     ]
     (library / "8b").write_text(json.dumps({"layers": layers}))
-    (one,) = found("Ollama", tmp_path)
-    assert (one.path, one.name) == (blob, "tiny-8b")
-    assert one.model is not None
+    (foreign_model,) = found("Ollama", tmp_path)
+    assert (foreign_model.path, foreign_model.name) == (blob, "tiny-8b")
+    assert foreign_model.model is not None
 
 
 @pytest.mark.parametrize(
@@ -63,8 +68,8 @@ def test_an_odd_manifest_is_passed_over(tmp_path: Path, manifest: str) -> None:
 
 def test_jan_calls_every_file_model_so_its_folder_names_it(tmp_path: Path) -> None:
     model(tmp_path / "llamacpp" / "models" / "Jan-v3-4B" / "model.gguf")
-    (one,) = found("Jan", tmp_path)
-    assert one.name == "Jan-v3-4B"
+    (foreign_model,) = found("Jan", tmp_path)
+    assert foreign_model.name == "Jan-v3-4B"
 
 
 def test_the_hugging_face_cache_links_to_its_blobs(tmp_path: Path) -> None:
@@ -74,16 +79,19 @@ def test_the_hugging_face_cache_links_to_its_blobs(tmp_path: Path) -> None:
         link = repo / "snapshots" / commit / "Tiny-Q8_0.gguf"
         link.parent.mkdir(parents=True)
         link.symlink_to(blob)
-    (one,) = found("Hugging Face", tmp_path)
-    assert one.name == "Tiny-Q8_0"
-    assert one.path.name == "Tiny-Q8_0.gguf"
+    (foreign_model,) = found("Hugging Face", tmp_path)
+    assert foreign_model.name == "Tiny-Q8_0"
+    assert foreign_model.path.name == "Tiny-Q8_0.gguf"
 
 
 def test_what_cannot_be_used_says_why(tmp_path: Path) -> None:
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
     (tmp_path / "big-00001-of-00003.gguf").write_bytes(b"GGUF")
     (tmp_path / "gone.gguf").symlink_to(tmp_path / "nowhere")
-    codes = {one.name: one.reason and one.reason.code for one in found("Jan", tmp_path)}
+    codes = {
+        foreign_model.name: foreign_model.reason and foreign_model.reason.code
+        for foreign_model in found("Jan", tmp_path)
+    }
     assert codes["big"] == "gguf_truncated"
     assert str(codes["broken"]).startswith("gguf_")
     assert set(codes) == {"broken", "big"}
@@ -115,7 +123,7 @@ def test_a_header_is_read_once_until_the_file_changes(tmp_path: Path) -> None:
     ],
 )
 def test_each_system_has_its_places(system: str, expected: dict[str, str], tmp_path: Path) -> None:
-    known = {(one.app, one.folder) for one in app_folders(tmp_path, {}, system)}
+    known = {(app_folder.app, app_folder.folder) for app_folder in app_folders(tmp_path, {}, system)}
     for app, folder in expected.items():
         assert (app, tmp_path / folder) in known, app
 
@@ -126,7 +134,7 @@ def test_the_systems_variables_and_lm_studios_settings_count(tmp_path: Path) -> 
     settings.write_text(json.dumps({"downloadsFolder": str(tmp_path / "big disk")}))
     environ = {"OLLAMA_MODELS": str(tmp_path / "o"), "HF_HUB_CACHE": str(tmp_path / "h")}
     known = app_folders(tmp_path, environ, "linux")
-    folders = {one.folder for one in known}
+    folders = {app_folder.folder for app_folder in known}
     assert {tmp_path / "big disk", tmp_path / "o", tmp_path / "h"} <= folders
     assert app_of(tmp_path / "o" / "blobs" / "x", known) == "Ollama"
     assert app_of(tmp_path / "elsewhere", known) is None

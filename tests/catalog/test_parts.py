@@ -24,25 +24,25 @@ def in_parts(path: Path, folder: Path, n: int = N_PARTS, first: int = 0) -> list
     rest = tensors[first:]
     share = -(-len(rest) // (n - 1))
     shares = [tensors[:first], *(rest[at : at + share] for at in range(0, len(rest), share))]
-    found = []
+    result = []
     for number, some in enumerate(shares):
         entries = [entry(f"split.{key}", 2, (value,)) for key, value in
                    {"no": number, "count": n, "tensors.count": len(tensors)}.items()
                    if key != "tensors.count"]  # fmt: skip
         entries.append(entry("split.tensors.count", 5, (len(tensors),)))
         if number == 0:
-            entries += [header.raw[one.start : one.end] for one in header.entries.values()]
+            entries += [header.raw[value.start : value.end] for value in header.entries.values()]
         else:
             entries.append(entry("general.architecture", tensor_types.STRING, ("llama",)))
-        listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in some]
+        listed = [(name, tensor.shape, tensor.kind, tensor.n_bytes) for name, tensor in some]
         data = bytearray(header_bytes(32, entries, listed))
-        for _, one in some:
+        for _, tensor in some:
             data += bytes(aligned(len(data), 32) - len(data))
-            data += whole[one.offset : one.offset + one.n_bytes]
+            data += whole[tensor.offset : tensor.offset + tensor.n_bytes]
         data += bytes(aligned(len(data), 32) - len(data))
-        found.append(folder / f"big-Q8_0-{number + 1:05}-of-{n:05}.gguf")
-        found[-1].write_bytes(data)
-    return found
+        result.append(folder / f"big-Q8_0-{number + 1:05}-of-{n:05}.gguf")
+        result[-1].write_bytes(data)
+    return result
 
 
 @pytest.mark.parametrize("first", [0, 1, 5])
@@ -50,17 +50,17 @@ async def test_it_is_the_same_model(tmp_path: Path, first: int) -> None:
     single = tiny.llama(tmp_path / "one.gguf", layers=4)
     parts = in_parts(single, tmp_path, first=first)
     home = proof.home(tmp_path / "home")
-    one, several = home.shelf.import_file(single), home.shelf.import_file(parts[-1])
+    item, several = home.shelf.import_file(single), home.shelf.import_file(parts[-1])
     assert several.name == "big-Q8_0"
     assert several.path == str(parts[0])
-    assert several.tensors == one.tensors
-    assert several.model.weights.layer_bytes == one.model.weights.layer_bytes
+    assert several.tensors == item.tensors
+    assert several.model.weights.layer_bytes == item.model.weights.layer_bytes
     assert several.model.file_bytes == sum(part.stat().st_size for part in parts)
     assert home.shelf.verify(several) == several
     async with Workers() as workers:
-        found = await proof.prove(workers, home, several, [(), (2,), (1, 3)], anchor=one)
-    assert found.tokens_equal
-    assert found.largest == 0
+        verdict = await proof.prove(workers, home, several, [(), (2,), (1, 3)], anchor=item)
+    assert verdict.tokens_equal
+    assert verdict.largest == 0
 
 
 def test_a_part_that_is_touched_or_gone_is_noticed(tmp_path: Path) -> None:

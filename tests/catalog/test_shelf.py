@@ -26,11 +26,11 @@ def code(error: pytest.ExceptionInfo[AppError]) -> str:
 def test_an_imported_model_is_there_after_a_restart(home: Home) -> None:
     path = tiny.llama(home.folder / "Tiny.Q8_0.gguf")
     before = path.read_bytes()
-    told: list[tuple[int, int]] = []
-    entry = home.shelf.import_file(path, lambda done, total: told.append((done, total)))
+    reports: list[tuple[int, int]] = []
+    entry = home.shelf.import_file(path, lambda done, total: reports.append((done, total)))
     assert entry.name == "Tiny.Q8_0"
-    assert told[-1][0] == told[-1][1] == entry.model.stage_bytes(entry.model.layers, Role.WHOLE)
-    assert told == sorted(told)
+    assert reports[-1][0] == reports[-1][1] == entry.model.stage_bytes(entry.model.layers, Role.WHOLE)
+    assert reports == sorted(reports)
     again = new_home(home.folder).shelf
     assert again.get("Tiny.Q8_0") == entry
     assert again.entries() == (entry,)
@@ -99,7 +99,7 @@ def test_the_same_bytes_are_one_model_wherever_they_lie(home: Home) -> None:
     copy = home.folder / "a copy.gguf"
     copy.write_bytes((home.folder / "m.gguf").read_bytes())
     assert home.shelf.import_file(copy) == first
-    assert [one.name for one in home.shelf.entries()] == ["m"]
+    assert [entry.name for entry in home.shelf.entries()] == ["m"]
     assert home.shelf.import_file(copy, name="again").path == str(copy)  # it was asked for
     home.shelf.remove("again")
     Path(first.path).unlink()
@@ -107,8 +107,8 @@ def test_the_same_bytes_are_one_model_wherever_they_lie(home: Home) -> None:
 
 
 def test_the_same_weights_have_the_same_id(home: Home) -> None:
-    one, same, other = (home.add(name, layers=2, seed=seed).model.id for name, seed in (("a", 0), ("b", 0), ("c", 1)))
-    assert one == same != other
+    text, same, other = (home.add(name, layers=2, seed=seed).model.id for name, seed in (("a", 0), ("b", 0), ("c", 1)))
+    assert text == same != other
 
 
 def test_rm_leaves_the_file_alone(home: Home) -> None:
@@ -123,12 +123,12 @@ def test_rm_leaves_the_file_alone(home: Home) -> None:
 
 def test_an_unchanged_file_is_not_hashed_again(home: Home) -> None:
     entry = home.add("m", layers=2)
-    told: list[int] = []
-    assert home.shelf.verify(entry, lambda done, _: told.append(done)) is entry
-    assert told == []
+    values: list[int] = []
+    assert home.shelf.verify(entry, lambda done, _: values.append(done)) is entry
+    assert values == []
     os.utime(entry.path, ns=(5, 5))
-    again = home.shelf.verify(entry, lambda done, _: told.append(done))
-    assert told
+    again = home.shelf.verify(entry, lambda done, _: values.append(done))
+    assert values
     assert (again.model, again.mtime_ns) == (entry.model, 5)
     assert home.shelf.get("m") == again
 

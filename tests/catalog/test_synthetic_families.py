@@ -28,7 +28,7 @@ from backends.llamacpp.stage import LlamaStage
 from backends.wire_numbers import VALUE, bytes_of
 from tests.families.fixtures import families
 
-PROVED = sorted(name for name, one in families().items() if one.architecture in FAMILIES)
+PROVED = sorted(name for name, family in families().items() if family.architecture in FAMILIES)
 CHUNK = 512  # positions: in as many, a state that grew would be beyond all numbers
 VALUES = (0.5, -1.0, 1.5, -0.25)
 
@@ -59,10 +59,10 @@ def test_the_model_s_own_layers_are_what_is_measured(tmp_path: Path, name: str) 
         model = synthetic_stage.write(path, made, run, role)
         stage = LlamaStage(config(path, made, model, role))
         rows = np.random.default_rng(1).choice(VALUES, CHUNK * made.width).astype(VALUE)
-        found = stage.forward(Hidden((Segment(0, CHUNK, 0),), bytes_of(rows)), [0])
-        assert np.isfinite(np.frombuffer(found.rows, VALUE)).all()
-        found = stage.forward(Hidden((Segment(0, 1, CHUNK),), bytes_of(rows[: made.width])), [0])
-        assert np.isfinite(np.frombuffer(found.rows, VALUE)).all()
+        result = stage.forward(Hidden((Segment(0, CHUNK, 0),), bytes_of(rows)), [0])
+        assert np.isfinite(np.frombuffer(result.rows, VALUE)).all()
+        result = stage.forward(Hidden((Segment(0, 1, CHUNK),), bytes_of(rows[: made.width])), [0])
+        assert np.isfinite(np.frombuffer(result.rows, VALUE)).all()
         stage.close()
 
 
@@ -80,10 +80,10 @@ async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> N
             listening = group.create_task(stage.listen(), name="listen")
             for segment in (Segment(0, CHUNK, 0), Segment(0, 1, CHUNK)):
                 row = as_f16((VALUES * made.width)[: made.width])
-                told = await stage.forward(Step.of([segment], (), row * segment.n_tokens))
-                found = rows_of(bytes(told.rows), made.width, run.number)
-                if len(found) != segment.n_tokens or not all(map(math.isfinite, found[-1])):
-                    odd[name] = found
+                step = await stage.forward(Step.of([segment], (), row * segment.n_tokens))
+                rows = rows_of(bytes(step.rows), made.width, run.number)
+                if len(rows) != segment.n_tokens or not all(map(math.isfinite, rows[-1])):
+                    odd[name] = rows
             listening.cancel()
             await close_run(worker, run)
     assert odd == {}
@@ -98,12 +98,12 @@ def test_windows_are_counted_as_in_the_model(name: str) -> None:
     made = shape_of(header, model)
     listed = [of_run(made, run) for run in made.runs]
     assert sum(listed[-1]) / len(listed[-1]) == pytest.approx(sum(near) / len(near), abs=0.1)
-    assert all(len(one) == len(run.kinds) for one, run in zip(listed, made.runs, strict=True))
+    assert all(len(group) == len(run.kinds) for group, run in zip(listed, made.runs, strict=True))
 
 
 def of_run(made: ModelShape, run: LayerRun) -> list[bool]:
     key = f"{made.architecture}.{WINDOW_LAYERS}"
-    return [bool(one) for found in run.settings if found.key == key for one in found.values]
+    return [bool(value) for setting in run.settings if setting.key == key for value in setting.values]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_each_run_of_a_hybrid_holds_both_kinds_of_layers(name: str, recurrent: s
     made = shape(name)
     for run in made.runs:
         names = [{tensor.name for tensor in layer.tensors} for layer in made.layers(run)]
-        assert 0 < sum(recurrent in one for one in names) < len(names)
+        assert 0 < sum(recurrent in name for name in names) < len(names)
     assert made.runs[-1].average_layers == pytest.approx(len(made.runs[-1].kinds), rel=0.15)
 
 

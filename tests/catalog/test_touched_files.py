@@ -45,9 +45,9 @@ def test_a_file_whose_rights_changed_is_hashed_once_for_it(home: Home, monkeypat
     hashed = counted(home, monkeypatch)
     for times in (1, 2):
         touched(entry)
-        told: list[tuple[int, int]] = []
-        again = home.shelf.verify(entry, lambda done, total: told.append((done, total)))  # noqa: B023
-        assert told[-1][0] == told[-1][1] > 0, "its progress was shown"
+        reports: list[tuple[int, int]] = []
+        again = home.shelf.verify(entry, lambda done, total: reports.append((done, total)))  # noqa: B023
+        assert reports[-1][0] == reports[-1][1] > 0, "its progress was shown"
         assert home.shelf.verify(entry) == again, "by who still has what was known before, too"
         assert Shelf(home.folder / "models", home.folder / "guide.gguf", home.stages).verify(entry) == again
         assert len(hashed) == times
@@ -90,10 +90,10 @@ def test_two_that_ask_at_once_hash_once(home: Home, monkeypatch: pytest.MonkeyPa
         go_on.set()
 
     with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(home.shelf.verify, entry, first)
+        future = pool.submit(home.shelf.verify, entry, first)
         assert begun.wait(10)
         other = pool.submit(home.shelf.verify, entry, second)
-        assert one.result(10) == other.result(10)
+        assert future.result(10) == other.result(10)
     assert len(hashed) == 1
 
 

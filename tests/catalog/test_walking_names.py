@@ -21,13 +21,13 @@ DEVICES = {"con", "prn", "aux", "nul", "com1", "lpt9"}
 
 def names(n: int) -> list[str]:
     """Each of them has something in it that no file here is called."""
-    chance, found = random.Random(8), dict[str, None]()
-    while len(found) < n:
+    chance, result = random.Random(8), dict[str, None]()
+    while len(result) < n:
         name = "".join(chance.choices(PIECES, WEIGHTS, k=chance.randint(1, 6)))
         parts = name.replace("\\", "/").split("/")
         if ".." in parts or name[:1] in "/\\" or not set(name) <= set("ab.guf"):
-            found[name] = None
-    return list(found)
+            result[name] = None
+    return list(result)
 
 
 def stays_inside(name: str) -> bool:
@@ -53,15 +53,15 @@ def test_a_thousand_names_are_refused_or_stay_inside() -> None:
         repository for name in names(1000) for repository in (name, f"owner/{name}", f"{name}/model", f"owner/{name}/x")
     ]
     taken = [file for file in files if is_taken("owner/model", file)]
-    asked = [one for one in repositories if is_taken(one, "model.gguf")]
+    requests = [repository for repository in repositories if is_taken(repository, "model.gguf")]
     revisions = [name for name in names(1000) if is_taken("owner/model", "model.gguf", name)]
-    for found in (taken, asked, revisions):
-        assert 5 < len(found) < 500  # some are plain enough, and the rule is no wall
-        assert all(map(stays_inside, found)), [name for name in found if not stays_inside(name)]
-    assert all(one.count("/") == 1 for one in asked)
+    for matches in (taken, requests, revisions):
+        assert 5 < len(matches) < 500  # some are plain enough, and the rule is no wall
+        assert all(map(stays_inside, matches)), [name for name in matches if not stays_inside(name)]
+    assert all(name.count("/") == 1 for name in requests)
     hub = Hub()
     asked_for = [hub.file("owner/model", MAIN, file) for file in taken]
-    asked_for += [hub.file(repository, MAIN, "model.gguf") for repository in asked]
+    asked_for += [hub.file(repository, MAIN, "model.gguf") for repository in requests]
     asked_for += [hub.file("owner/model", revision, "model.gguf") for revision in revisions]
     for there in asked_for:
         assert there == urljoin(there, urlsplit(there).path)  # nothing in it walks
@@ -70,7 +70,7 @@ def test_a_thousand_names_are_refused_or_stay_inside() -> None:
 
 def test_whatever_a_file_is_called_the_shelf_gives_it_a_name_that_is_safe() -> None:
     for name in names(1000):
-        given = shelf.name_for(name)
-        assert shelf.NAME.fullmatch(given), name
-        assert stays_inside(given), name
-        assert given.partition(".")[0].lower() not in DEVICES, name
+        text = shelf.name_for(name)
+        assert shelf.NAME.fullmatch(text), name
+        assert stays_inside(text), name
+        assert text.partition(".")[0].lower() not in DEVICES, name

@@ -14,8 +14,8 @@ from tests.node.pool import TestNode, node
 
 @pytest.fixture(scope="module")
 def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
-    with node(tmp_path_factory.mktemp("api"), "den") as one:
-        yield one
+    with node(tmp_path_factory.mktemp("api"), "den") as test_node:
+        yield test_node
 
 
 def said(den: TestNode, *words: str) -> str:
@@ -33,9 +33,9 @@ def test_it_is_turned_on_and_off_and_says_where(den: TestNode) -> None:
     assert f"http://127.0.0.1:{port}/v1" in on
     assert "may change the loaded model" in on
     assert "without a key" in on
-    told = json.loads(said(den, "status", "--json"))
-    assert (told["listens_at"], told["may_load"], told["keys"]) == (port, True, ["default"])
-    assert "key" not in told  # only `api key` says it
+    data = json.loads(said(den, "status", "--json"))
+    assert (data["listens_at"], data["may_load"], data["keys"]) == (port, True, ["default"])
+    assert "key" not in data  # only `api key` says it
     assert "cannot use the pool" in said(den, "off")
     settings = json.loads((Path(den.root) / "settings.json").read_text("utf-8"))
     assert settings["api"] == {"port": port, "may_load": True, "ollama_open": True}
@@ -69,8 +69,8 @@ def test_host_names_and_origins_are_allowed_one_by_one_listed_and_removed(den: T
     assert "of these origins may send requests: http://localhost:3000, app://obsidian.md." in " ".join(on.split())
     assert said(den, "status") == on
     on = said(den, "on", "--no-host-name", "pool", "--no-origin", "http://localhost:3000")
-    told = json.loads(said(den, "status", "--json"))
-    assert (told["host_names"], told["origins"]) == (["host.docker.internal"], ["app://obsidian.md"])
+    data = json.loads(said(den, "status", "--json"))
+    assert (data["host_names"], data["origins"]) == (["host.docker.internal"], ["app://obsidian.md"])
     refused = den.run("api", "on", "--origin", "*")
     assert (refused.returncode, "is not a web origin" in refused.stderr) == (1, True)
     said(den, "on", "--no-host-name", "host.docker.internal", "--no-origin", "app://obsidian.md")

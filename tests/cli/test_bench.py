@@ -21,21 +21,21 @@ def timed(first: float, last: float) -> TimedAnswer:
 
 def test_energy_of_a_token_is_that_of_all_machines() -> None:
     rounds = [BenchRound((timed(0.5, 1.5),), 10.0), BenchRound((timed(0.7, 2.7),), 12.0)]
-    told = energy(72.0, rounds)
-    assert told is not None
-    assert told["watt_hours"] == pytest.approx(72.0 * 22 / 3600)
-    assert told["joules_per_token"] == pytest.approx(72.0 * 22 / 22)  # 11 tokens each
+    result = energy(72.0, rounds)
+    assert result is not None
+    assert result["watt_hours"] == pytest.approx(72.0 * 22 / 3600)
+    assert result["joules_per_token"] == pytest.approx(72.0 * 22 / 22)  # 11 tokens each
     assert energy(None, rounds) is None
 
 
 def test_speed_of_one_stream() -> None:
-    told = figures(1, [BenchRound((timed(0.5, 1.5),), 1.6), BenchRound((timed(0.7, 2.7),), 2.8)])
-    assert told["ttft_s"]["mean"] == pytest.approx(0.6)
-    assert told["ttft_s"]["deviation"] == pytest.approx(0.1414, abs=1e-4)
-    assert told["decode_tok_s"]["mean"] == pytest.approx((10 + 5) / 2)
-    assert told["total_tok_s"]["mean"] == pytest.approx((11 / 1.6 + 11 / 2.8) / 2)
-    assert told["prefill_tok_s"]["high"] == pytest.approx(200)
-    assert told["tokens"] == [11, 11]
+    result = figures(1, [BenchRound((timed(0.5, 1.5),), 1.6), BenchRound((timed(0.7, 2.7),), 2.8)])
+    assert result["ttft_s"]["mean"] == pytest.approx(0.6)
+    assert result["ttft_s"]["deviation"] == pytest.approx(0.1414, abs=1e-4)
+    assert result["decode_tok_s"]["mean"] == pytest.approx((10 + 5) / 2)
+    assert result["total_tok_s"]["mean"] == pytest.approx((11 / 1.6 + 11 / 2.8) / 2)
+    assert result["prefill_tok_s"]["high"] == pytest.approx(200)
+    assert result["tokens"] == [11, 11]
 
 
 def test_who_was_busy_hears_no_faster_than_it_was_made() -> None:
@@ -48,10 +48,10 @@ def test_who_was_busy_hears_no_faster_than_it_was_made() -> None:
 
 
 def test_streams_together_count_all_tokens_of_the_round() -> None:
-    told = figures(2, [BenchRound((timed(0.5, 1.5), timed(0.9, 1.9)), 2.0)])
-    assert told["total_tok_s"]["mean"] == pytest.approx(11.0)
-    assert told["ttft_p99_s"] == 0.9
-    assert told["total_tok_s"]["deviation"] is None
+    result = figures(2, [BenchRound((timed(0.5, 1.5), timed(0.9, 1.9)), 2.0)])
+    assert result["total_tok_s"]["mean"] == pytest.approx(11.0)
+    assert result["ttft_p99_s"] == 0.9
+    assert result["total_tok_s"]["deviation"] is None
 
 
 def test_what_was_not_measured_is_none() -> None:
@@ -67,18 +67,18 @@ def test_the_percentile_is_nearest_rank(n: int, rank: int) -> None:
 
 
 def test_prompts_differ_from_the_first_token_on_and_repeat_with_the_seed() -> None:
-    which = [(streams, run, stream) for streams in (1, 8) for run in range(5) for stream in range(8)]
-    prompts = [tuple(prompt_ids(7, one, 64, 4096)) for one in which]
+    choice = [(streams, run, stream) for streams in (1, 8) for run in range(5) for stream in range(8)]
+    prompts = [tuple(prompt_ids(7, group, 64, 4096)) for group in choice]
     assert len({prompt[:2] for prompt in prompts}) == len(prompts)
-    assert prompts[0] == tuple(prompt_ids(7, which[0], 64, 4096))
+    assert prompts[0] == tuple(prompt_ids(7, choice[0], 64, 4096))
     assert all(0 <= token < 4096 for prompt in prompts for token in prompt)
     assert max(prompt_ids(7, (1, 0, 0), 500, None)) < 259
 
 
 def test_stages_are_the_mean_of_an_answer() -> None:
-    told = stages([KNOWN, KNOWN])
-    assert [(one["first"], one["last"]) for one in told] == [(0, 4), (4, 8), (8, 12)]
-    assert told[1] == {"machine": "attic-pc", "first": 4, "last": 8, "busy_s": 0.12,
+    reports = stages([KNOWN, KNOWN])
+    assert [(item["first"], item["last"]) for item in reports] == [(0, 4), (4, 8), (8, 12)]
+    assert reports[1] == {"machine": "attic-pc", "first": 4, "last": 8, "busy_s": 0.12,
                        "wait_s": 0.01, "bytes_in": 12288, "bytes_out": 12288, "steps": 3}  # fmt: skip
 
 
@@ -96,10 +96,10 @@ def test_it_measures_a_loaded_model(poolhouse: Any, answering: Any) -> None:
     said = poolhouse(*ARGUMENTS, "--json")
     assert [result["streams"] for result in said.json["results"]] == [1, 3]
     assert said.json["results"][1]["tokens"] == [4] * 6
-    asked = [body for _, path, body in node.asked if path == "/ask"]
-    assert len(asked) == 1 + 2 + 6
-    assert len({tuple(body["prompt_ids"]) for body in asked}) == len(asked)
-    assert all(len(body["prompt_ids"]) == 32 and body["ignore_end"] for body in asked)
+    requests = [body for _, path, body in node.asked if path == "/ask"]
+    assert len(requests) == 1 + 2 + 6
+    assert len({tuple(body["prompt_ids"]) for body in requests}) == len(requests)
+    assert all(len(body["prompt_ids"]) == 32 and body["ignore_end"] for body in requests)
     assert not [path for _, path, _ in node.asked if path == "/load"]
 
 

@@ -37,7 +37,7 @@ def file(home: Path) -> Path:
 
 def words(file: Path) -> bytes:
     """Everything of the file, and beside it."""
-    return b"".join(one.read_bytes() for one in sorted(file.parent.glob("history.sqlite3*")))
+    return b"".join(path.read_bytes() for path in sorted(file.parent.glob("history.sqlite3*")))
 
 
 def test_they_are_encrypted_and_made_readable_again(poolhouse: Poolhouse, home: Path, file: Path) -> None:
@@ -61,8 +61,8 @@ def test_they_are_encrypted_and_made_readable_again(poolhouse: Poolhouse, home: 
     with closing(again.db) as db:
         assert again.locked is None
         assert db.execute("SELECT text FROM messages").fetchall() == [(TEXT,)]
-        found = "SELECT rowid FROM words WHERE words MATCH 'cormorant'"
-        assert not again.indexed or db.execute(found).fetchall() == [(1,)]
+        text = "SELECT rowid FROM words WHERE words MATCH 'cormorant'"
+        assert not again.indexed or db.execute(text).fetchall() == [(1,)]
     assert (home / "chat-key").exists()  # for copies of the file
 
 
@@ -84,8 +84,8 @@ def test_without_their_key_they_stay_as_they_are(poolhouse: Poolhouse, home: Pat
     key.unlink()
     for command in ("decrypt", "status"):
         said = poolhouse("chats", command)
-        told = "".join((said.out + said.err).split())  # long paths break anywhere
-        assert f"missingfromthefile{key}." in told
+        text = "".join((said.out + said.err).split())  # long paths break anywhere
+        assert f"missingfromthefile{key}." in text
         assert said.code == (1 if command == "decrypt" else 0)
     assert not key.exists()
     key.write_bytes(b"A" * 43 + b"=")
@@ -99,8 +99,8 @@ def test_without_their_key_they_stay_as_they_are(poolhouse: Poolhouse, home: Pat
 def test_a_running_node_is_asked_for_the_key(
     poolhouse: Poolhouse, answering: Callable[..., FakeNode], home: Path, file: Path
 ) -> None:
-    told = {"key": "B" * 43 + "=", "where": "in the system keyring", "place": "the entry x"}
-    answering({("POST", "/history/key"): told, ("GET", "/history/key"): told})
+    result = {"key": "B" * 43 + "=", "where": "in the system keyring", "place": "the entry x"}
+    answering({("POST", "/history/key"): result, ("GET", "/history/key"): result})
     assert "Their key is the entry x" in " ".join(poolhouse("chats", "encrypt").out.split())
     assert not (home / "chat-key").exists()
     assert poolhouse("chats", "decrypt").code == 0

@@ -176,8 +176,8 @@ guide (built in)  llama   Q8_0      12    2,048  11.0 MiB
 
 
 def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any) -> None:
-    one = {**MODELS[0], "has_template": False}
-    shelf = {"models": [one, {**one, "writes": False}]}
+    item = {**MODELS[0], "has_template": False}
+    shelf = {"models": [item, {**item, "writes": False}]}
     answering({("GET", "/models"): shelf, ("GET", "/starter"): {"starter": None}})
     said = "guide: its file has no chat template, so chats use ChatML."
     assert poolhouse("models").out.count(said) == 1
@@ -199,7 +199,7 @@ BEGIN = (
 
 
 def test_a_shelf_with_nothing_of_ones_own_says_which_model_to_begin_with(poolhouse: Any, answering: Any) -> None:
-    own = [one for one in MODELS if one["builtin"]]
+    own = [item for item in MODELS if item["builtin"]]
     answering({("GET", "/models"): {"models": own}, ("GET", "/starter"): {"starter": STARTER}})
     said = " ".join(poolhouse("models").out.split())
     assert said.startswith(BEGIN)
@@ -256,8 +256,8 @@ def test_import_of_a_model_that_is_there_says_under_which_name_and_what_differs(
     (tmp_path / file).write_bytes(content)
     known = MODELS[0] | {"path": str(tmp_path / "guide.gguf"), "file_bytes": 4}
     answering({("POST", "/models"): Lines([{"done": {"model": known}}])})
-    told = f"It is a copy of the model guide, which is already on the shelf.{how} --name adds it as a second model.\n"
-    assert poolhouse("import", str(tmp_path / file)).err == ("" if how is None else told)
+    text = f"It is a copy of the model guide, which is already on the shelf.{how} --name adds it as a second model.\n"
+    assert poolhouse("import", str(tmp_path / file)).err == ("" if how is None else text)
 
 
 def test_import_under_a_name_that_is_taken_says_which_one_it_got(
@@ -428,10 +428,10 @@ def test_help_names_every_command(poolhouse: Any) -> None:
 
 def test_ask_says_what_happened_while_the_answer_was_mended(poolhouse: Any, answering: Any) -> None:
     lines = streamed("One ", "two.")
-    told = {"recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.\x1b[2J"}}
+    result = {"recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.\x1b[2J"}}
     lost = {"machine": "attic", "recovered_after_s": 1.5}
     done = {"done": ANSWER | {"recoveries": 1, "recovered": [lost]}}
-    answering({("POST", "/ask"): Lines([lines.lines[0], told, lines.lines[1], done])})
+    answering({("POST", "/ask"): Lines([lines.lines[0], result, lines.lines[1], done])})
     said = poolhouse("ask", "How?")
     assert said.out == "One two.\n"
     assert said.err.splitlines()[-1] == "Rebuilding.[2J"

@@ -138,10 +138,10 @@ def test_the_whole_demo(demo: Callable[..., Any]) -> None:
     said = demo("--machines", "2")
     assert said.code == 0, said.err
     assert said.out == SHOWN
-    told = said.err.splitlines()
-    assert told[0] == "Starting 2 nodes on this computer, each with a home of its own…"
-    assert told[1].endswith(": den-pc, attic-pc.")
-    assert told[2:] == [
+    lines = said.err.splitlines()
+    assert lines[0] == "Starting 2 nodes on this computer, each with a home of its own…"
+    assert lines[1].endswith(": den-pc, attic-pc.")
+    assert lines[2:] == [
         "Pairing attic-pc with the code 042137 at 127.0.0.1:4243…",
         "Loading guide (12 layers) over 2 machines…",
         "Loading layers on den-pc…",

@@ -60,11 +60,11 @@ def test_what_keeps_a_node_from_starting_is_found_without_one(
     assert poolhouse("doctor", "--json").json["ok"]
     (home / file).write_text("{")
     said = poolhouse("doctor", "--json")
-    (found,) = [check for check in said.json["checks"] if check["ok"] is False]
+    (result,) = [check for check in said.json["checks"] if check["ok"] is False]
     assert said.code == 1
-    assert found["name"] == name
-    assert str(home / file) in found["cause"]
-    assert sentence in found["cause"]
+    assert result["name"] == name
+    assert str(home / file) in result["cause"]
+    assert sentence in result["cause"]
     assert (home / file).read_text() == "{"
 
 

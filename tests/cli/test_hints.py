@@ -22,7 +22,7 @@ def given() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "told"),
+    ("sentence", "expected"),
     [
         ("Try `poolhouse status`.", "Try `poolhouse status --home X`."),
         (
@@ -37,9 +37,9 @@ def given() -> Iterator[None]:
         ("`make setup` and --json", "`make setup` and --json"),
     ],
 )
-def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, told: str) -> None:
+def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, expected: str) -> None:
     option = hints.home_option()
-    assert hints.with_home(sentence) == told.replace(" --home X", option)
+    assert hints.with_home(sentence) == expected.replace(" --home X", option)
     hints.remember_home(None)
     assert hints.with_home(sentence) == sentence
 
@@ -82,8 +82,8 @@ def test_a_node_that_is_ready_says_its_home(given: None, capsys: pytest.CaptureF
 
 def test_what_allows_sharing_has_its_home(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/settings"): {"share_models": False}})
-    told = poolhouse("share").out
-    assert f"`poolhouse share on{hints.home_option()}` allows it." in " ".join(told.split())
+    output = poolhouse("share").out
+    assert f"`poolhouse share on{hints.home_option()}` allows it." in " ".join(output.split())
 
 
 def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:

@@ -78,8 +78,8 @@ def test_memory_is_told_with_what_the_own_model_takes(poolhouse: Any, answering:
     for limit, why in ((0, "no more is free"), (2 * GIB, "the limit leaves no more")):
         fewer = {**SHOWN, "lending": {**lending, "lent_bytes": GIB}, "rules": {**RULES, "limit_bytes": limit}}
         answering({("GET", "/lending"): fewer})
-        told = f"Memory    at most 4.0 GiB for others; 1.0 GiB now, as {why}"
-        assert poolhouse("lend").out.splitlines()[2] == told
+        text = f"Memory    at most 4.0 GiB for others; 1.0 GiB now, as {why}"
+        assert poolhouse("lend").out.splitlines()[2] == text
     off = {**RULES, "on": False}
     answering({("GET", "/lending"): {**SHOWN, "lending": lending, "rules": off}})
     assert poolhouse("lend").out.splitlines()[2] == "Memory    nothing"
@@ -218,17 +218,17 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
     assert poolhouse("roles", "loft", "--guest").code == 0
     assert node.asked[-1][2] == {"roles": ["guest"]}
     answering({("POST", "/machines/loft/roles"): {"machine": {"id": "x", "name": "loft", "roles": ["guest"]}}})
-    told = poolhouse("roles", "loft", "--guest").out
-    assert told.startswith("Roles of loft: guest. Its memory is free again;")
-    assert "Models that it loaded on other machines are unloaded." in " ".join(told.split())
+    output = poolhouse("roles", "loft", "--guest").out
+    assert output.startswith("Roles of loft: guest. Its memory is free again;")
+    assert "Models that it loaded on other machines are unloaded." in " ".join(output.split())
     assert poolhouse("roles", "loft").code == 2
 
 
 def test_a_machine_that_gave_wrong_numbers_is_used_again(poolhouse: Any, answering: Any) -> None:
-    told = {"used_again": {"id": "x", "name": "attic"}}
-    node = answering({("POST", "/machines/attic/use-again"): told})
+    result = {"used_again": {"id": "x", "name": "attic"}}
+    node = answering({("POST", "/machines/attic/use-again"): result})
     assert poolhouse("use-again", "attic").out == "attic is used again.\n"
-    assert poolhouse("use-again", "attic", "--json").json == told
+    assert poolhouse("use-again", "attic", "--json").json == result
     assert [path for _, path, _ in node.asked] == ["/machines/attic/use-again"] * 2
 
 
@@ -278,17 +278,17 @@ def test_a_folder_that_is_not_there_needs_no_consent(poolhouse: Any, tmp_path: P
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("typed", "asked"), [("y\n", 1), ("n\n", 0), ("", 0)])
+@pytest.mark.parametrize(("typed", "requested"), [("y\n", 1), ("n\n", 0), ("", 0)])
 def test_a_person_is_asked(
-    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, typed: str, asked: int
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, typed: str, requested: int
 ) -> None:
     types(monkeypatch, typed)
     node = answering({
         ("GET", "/models/small"): {"model": {"name": "small"}},
         ("DELETE", "/models/small"): {"removed": "small", "freed_bytes": 0},
     })  # fmt: skip
-    assert poolhouse("rm", "small").code == (0 if asked else 130)
-    assert [method for method, _, _ in node.asked] == ["GET", "DELETE"][: 1 + asked]
+    assert poolhouse("rm", "small").code == (0 if requested else 130)
+    assert [method for method, _, _ in node.asked] == ["GET", "DELETE"][: 1 + requested]
 
 
 def types(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:

@@ -10,7 +10,7 @@ from app.cli.entry_point import with_options_after_command
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("values", "read"),
     [
         (["status"], ["status"]),
         (["status", "--home", "X"], ["status", "--home", "X"]),
@@ -31,8 +31,8 @@ from app.cli.entry_point import with_options_after_command
         (["api", "on", "--home", "X"], ["api", "on", "--home", "X"]),
     ],
 )
-def test_options_before_the_command(given: list[str], read: list[str]) -> None:
-    assert with_options_after_command(given, {"api"}) == read
+def test_options_before_the_command(values: list[str], read: list[str]) -> None:
+    assert with_options_after_command(values, {"api"}) == read
 
 
 def test_json_before_the_command(poolhouse: Any, answering: Any) -> None:

@@ -83,7 +83,7 @@ def test_one_machine_splits_nothing() -> None:
 def test_every_command_takes_home_and_json() -> None:
     def lacking(name: str, command: Any) -> list[str]:
         if below := getattr(command, "commands", None):
-            return [one for word, each in below.items() for one in lacking(f"{name} {word}", each)]
+            return [text for word, each in below.items() for text in lacking(f"{name} {word}", each)]
         options = {option for parameter in command.params for option in parameter.opts}
         return [f"{name} {option}" for option in ("--home", "--json") if option not in options]
 

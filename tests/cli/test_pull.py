@@ -75,8 +75,8 @@ def test_one_that_is_on_the_shelf_by_another_name_is_told_by_that(
     model = {"name": "mine", "architecture": "llama", "n_layers": 2, "file_bytes": 1}
     done = following([state("done", model="mine"), state("done", model="mine")])
     answering(done | {("GET", "/models"): {"models": [model]}})
-    told = "It is already on the shelf, as mine.\n"
-    assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "other").err == told
+    text = "It is already on the shelf, as mine.\n"
+    assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "other").err == text
     assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "mine").err == ""
 
 
@@ -106,14 +106,14 @@ def test_a_machine_that_has_the_file_is_asked_before_the_internet(
     den = {"id": "d" * 64, "name": "den"}
 
     def pulled(*words: str) -> tuple[str, Any]:
-        found = following([state("done", model="Tiny")]) | {
+        result = following([state("done", model="Tiny")]) | {
             ("POST", "/copies"): {"machines": [den]},
             ("GET", "/models"): {"models": [model]},
         }
-        node = answering(found)
+        node = answering(result)
         said = poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", *words).err
-        asked = [body for _, path, body in node.asked if path == "/downloads" and body]
-        return said, asked[0].get("machine") if asked else None
+        request = [body for _, path, body in node.asked if path == "/downloads" and body]
+        return said, request[0].get("machine") if request else None
 
     said, machine = pulled()
     assert machine == den["id"]

@@ -192,8 +192,8 @@ def test_import_use_and_delete_a_file(pool: Run, tmp_path: Path) -> None:
     tiny.llama(file)
     assert pool("import", str(file), "--name", "small").code == 0
     assert "small" in [model["name"] for model in pool("models", "--json").json["models"]]
-    asked = pool("ask", "abc", "--raw", "--model", "small", "-n", "4", "--json")
-    assert asked.json["model"] == "small"
+    output = pool("ask", "abc", "--raw", "--model", "small", "-n", "4", "--json")
+    assert output.json["model"] == "small"
     assert pool("unload").out == "small is unloaded.\n"
     assert pool("rm", "small", "--yes").code == 0
     assert "small" not in [model["name"] for model in pool("models", "--json").json["models"]]
@@ -219,15 +219,15 @@ def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
     assert pool("import", str(broken(tmp_path / "broken.gguf")), "--name", "broken").code == 0
     said = pool("load", "broken", "--split", split)
     steps = ("…", " %")
-    told = [line for line in said.err.splitlines() if not line.endswith(steps)]
-    assert (said.code, len(told)) == (1, 1), told
-    assert "not finite" in told[0]
-    assert ("attic-pc" in told[0]) == (split != "4")  # who said so, beside the file
-    assert "damaged" in told[0]
-    assert "lost" not in told[0]
-    asked = pool("ask", QUESTION, "-n", "4")
-    assert (asked.code, asked.out) == (1, "")
-    assert "broken could not be loaded" in asked.err
+    lines = [line for line in said.err.splitlines() if not line.endswith(steps)]
+    assert (said.code, len(lines)) == (1, 1), lines
+    assert "not finite" in lines[0]
+    assert ("attic-pc" in lines[0]) == (split != "4")  # who said so, beside the file
+    assert "damaged" in lines[0]
+    assert "lost" not in lines[0]
+    output = pool("ask", QUESTION, "-n", "4")
+    assert (output.code, output.out) == (1, "")
+    assert "broken could not be loaded" in output.err
     assert pool("rm", "broken", "--yes").code == 0
     unnamed = pool("ask", QUESTION, "-n", "4")  # what is removed stands in nobody's way
     assert (unnamed.code, "the Guide answers" in unnamed.err) == (0, True)
@@ -239,24 +239,24 @@ def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
 
 def test_the_guide_says_first_that_it_answers(pool: Run) -> None:
     assert pool("unload").code == 0
-    asked = pool("ask", QUESTION, "-n", "4", "--json")
-    assert asked.json["model"] == "guide"
-    assert "the Guide answers" in asked.json["said_first"]
+    output = pool("ask", QUESTION, "-n", "4", "--json")
+    assert output.json["model"] == "guide"
+    assert "the Guide answers" in output.json["said_first"]
 
 
 @pytest.mark.long
 def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path) -> None:
     imported = pool("import", str(tiny.llama(tmp_path / "by-id.gguf", seed=9)), "--json").json
-    [listed] = [one for one in pool("models", "--json").json["models"] if one["name"] == "by-id"]
+    [listed] = [model for model in pool("models", "--json").json["models"] if model["name"] == "by-id"]
     model = listed["id"]
     assert imported["model"]["id"] == model
     assert pool("plan", model, "--json").json["model"] == "by-id"
     assert pool("load", model, "--json").json["loaded"]["model"] == "by-id"
     assert pool("load", model, "--beside").code == 0  # it is that one, and not beside itself
     assert pool("status", "--json").json["beside"] == []
-    asked = pool("ask", "abc", "--raw", "--model", model, "-n", "4", "--json").json
-    assert asked["model"] == "by-id"
-    assert asked["said_first"].endswith("means by-id here.")
+    request = pool("ask", "abc", "--raw", "--model", model, "-n", "4", "--json").json
+    assert request["model"] == "by-id"
+    assert request["said_first"].endswith("means by-id here.")
     assert pool("bench", model, "--prompt", "8", "--output", "2", "--streams", "1", "--runs", "1").code == 0
     assert pool("unload", model).out == "by-id is unloaded.\n"
     port = free_port()
@@ -279,7 +279,7 @@ def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path
     assert pool("roles", machine, "--host", "--lender").code == 0
     assert pool("unload", model).code == 0  # a request had loaded it
     assert pool("rm", model, "--yes").code == 0
-    assert "by-id" not in [one["name"] for one in pool("models", "--json").json["models"]]
+    assert "by-id" not in [model["name"] for model in pool("models", "--json").json["models"]]
 
 
 def posted(port: int, key: str, path: str, body: dict[str, Any]) -> tuple[int, str]:
@@ -315,9 +315,9 @@ ODD_FILES = {
 
 
 @pytest.mark.many(keep=1)
-@pytest.mark.parametrize("what", ODD_FILES)
-def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(pool: Run, attic: Run, tmp_path: Path, what: str) -> None:
-    family, gone, more, split, named = ODD_FILES[what]
+@pytest.mark.parametrize("label", ODD_FILES)
+def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(pool: Run, attic: Run, tmp_path: Path, label: str) -> None:
+    family, gone, more, split, named = ODD_FILES[label]
     odd = rewritten(
         families()[family].path, tmp_path / "odd.gguf", without=gone.split(),
         more=[more] if more else [],
@@ -330,10 +330,10 @@ def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(pool: Run, attic: Run
         assert pool("rm", "odd", "--yes").code == 0
     assert (said.code, said.out) == (1, "")
     steps = ("…", " %")  # of slow copies also the quarters
-    told = [line for line in said.err.splitlines() if not line.endswith(steps)]
-    assert len(told) == 1, told
-    assert named in told[0]
-    assert "/llama" not in told[0]  # where the engine was compiled is nobody's business
+    lines = [line for line in said.err.splitlines() if not line.endswith(steps)]
+    assert len(lines) == 1, lines
+    assert named in lines[0]
+    assert "/llama" not in lines[0]  # where the engine was compiled is nobody's business
     assert pool("ask", "x", "--raw", "--model", "guide", "-n", "2").code == 0
     assert attic("status").code == 0
 
@@ -393,10 +393,10 @@ def test_the_docs_and_their_picture_show_what_the_demo_prints(tmp_path: Path) ->
     page = (project / "docs" / "commands.md").read_text(encoding="utf-8")
     picture = (project / "docs" / "demo.svg").read_text(encoding="utf-8")
     drawn = re.findall(r"<text [^>]*y=\"([\d.]+)\"[^>]*>(.*?)</text>", picture)
-    by_line = sorted(drawn, key=lambda one: float(one[0]))  # stable: within a line from left to right
-    told = without_figures(shown.stdout)
-    assert told in without_figures(page)
-    assert told in without_figures(html.unescape("".join(text for _, text in by_line)))
+    by_line = sorted(drawn, key=lambda item: float(item[0]))  # stable: within a line from left to right
+    output = without_figures(shown.stdout)
+    assert output in without_figures(page)
+    assert output in without_figures(html.unescape("".join(text for _, text in by_line)))
 
 
 def without_figures(text: str) -> str:

@@ -142,11 +142,11 @@ def test_ctrl_c_closes_the_pairing_window(answering: Any, home: Path) -> None:
 
 def test_a_prompt_from_standard_input(answering: Any, home: Path) -> None:
     node = answering({("POST", "/ask"): streamed("Yes.")})
-    asked = subprocess.run(
+    run = subprocess.run(
         [*POOLHOUSE, "ask", "-", "--home", str(home)],
         input="\ufeffGrüße\r\nzwei".encode(), capture_output=True, env=environment(), check=True,
     )  # fmt: skip
-    assert asked.stdout.splitlines() == [b"Yes."]
+    assert run.stdout.splitlines() == [b"Yes."]
     assert node.asked[0][2]["prompt"] == "Grüße\nzwei"
     wrong = subprocess.run(
         [*POOLHOUSE, "ask", "-", "--home", str(home)],
@@ -188,8 +188,8 @@ def by_a_shell(words: str, home: Path, **more: str) -> subprocess.CompletedProce
 
 @POSIX
 def test_a_message_amid_an_answer_has_a_line_of_its_own_where_both_come_out(answering: Any, home: Path) -> None:
-    told = {"recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.", "code": "x"}}
-    answering({("POST", "/ask"): Lines([streamed("One ").lines[0], told, *streamed("two.").lines])})
+    result = {"recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.", "code": "x"}}
+    answering({("POST", "/ask"): Lines([streamed("One ").lines[0], result, *streamed("two.").lines])})
     assert by_a_shell("ask How? 2>&1", home).stdout == "One \nRebuilding.\ntwo.\n"
     apart = by_a_shell("ask How?", home)
     assert (apart.stdout, apart.stderr) == ("One two.\n", "Rebuilding.\n")

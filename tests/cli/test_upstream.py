@@ -54,7 +54,7 @@ def test_who_leaves_the_path_out_hears_what_most_have(poolhouse: Any, answering:
 
 
 @pytest.mark.parametrize(
-    ("given", "stored", "told"),
+    ("data", "stored", "expected"),
     [
         (b"sk-piped\r\nnot this\n", "sk-piped", "with a key"),
         (b"sk-piped", "sk-piped", "with a key"),
@@ -63,17 +63,17 @@ def test_who_leaves_the_path_out_hears_what_most_have(poolhouse: Any, answering:
     ],
 )
 def test_its_key_comes_through_a_pipe(
-    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, given: bytes, stored: str | None, told: str
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, data: bytes, stored: str | None, expected: str
 ) -> None:  # fmt: skip
     monkeypatch.delenv("POOLHOUSE_UPSTREAM_KEY")
     node = answering({("POST", "/api/upstreams"): {"upstreams": [ONE | {"has_key": bool(stored)}]}})
     ours, theirs = os.pipe()
     with open(theirs, "wb") as pipe:
-        pipe.write(given)
+        pipe.write(data)
     with open(ours, encoding="utf-8") as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
         done = poolhouse("upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5")
-    assert told in done.out + done.err
+    assert expected in done.out + done.err
     assert [body["key"] for _, _, body in node.asked] == ([] if stored is None else [stored])
 
 
@@ -94,8 +94,8 @@ def test_the_rest(poolhouse: Any, answering: Any) -> None:
 
 
 def test_what_it_lacks_is_told_with_the_command_that_mends_it(poolhouse: Any, answering: Any, home: Path) -> None:
-    told = {"name": "barn", "models": ["a"], "missing": ["gpt-x"]}
-    answering({("POST", "/api/upstreams/barn/test"): told})
+    result = {"name": "barn", "models": ["a"], "missing": ["gpt-x"]}
+    answering({("POST", "/api/upstreams/barn/test"): result})
     said = poolhouse("upstream", "test", "barn").out
     assert "does not have gpt-x. " in said
     assert f"`poolhouse upstream add barn --home {home}`" in said

@@ -32,7 +32,7 @@ def drawn(view: Any, width: int) -> str:
 def views() -> list[tuple[Any, list[str]]]:
     """Each view that has a table, and what must be in it whole."""
     machines = {DEN: MACHINES[DEN] | {"name": LONG}}
-    stages = [one | {"machine": LONG} for one in LOADED["stages"]]
+    stages = [stage | {"machine": LONG} for stage in LOADED["stages"]]
     loaded = LOADED | {"model": MODEL, "stages": stages}
     snapshot = convert(SNAPSHOT | {"machines": machines, "loaded": loaded}, Snapshot)
     return [

@@ -10,8 +10,8 @@ KINDS = ("string", "integer", "number", "boolean", "object", "array", "null")
 
 
 def objects(**more: Any) -> CallFormat:
-    given: dict[str, Any] = {"head": '{"name": "', "named": '", "arguments": ', "rest": "}"} | more
-    return CallFormat(Payload.OBJECTS, **given)
+    value: dict[str, Any] = {"head": '{"name": "', "named": '", "arguments": ', "rest": "}"} | more
+    return CallFormat(Payload.OBJECTS, **value)
 
 
 def keyed(text: str) -> tuple[tuple[str, str], ...]:

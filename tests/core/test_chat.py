@@ -116,12 +116,12 @@ def test_of_questions_in_a_row_a_model_is_told_the_last() -> None:
     assert prompt_messages(path(chat)) == ()
     for number, sign in enumerate("qqaqaqqq"):
         chat = said(chat, f"{sign}{number}", USER if sign == "q" else ASSISTANT)
-    assert [one.id for one in prompt_messages(path(chat))] == ["q1", "a2", "q3", "a4", "q7"]
+    assert [prompt_message.id for prompt_message in prompt_messages(path(chat))] == ["q1", "a2", "q3", "a4", "q7"]
 
 
 def test_the_last_turn_begins_with_the_last_question(chat: Chat) -> None:
     branch = path(chat)
-    ends = [place for place, one in enumerate(branch) if one.role is Role.USER]
+    ends = [place for place, message in enumerate(branch) if message.role is Role.USER]
     assert last_turn(branch) == branch[ends[-1] :]
     assert last_turn(branch[: ends[-1] + 1]) == (branch[ends[-1]],)
     assert last_turn(()) == ()
@@ -136,19 +136,19 @@ def test_a_fork_holds_only_its_branch(chat: Chat) -> None:
 
 
 def test_all_that_fits_stays(chat: Chat) -> None:
-    found = trim(path(chat), 4, lambda _: 1)
-    assert (len(found.kept), found.dropped, found.tokens) == (4, 0, 4)
+    trimmed = trim(path(chat), 4, lambda _: 1)
+    assert (len(trimmed.kept), trimmed.dropped, trimmed.tokens) == (4, 0, 4)
     assert trim((), 10, lambda _: 1).kept == ()
 
 
 def test_the_oldest_turns_go_first(chat: Chat) -> None:
-    found = trim(path(chat), 3, lambda _: 1)
-    assert ([m.id for m in found.kept], found.dropped, found.tokens) == (["q2", "a2"], 2, 2)
+    trimmed = trim(path(chat), 3, lambda _: 1)
+    assert ([m.id for m in trimmed.kept], trimmed.dropped, trimmed.tokens) == (["q2", "a2"], 2, 2)
 
 
 def test_the_last_question_always_stays(chat: Chat) -> None:
-    found = trim(path(chat), 1, lambda _: 100)
-    assert ([m.id for m in found.kept], found.tokens) == (["q2", "a2"], 200)
+    trimmed = trim(path(chat), 1, lambda _: 100)
+    assert ([m.id for m in trimmed.kept], trimmed.tokens) == (["q2", "a2"], 200)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 500))
@@ -157,13 +157,13 @@ def test_trimming_keeps_the_end_and_counts_right(sizes: list[int], budget: int) 
     for n in range(len(sizes)):
         made = said(made, str(n), USER if n % 2 == 0 else ASSISTANT)
     branch = path(made)
-    found = trim(branch, budget, lambda m: sizes[int(m.id)])
-    assert found.kept == branch[found.dropped :]
-    assert found.tokens == sum(sizes[found.dropped :])
-    assert found.kept[0].role is USER
-    before = branch[max(0, found.dropped - 2) :]
-    assert found.tokens <= budget or len(found.kept) <= 2
-    assert not found.dropped or sum(sizes[int(m.id)] for m in before) > budget
+    trimmed = trim(branch, budget, lambda m: sizes[int(m.id)])
+    assert trimmed.kept == branch[trimmed.dropped :]
+    assert trimmed.tokens == sum(sizes[trimmed.dropped :])
+    assert trimmed.kept[0].role is USER
+    before = branch[max(0, trimmed.dropped - 2) :]
+    assert trimmed.tokens <= budget or len(trimmed.kept) <= 2
+    assert not trimmed.dropped or sum(sizes[int(m.id)] for m in before) > budget
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def test_they_are_told_as_a_person_would_ask() -> None:
     """A machine that is called as a check is one all the same; what nobody has placed comes last."""
     machine = finding("Disk", True, machine="Disk")
     odd = finding("odd", True)
-    found = [odd, DISK, NOTE, VPN, SILENT, machine, ALONE, FINE]
-    assert sorted_checks(found) == [FINE, ALONE, SILENT, machine, VPN, NOTE, DISK, odd]
+    checks = [odd, DISK, NOTE, VPN, SILENT, machine, ALONE, FINE]
+    assert sorted_checks(checks) == [FINE, ALONE, SILENT, machine, VPN, NOTE, DISK, odd]
     assert len(set(ORDER)) == len(ORDER)
 
 

@@ -17,9 +17,9 @@ def machine(name: str, *, online: bool = True, reason: str | None = None) -> Jso
     return {"name": name, "this": False, "online": online, "reason": reason}
 
 
-def snapshot(loaded: Json | None = None, lending: Json | None = None, **others: Json) -> Json:
+def snapshot(loaded: Json | None = None, lending: Json | None = None, **rest: Json) -> Json:
     return {
-        "machines": {"me": ME, **others},
+        "machines": {"me": ME, **rest},
         "loaded": loaded,
         "node": {"lending": lending or {"state": "ready", "reason": None, "used_by": []}},
     }

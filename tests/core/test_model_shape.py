@@ -11,10 +11,10 @@ MATRIX = Tensor("attn_q.weight", 12, (256, 256))
 
 
 def test_a_run_names_its_layers_by_number() -> None:
-    one, two = LayerKind((MATRIX,)), LayerKind((MATRIX, MATRIX))
+    layer_kind, two = LayerKind((MATRIX,)), LayerKind((MATRIX, MATRIX))
     run = LayerRun((1, 0, 1), (), 3.0)
-    made = ModelShape("llama", 256, (), (one, two), (run,), (), MATRIX)
-    assert made.layers(run) == (two, one, two)
+    made = ModelShape("llama", 256, (), (layer_kind, two), (run,), (), MATRIX)
+    assert made.layers(run) == (two, layer_kind, two)
 
 
 @pytest.mark.parametrize(

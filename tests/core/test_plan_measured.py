@@ -81,7 +81,7 @@ def test_replicas_are_chosen_when_people_wait_unless_one_pipeline_is_asked_for()
     work = Workload(1024, users=8)
     assert plan(host, lenders, LAYERS, WORK).topology is not Topology.REPLICAS
     placed = plan(host, lenders, LAYERS, work, topologies=ONE_PIPELINE)
-    known = {one.topology: one.forecast.request_s for one in placed.alternatives}
+    known = {alternative.topology: alternative.forecast.request_s for alternative in placed.alternatives}
     assert placed.topology is not Topology.REPLICAS
     assert known[Topology.REPLICAS] < known[placed.topology]
     routed = plan(host, lenders, LAYERS, work)
@@ -120,16 +120,16 @@ def test_a_part_of_several_may_go_to_a_machine_that_came_later() -> None:
     now = with_part(mixed, 0, part, LAYERS)
     assert [stage.name for stage in now.stages] == ["host", "late", "host", "whole"]
     assert now.forecast is not None
-    assert {one.name for one in now.machines} == {"host", "before", "whole", "late"}
+    assert {candidate.name for candidate in now.machines} == {"host", "before", "whole", "late"}
     assert now.host == host.id
 
 
 def test_the_forecast_of_replicas_is_of_those_that_are_there() -> None:
     host, work = machine("host", 4000, speed(0.004)), Workload(256, users=3)
-    others = [lender("attic", 4000, 0.004), lender("shed", 4000, 0.004)]
-    three = plan(host, others, LAYERS, work, topologies=frozenset({Topology.REPLICAS}))
-    two = plan(host, others[:1], LAYERS, work, topologies=frozenset({Topology.REPLICAS}))
-    left = [one for one in three.stages if one.name != "shed"]
+    candidates = [lender("attic", 4000, 0.004), lender("shed", 4000, 0.004)]
+    three = plan(host, candidates, LAYERS, work, topologies=frozenset({Topology.REPLICAS}))
+    two = plan(host, candidates[:1], LAYERS, work, topologies=frozenset({Topology.REPLICAS}))
+    left = [stage for stage in three.stages if stage.name != "shed"]
     assert three.forecast is not None
     assert forecast_of(three, three.stages, LAYERS) == three.forecast
     now = forecast_of(three, left, LAYERS)
@@ -141,7 +141,7 @@ def test_the_forecast_of_replicas_is_of_those_that_are_there() -> None:
 
 def runs(placed: Plan) -> list[list[tuple[str, int]]]:
     """Who holds how many layers, of each pipeline."""
-    return [[(one.name, len(one.layers)) for one in part.stages] for part in placed.parts]
+    return [[(stage.name, len(stage.layers)) for stage in part.stages] for part in placed.parts]
 
 
 def test_a_split_serves_beside_a_machine_that_holds_the_whole_model() -> None:
@@ -203,9 +203,9 @@ def test_a_split_that_was_asked_for_needs_no_measurement() -> None:
     assert [stage.name for stage in placed.stages] == ["host", "attic", "host"]
     assert codes(placed)[0] == "plan_split_chosen"
     assert plan(host, [attic], LAYERS, WORK).topology is Topology.ONE_MACHINE
-    for others in ([], [machine("attic", 1, None)]):
+    for candidates in ([], [machine("attic", 1, None)]):
         with pytest.raises(DoesNotFit) as error:
-            plan(host, others, LAYERS, WORK, topologies=chosen)
+            plan(host, candidates, LAYERS, WORK, topologies=chosen)
         assert error.value.reason.code == "shape_not_split"
         assert said(error.value)
 
@@ -297,12 +297,12 @@ def test_a_plan_is_legal_and_never_over_memory(seed: int) -> None:
         placed = plan(host, lenders, made, work)
     except DoesNotFit:
         return
-    assert fits(placed.stages, {one.id: one for one in [host, *lenders]})
+    assert fits(placed.stages, {candidate.id: candidate for candidate in [host, *lenders]})
     if placed.topology is Topology.REPLICAS:
         assert work.users > 1
         assert all(len(part.stages) == 1 for part in placed.parts[1:])
-        assert sum(len({one.machine for one in part.stages}) for part in placed.parts) == len(
-            {one.machine for one in placed.stages}
+        assert sum(len({stage.machine for stage in part.stages}) for part in placed.parts) == len(
+            {stage.machine for stage in placed.stages}
         )
     for part in placed.parts:
         runs = [stage.layers for stage in part.stages]
@@ -330,14 +330,14 @@ def outcome(host: Candidate, lenders: list[Candidate], made: Model, work: Worklo
         return error.reason
 
 
-def improved(machine: Candidate, what: str) -> Candidate:
+def improved(machine: Candidate, label: str) -> Candidate:
     """The same machine with more of one thing."""
-    match what:
+    match label:
         case "memory":
             return replace(machine, lends_bytes=machine.lends_bytes + 150 * MIB)
         case "speed" if machine.speed is not None:
-            one = machine.speed
-            return replace(machine, speed=replace(one, layer_s=0.7 * one.layer_s, chunk_s=0.8 * one.chunk_s))
+            item = machine.speed
+            return replace(machine, speed=replace(item, layer_s=0.7 * item.layer_s, chunk_s=0.8 * item.chunk_s))
         case "link" if machine.link is not None:
             one_link = machine.link
             quicker = replace(one_link, round_trip_s=one_link.round_trip_s / 2,
@@ -350,17 +350,17 @@ def improved(machine: Candidate, what: str) -> Candidate:
 
 
 @given(
-    seed=st.integers(0, 1 << 32), which=st.integers(0, 4), what=st.sampled_from(["memory", "speed", "link", "cable"])
+    seed=st.integers(0, 1 << 32), choice=st.integers(0, 4), label=st.sampled_from(["memory", "speed", "link", "cable"])
 )
-def test_better_machines_never_make_the_forecast_worse(seed: int, which: int, what: str) -> None:
+def test_better_machines_never_make_the_forecast_worse(seed: int, choice: int, label: str) -> None:
     host, lenders, made, work = some_household(Random(seed), 5, 16)
     try:
         before = plan(host, lenders, made, work).forecast
     except DoesNotFit:
         return
     machines = [host, *lenders]
-    which %= len(machines)
-    machines[which] = improved(machines[which], what)
+    choice %= len(machines)
+    machines[choice] = improved(machines[choice], label)
     after = plan(machines[0], machines[1:], made, work).forecast
     assert before is not None
     assert after is not None

@@ -19,7 +19,7 @@ def test_nothing_to_tell_is_null_in_both() -> None:
 
 
 def test_several_reasons_are_two_lists_in_the_same_order() -> None:
-    told = with_reasons("notes", [HOT, FULL])
-    assert told["notes"] == [said(HOT), said(FULL)]
-    assert [one["code"] for one in told["notes_facts"]] == ["pause_hot", "disk_full"]
+    reasons = with_reasons("notes", [HOT, FULL])
+    assert reasons["notes"] == [said(HOT), said(FULL)]
+    assert [notes_fact["code"] for notes_fact in reasons["notes_facts"]] == ["pause_hot", "disk_full"]
     assert with_reasons("notes", []) == {"notes": [], "notes_facts": []}

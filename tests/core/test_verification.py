@@ -72,7 +72,7 @@ def test_one_row_that_is_off_is_seen_among_many() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_bytes", "draw", "rested_s", "wanted"),
+    ("n_rows", "n_bytes", "draw", "rested_s", "expected"),
     [
         (64, 1 << 20, 0.0, math.inf, True),
         (64, 1 << 20, CHANCE, math.inf, False),
@@ -82,8 +82,8 @@ def test_one_row_that_is_off_is_seen_among_many() -> None:
         (64, 1 << 20, 0.0, REST_S, True),
     ],
 )
-def test_a_sample_is_kept_now_and_then(n_rows: int, n_bytes: int, draw: float, rested_s: float, wanted: bool) -> None:
-    assert takes_sample(n_rows, n_bytes, draw, rested_s) is wanted
+def test_a_sample_is_kept_now_and_then(n_rows: int, n_bytes: int, draw: float, rested_s: float, expected: bool) -> None:
+    assert takes_sample(n_rows, n_bytes, draw, rested_s) is expected
 
 
 @given(st.floats(0, MOST_NOISE), st.sampled_from(HIDDEN), st.booleans(), st.floats(0, 2))

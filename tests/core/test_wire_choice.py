@@ -23,38 +23,38 @@ def lender(megabits: float, round_trip_s: float = 0.001) -> Candidate:
 
 
 def test_a_slow_link_carries_8_bits_and_the_plan_says_what_that_gains() -> None:
-    found = plan_with_wire(HOST, [lender(10)], MODEL, WORK)
+    result = plan_with_wire(HOST, [lender(10)], MODEL, WORK)
     usual = plan(HOST, [lender(10)], MODEL, WORK)
-    assert found.workload.number is Number.Q8
-    assert found.forecast
+    assert result.workload.number is Number.Q8
+    assert result.forecast
     assert usual.forecast
-    assert found.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
-    (why,) = [reason for reason in found.reasons if reason.code == "plan_narrow_wire"]
-    assert why.facts == {"narrow_s": found.forecast.request_s, "usual_s": usual.forecast.request_s}
+    assert result.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
+    (why,) = [reason for reason in result.reasons if reason.code == "plan_narrow_wire"]
+    assert why.facts == {"narrow_s": result.forecast.request_s, "usual_s": usual.forecast.request_s}
 
 
 @pytest.mark.parametrize("round_trip_s", [0.0005, 0.05])
 def test_a_quick_link_carries_f16_however_far_the_other_end_is(round_trip_s: float) -> None:
-    found = plan_with_wire(HOST, [lender(1000, round_trip_s)], MODEL, WORK)
-    assert found == plan(HOST, [lender(1000, round_trip_s)], MODEL, WORK)
-    assert found.workload.number is Number.F16
+    result = plan_with_wire(HOST, [lender(1000, round_trip_s)], MODEL, WORK)
+    assert result == plan(HOST, [lender(1000, round_trip_s)], MODEL, WORK)
+    assert result.workload.number is Number.F16
 
 
 def test_what_was_not_measured_carries_f16() -> None:
-    found = plan_with_wire(HOST, [replace(lender(10), speed=None)], MODEL, WORK)
-    assert found.forecast is None
-    assert found.workload.number is Number.F16
+    result = plan_with_wire(HOST, [replace(lender(10), speed=None)], MODEL, WORK)
+    assert result.forecast is None
+    assert result.workload.number is Number.F16
 
 
 def test_a_forced_split_carries_8_bits_too_where_that_pays() -> None:
-    found = plan_with_wire(HOST, [lender(10)], MODEL, WORK, (4, 8, 4))
-    assert found.workload.number is Number.Q8
-    assert [len(stage.layers) for stage in found.stages] == [4, 8, 4]
+    result = plan_with_wire(HOST, [lender(10)], MODEL, WORK, (4, 8, 4))
+    assert result.workload.number is Number.Q8
+    assert [len(stage.layers) for stage in result.stages] == [4, 8, 4]
 
 
 def test_a_forecast_knows_what_travels() -> None:
     """Twice as many bytes take twice as long where the link is all that counts."""
-    machines = {one.id: one for one in (HOST, lender(1))}
+    machines = {candidate.id: candidate for candidate in (HOST, lender(1))}
     stages = plan(HOST, [lender(1)], MODEL, WORK, (1, 14, 1)).stages
     f16, f32, q8 = (
         forecast(stages, machines, MODEL, replace(WORK, number=number))
@@ -79,11 +79,11 @@ def test_the_shortcut_never_hides_a_gain(seed: int) -> None:
         )
         for n in range(3)
     ]  # fmt: skip
-    found = plan_with_wire(host, lenders, MODEL, WORK)
+    result = plan_with_wire(host, lenders, MODEL, WORK)
     usual = plan(host, lenders, MODEL, WORK)
     narrow = plan(host, lenders, MODEL, replace(WORK, number=Number.Q8))
-    assert found.forecast
+    assert result.forecast
     assert usual.forecast
     assert narrow.forecast
     pays = narrow.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
-    assert (found.workload.number is Number.Q8) == (pays and narrow.topology is not Topology.ONE_MACHINE)
+    assert (result.workload.number is Number.Q8) == (pays and narrow.topology is not Topology.ONE_MACHINE)

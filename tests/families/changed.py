@@ -25,8 +25,8 @@ def rewritten(
     architecture = header.text("general.architecture")
     blocks = _blocks(header, n_layers, lead)
     entries = [
-        _listed(header, key, blocks) if is_per_layer(header, key) else header.raw[one.start : one.end]
-        for key, one in header.entries.items()
+        _listed(header, key, blocks) if is_per_layer(header, key) else header.raw[value.start : value.end]
+        for key, value in header.entries.items()
         if key not in (*without, f"{architecture}.block_count")
     ]
     entries += [*more, u32_entry(f"{architecture}.block_count", len(blocks))]
@@ -59,8 +59,8 @@ def fewer_heads(path: Path, to: Path, layers: Sequence[int], n_heads: int) -> Pa
         shape = (n_heads * head_dim, old.shape[1])
         tensors[full] = replace(old, shape=shape, n_bytes=short * len(lines))
     counts = [n_heads if layer in layers else n for layer, n in enumerate(had)]
-    others = [one for name, one in header.entries.items() if name != key]
-    entries = [header.raw[one.start : one.end] for one in others]
+    values = [value for name, value in header.entries.items() if name != key]
+    entries = [header.raw[other.start : other.end] for other in values]
     entries.append(entry(key, tensor_types.U32, counts, is_list=True))
     _write(to, header.alignment, entries, list(tensors.items()), bytes(whole))
     return to
@@ -73,32 +73,33 @@ def wide_heads(path: Path, to: Path) -> Path:
     longer_ones = [f"{prefix}{kind}_length" for kind in ("key", "value")]
     fewer = [f"{prefix}head_count", f"{prefix}head_count_kv"]
     entries = []
-    for key, one in header.entries.items():
+    for key, value in header.entries.items():
         values = [int(n) for n in header.items(key)] if key in (*longer_ones, *fewer) else []
         changed = [n * 2 if key in longer_ones else n // 2 for n in values]
-        raw = header.raw[one.start : one.end]
-        entries.append(entry(key, one.kind, changed, is_list=one.is_array) if changed else raw)
+        raw = header.raw[value.start : value.end]
+        entries.append(entry(key, value.kind, changed, is_list=value.is_array) if changed else raw)
     tensors = [
-        (name, _half(one) if name.endswith("attn_sinks.weight") else one) for name, one in header.tensors.items()
+        (name, _half(tensor) if name.endswith("attn_sinks.weight") else tensor)
+        for name, tensor in header.tensors.items()
     ]
     _write(to, header.alignment, entries, tensors, whole)
     return to
 
 
-def _half(one: Tensor) -> Tensor:
+def _half(tensor: Tensor) -> Tensor:
     """Its first values."""
-    (n,) = one.shape
-    return replace(one, shape=(n // 2,), n_bytes=one.n_bytes // 2)
+    (n,) = tensor.shape
+    return replace(tensor, shape=(n // 2,), n_bytes=tensor.n_bytes // 2)
 
 
 def _write(to: Path, alignment: int, entries: list[bytes], tensors: list[tuple[str, Tensor]], data: bytes) -> None:
     """data: where the tensors say that their bytes lie."""
-    listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in tensors]
+    listed = [(name, tensor.shape, tensor.kind, tensor.n_bytes) for name, tensor in tensors]
     with to.open("wb") as file:
         file.write(header_bytes(alignment, entries, listed))
-        for _, one in tensors:
+        for _, tensor in tensors:
             file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
-            file.write(data[one.offset : one.offset + one.n_bytes])
+            file.write(data[tensor.offset : tensor.offset + tensor.n_bytes])
         file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
 
 
@@ -126,10 +127,12 @@ def _listed(header: Header, key: str, blocks: Sequence[int]) -> bytes:
 
 
 def _tensors(tensors: dict[str, Tensor], blocks: Sequence[int]) -> list[tuple[str, Tensor]]:
-    found = [(name, one) for name, one in tensors.items() if layer_of(name) is None]
+    results = [(name, tensor) for name, tensor in tensors.items() if layer_of(name) is None]
     for layer, source in enumerate(blocks):
         prefix = f"blk.{source}."
-        found += [
-            (name.replace(prefix, f"blk.{layer}.", 1), one) for name, one in tensors.items() if name.startswith(prefix)
+        results += [
+            (name.replace(prefix, f"blk.{layer}.", 1), tensor)
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
         ]
-    return found
+    return results

@@ -147,7 +147,7 @@ class Whole:
             await self._stage.begin(slot, first, GREEDY, ())
         for segments in steps:
             due = [each for each in segments if each.end >= due_from[each.slot]]
-            rows = [one for each in segments for one in ids[each.slot][each.pos : each.end]]
+            rows = [item for each in segments for item in ids[each.slot][each.pos : each.end]]
             await self._stage.forward(Step.of(segments, due, bytes(ids_to_wire(rows))))
         for slot in range(len(due_from)):
             await self._stage.forget(slot)

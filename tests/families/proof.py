@@ -40,11 +40,11 @@ def home(folder: Path) -> Home:
 
 def runs(n_layers: int, cuts: Cuts) -> list[tuple[Layers, Role]]:
     """The runs between the cuts with their roles; no cut: the whole model."""
-    found = [Layers(first, last) for first, last in pairwise((0, *cuts, n_layers))]
+    layers = [Layers(first, last) for first, last in pairwise((0, *cuts, n_layers))]
     if not cuts:
-        return [(found[0], Role.WHOLE)]
+        return [(layers[0], Role.WHOLE)]
     roles = [Role.FIRST, *[Role.MIDDLE] * (len(cuts) - 1), Role.LAST]
-    return list(zip(found, roles, strict=True))
+    return list(zip(layers, roles, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +66,20 @@ async def said(workers: Workers, home: Home, entry: Entry, cuts: Cuts, both: Pro
     both = both or prompts(entry.model.n_vocab)
     layers = runs(entry.model.n_layers, cuts)
     async with driven(workers, home, entry, layers, apart=keeps_apart(cuts)) as (pipeline, heard):
-        asked = [  # as chats: a slot keeps what it holds when its answer ends, so no cell changes meanwhile
+        coroutines = [  # as chats: a slot keeps what it holds when its answer ends, so no cell changes meanwhile
             answer(pipeline, request(prompt, 1 + N_DECODED, conversation=name))
             for name, prompt in zip("ab", both, strict=True)
         ]
-        answers = [ids for ids, _ in await asyncio.gather(*asked)]
+        answers = [ids for ids, _ in await asyncio.gather(*coroutines)]
     ids: list[tuple[int, ...]] = [()] * SLOTS
     for prompt, tokens in zip(both, answers, strict=True):
         ids[heard.slots[len(prompt)]] = (*prompt, *tokens)
-    found = Said(
+    result = Said(
         tuple(heard.steps), tuple(ids), tuple(len(each) - 1 - N_DECODED for each in ids),
         heard.scores,
     )  # fmt: skip
-    _check(found)
-    return found
+    _check(result)
+    return result
 
 
 def keeps_apart(cuts: Cuts) -> bool:
@@ -87,17 +87,17 @@ def keeps_apart(cuts: Cuts) -> bool:
     return len(cuts) > 1
 
 
-def _check(told: Said) -> None:
+def _check(result: Said) -> None:
     """The proof is one: both entered in chunks and took turns, and the scores of every token are known."""
-    for slot, first in enumerate(told.due_from):
-        chunks = [s for step in told.steps for s in step if s.slot == slot and s.pos < first]
+    for slot, first in enumerate(result.due_from):
+        chunks = [s for step in result.steps for s in step if s.slot == slot and s.pos < first]
         assert len(chunks) > 1, chunks
-    firsts = [min(n for n, step in enumerate(told.steps) if any(s.slot == slot for s in step))
+    firsts = [min(n for n, step in enumerate(result.steps) if any(s.slot == slot for s in step))
               for slot in range(SLOTS)]  # fmt: skip
-    lasts = [max(n for n, step in enumerate(told.steps) if any(s.slot == slot for s in step))
+    lasts = [max(n for n, step in enumerate(result.steps) if any(s.slot == slot for s in step))
              for slot in range(SLOTS)]  # fmt: skip
-    assert max(firsts) < min(lasts), told.steps
-    assert len(told.scores) == SLOTS * (1 + N_DECODED)
+    assert max(firsts) < min(lasts), result.steps
+    assert len(result.scores) == SLOTS * (1 + N_DECODED)
 
 
 def prompts(n_vocab: int) -> tuple[list[int], list[int]]:
@@ -114,8 +114,8 @@ def twos(model: Model) -> list[Cuts]:
 def threes(model: Model, seed: int = SEED) -> list[Cuts]:
     """Some legal cuts into three, by chance."""
     edges = model.cuts.boundaries
-    found = [(a, b) for a in edges for b in edges if a < b and model.may_cut(_runs(model, (a, b)))]
-    return Random(seed).sample(found, min(N_THREES, len(found)))
+    results = [(a, b) for a in edges for b in edges if a < b and model.may_cut(_runs(model, (a, b)))]
+    return Random(seed).sample(results, min(N_THREES, len(results)))
 
 
 def illegal(model: Model) -> Iterator[Cuts]:
@@ -143,12 +143,12 @@ def tasks(home: Home, path: Path, folder: Path, seed: int = SEED) -> list[Task]:
     if not entry.model.cuts.boundaries:
         return []
     some = threes(entry.model, seed)
-    found = [Task(entry, (*twos(entry.model), *some))]
+    results = [Task(entry, (*twos(entry.model), *some))]
     if len(some) < N_THREES:
         made = longer(path, folder / f"longer-{path.name}", MORE_LAYERS)
         entry = home.shelf.import_file(made)
-        found.append(Task(entry, tuple(threes(entry.model, seed))))
-    return found
+        results.append(Task(entry, tuple(threes(entry.model, seed))))
+    return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +169,12 @@ class Verdict:
 
 async def prove_all(workers: Workers, home: Home, some: Sequence[Task]) -> Verdict:
     """All cuts of these, in one verdict by the name of the first."""
-    found = [await prove(workers, home, task.entry, task.cuts) for task in some]
+    verdicts = [await prove(workers, home, task.entry, task.cuts) for task in some]
     return replace(
-        found[0],
-        cuts=tuple(cuts for one in found for cuts in one.cuts),
-        largest=max(one.largest for one in found),
-        tokens_equal=all(one.tokens_equal for one in found),
+        verdicts[0],
+        cuts=tuple(cuts for verdict in verdicts for cuts in verdict.cuts),
+        largest=max(verdict.largest for verdict in verdicts),
+        tokens_equal=all(verdict.tokens_equal for verdict in verdicts),
     )
 
 
@@ -190,24 +190,24 @@ async def prove(
         some = [cut for cut in cuts if keeps_apart(cut) is apart]
         if not some:
             continue
-        found = [await said(workers, home, entry, cut, prompts) for cut in some]
+        results = [await said(workers, home, entry, cut, prompts) for cut in some]
         async with whole(workers, home, anchor or entry, apart=apart) as computed:
             known: dict[object, dict[tuple[int, int], Scores]] = {}
-            for told in found:
-                key = (told.steps, told.ids)
+            for result in results:
+                key = (result.steps, result.ids)
                 if key not in known:
-                    known[key] = await computed.replay(*key, told.due_from)
-                largest = max(largest, difference(known[key], told.scores))
-                equal = equal and told.same(known[key])
+                    known[key] = await computed.replay(*key, result.due_from)
+                largest = max(largest, difference(known[key], result.scores))
+                equal = equal and result.same(known[key])
     model = entry.model
     return Verdict(model.name, model.architecture, tuple(cuts), largest, equal, must_be_exact(model))
 
 
-def difference(one: dict[tuple[int, int], Scores], two: dict[tuple[int, int], Scores]) -> float:
+def difference(item: dict[tuple[int, int], Scores], two: dict[tuple[int, int], Scores]) -> float:
     """The largest of a score; infinite where one is no number."""
-    assert one.keys() == two.keys()
-    found = (np.abs(one[key] - two[key]) for key in one)
-    return max(float(np.nan_to_num(each, nan=np.inf, posinf=np.inf).max()) for each in found)
+    assert item.keys() == two.keys()
+    results = (np.abs(item[key] - two[key]) for key in item)
+    return max(float(np.nan_to_num(each, nan=np.inf, posinf=np.inf).max()) for each in results)
 
 
 def must_be_exact(model: Model) -> bool:

@@ -125,13 +125,13 @@ async def row_of(workers: Workers, name: str, seed: int) -> Row:
         legal = legal_cuts(FAMILIES[model.architecture], path)
         try:
             async with asyncio.timeout(ONE_S):
-                found = await proof.prove_all(workers, home, tasks)
+                result = await proof.prove_all(workers, home, tasks)
         except (AppError, TimeoutError) as error:
             return Row(name, model.architecture, "**fails**", failure(error))
-    verdict = "exact" if found.largest == 0 else "within noise"
-    if not found.holds:
+    verdict = "exact" if result.largest == 0 else "within noise"
+    if not result.holds:
         verdict = "**fails**"
-    return Row(name, model.architecture, verdict, legal, len(found.cuts), found.largest, found.tokens_equal)
+    return Row(name, model.architecture, verdict, legal, len(result.cuts), result.largest, result.tokens_equal)
 
 
 def failure(error: AppError | TimeoutError) -> str:
@@ -160,12 +160,12 @@ def legal_cuts(family: Family, path: Path) -> str:
 
 async def rows(names: Sequence[str], seed: int, tell: Callable[[Row], None]) -> list[Row]:
     """The proof of these, with the engine of this interpreter. Workers that an engine took with it start anew."""
-    found = []
+    result = []
     async with Workers() as workers:
         for name in names:
-            found.append(await row_of(workers, name, seed))
-            tell(found[-1])
-    return found
+            result.append(await row_of(workers, name, seed))
+            tell(result[-1])
+    return result
 
 
 def rows_with(python: str, names: Sequence[str], seed: int) -> list[Row]:
@@ -177,18 +177,18 @@ def rows_with(python: str, names: Sequence[str], seed: int) -> list[Row]:
 
 
 def engine_of(python: str) -> str:
-    asked = [python, "-c", "import importlib.metadata as m; print(m.version('llama-cpp-python'))"]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    requests = [python, "-c", "import importlib.metadata as m; print(m.version('llama-cpp-python'))"]
+    return subprocess.run(requests, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def document(found: list[Row], seed: int) -> str:
-    verdicts = [row.verdict for row in found]
+def document(results: list[Row], seed: int) -> str:
+    verdicts = [row.verdict for row in results]
     head = HEAD.format(
         version=version("llama-cpp-python"), exact=verdicts.count("exact"),
         noise=verdicts.count("within noise"), whole=verdicts.count("whole"), seed=seed,
         more=proof.MORE_LAYERS,
     )  # fmt: skip
-    return head + "\n".join(row.markdown() for row in found) + "\n"
+    return head + "\n".join(row.markdown() for row in results) + "\n"
 
 
 def differences(before: list[Row], after: list[Row]) -> list[str]:
@@ -208,22 +208,22 @@ def _shown(figure: object) -> str:
 def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> str:
     """What another engine changes, as a document."""
     counts = [
-        f"{name}: {sum(row.verdict == 'exact' for row in found)} exact, "
-        f"{sum(row.verdict == 'within noise' for row in found)} within noise, "
-        f"{sum(row.verdict == '**fails**' for row in found)} failed"
-        for name, found in zip(names, (before, after), strict=True)
+        f"{name}: {sum(row.verdict == 'exact' for row in results)} exact, "
+        f"{sum(row.verdict == 'within noise' for row in results)} within noise, "
+        f"{sum(row.verdict == '**fails**' for row in results)} failed"
+        for name, results in zip(names, (before, after), strict=True)
     ]
     lines = "\n".join(f"- {line}" for line in differences(before, after))
     why = WHY.get(names[1].rpartition(" ")[2], UNKNOWN)
     changed = f"{why}\n\n{lines}" if lines else "No difference."
-    told = "\n".join(f"- {count}" for count in counts)
-    return OTHER.format(old=names[0], new=names[1], counts=told, changed=changed)
+    text = "\n".join(f"- {count}" for count in counts)
+    return OTHER.format(old=names[0], new=names[1], counts=text, changed=changed)
 
 
-def compare(python: str, names: Sequence[str], seed: int, found: list[Row]) -> str:
+def compare(python: str, names: Sequence[str], seed: int, results: list[Row]) -> str:
     """The proof once more with another engine: what differs."""
     engines = tuple(f"llama-cpp-python {engine_of(each)}" for each in (sys.executable, python))
-    return comparison((engines[0], engines[1]), found, rows_with(python, names, seed))
+    return comparison((engines[0], engines[1]), results, rows_with(python, names, seed))
 
 
 def _keep(path: Path, text: str, names: Sequence[str]) -> int:
@@ -239,21 +239,21 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="rows as JSON, and no document")
     parser.add_argument("--with", dest="other", help="an interpreter that has another engine")
     parser.add_argument("--seed", type=int, default=proof.SEED, help="chooses cuts into three")
-    asked = parser.parse_args()
-    names = asked.names or list(families())
-    if asked.json:
+    args = parser.parse_args()
+    names = args.names or list(families())
+    if args.json:
         tell = partial(print, flush=True)
-        asyncio.run(rows(names, asked.seed, lambda row: tell(json.dumps(asdict(row)))))
+        asyncio.run(rows(names, args.seed, lambda row: tell(json.dumps(asdict(row)))))
         return 0
-    print(f"cuts into three by seed {asked.seed}")
-    found = asyncio.run(rows(names, asked.seed, lambda row: print(row.markdown(), flush=True)))
-    if asked.other:
-        told = compare(asked.other, names, asked.seed, found)
-        print(told)
-        return _keep(ENGINES, told, asked.names)
-    _keep(DOCUMENT, document(found, asked.seed), asked.names)
-    failed = [row.name for row in found if row.verdict == "**fails**"]
-    print(f"{len(found)} models proved, {len(failed)} failed: {', '.join(failed) or 'none'}")
+    print(f"cuts into three by seed {args.seed}")
+    result = asyncio.run(rows(names, args.seed, lambda row: print(row.markdown(), flush=True)))
+    if args.other:
+        text = compare(args.other, names, args.seed, result)
+        print(text)
+        return _keep(ENGINES, text, args.names)
+    _keep(DOCUMENT, document(result, args.seed), args.names)
+    failed = [row.name for row in result if row.verdict == "**fails**"]
+    print(f"{len(result)} models proved, {len(failed)} failed: {', '.join(failed) or 'none'}")
     return bool(failed)
 
 

@@ -81,7 +81,7 @@ def absurd(chance: Random, header: Header, to: Path) -> list[str]:
     """A file of this header with one to three entries made absurd, and zeros for its tensors; the keys."""
     architecture = header.text("general.architecture")
     n_layers = header.integer(f"{architecture}.block_count", 1, 512)
-    entries = {key: header.raw[one.start : one.end] for key, one in header.entries.items()}
+    entries = {key: header.raw[value.start : value.end] for key, value in header.entries.items()}
     own = [key for key in entries if key.startswith(f"{architecture}.")]
     other = [*(f"{architecture}.{name}" for name in AFTER_PREFIX), *sorted(WITHOUT_PREFIX)]
     keys = [chance.choice(chance.choice((own, other))) for _ in range(chance.choice((1, 1, 2, 3)))]
@@ -91,7 +91,7 @@ def absurd(chance: Random, header: Header, to: Path) -> list[str]:
             entries.pop(key, None)
         else:
             entries[key] = made
-    tensors = [(name, one.shape, one.kind, one.n_bytes) for name, one in header.tensors.items()]
+    tensors = [(name, tensor.shape, tensor.kind, tensor.n_bytes) for name, tensor in header.tensors.items()]
     head = header_bytes(header.alignment, list(entries.values()), tensors)
     n_bytes = aligned(len(head), header.alignment)
     for *_, tensor_bytes in tensors:
@@ -112,8 +112,8 @@ def check_stages(path: Path, chance: Random) -> int:
     model = model_of(header, "odd", "0" * 64)
     check_forecast(header, model)
     hashes = dict.fromkeys(header.tensors, "0" * 64)
-    cuts = [one for one in (proof.twos(model), proof.threes(model)) if one]
-    runs = [run for one in cuts for run in proof.runs(model.n_layers, chance.choice(one))]
+    cuts = [group for group in (proof.twos(model), proof.threes(model)) if group]
+    runs = [run for group in cuts for run in proof.runs(model.n_layers, chance.choice(group))]
     for layers, role in runs:
         made = cut(model, header, hashes, layers, role)
         write(stage := path.with_name("stage.gguf"), made.manifest.header, made.manifest.total_bytes)
@@ -138,7 +138,7 @@ def check_stage(stage: Header, model: Model, layers: Layers, role: Role) -> None
 @pytest.mark.long
 def test_400_absurd_files_are_refused_in_a_sentence_or_cut_soundly(tmp_path: Path) -> None:
     path, ends = tmp_path / "odd.gguf", Counter[str]()
-    names = [name for name, one in families().items() if one.layers <= 12]
+    names = [name for name, family in families().items() if family.layers <= 12]
     for turn in range(N_FILES):
         chance = Random(SEED + turn)
         name = chance.choice(names)
@@ -151,7 +151,7 @@ def plausible(chance: Random, name: str, to: Path) -> str:
     """The family's file with one or two whole numbers or flags said otherwise: as others might say them, or nearly."""
     header = header_of(name)
     architecture = header.text("general.architecture")
-    kinds = {key: one.kind for key, one in header.entries.items() if one.kind in COUNTED}
+    kinds = {key: value.kind for key, value in header.entries.items() if value.kind in COUNTED}
     own = [key for key in kinds if key.startswith(f"{architecture}.") and not key.endswith(AS_IT_IS)]
     other = [f"{architecture}.{part}" for part in AFTER_PREFIX if part != "block_count"]
     keys = {chance.choice(chance.choice((own, own, other))) for _ in range(chance.choice((1, 2)))}
@@ -176,7 +176,7 @@ def plausible(chance: Random, name: str, to: Path) -> str:
 async def test_what_the_engine_takes_is_cut_rightly_or_not_at_all(workers: Workers, tmp_path: Path) -> None:
     """Computed whole and in two, as a proved family is; most are refused by the pre-check or the engine."""
     path, ends = tmp_path / "odd.gguf", Counter[str]()
-    names = [name for name, one in families().items() if one.layers <= 12]
+    names = [name for name, family in families().items() if family.layers <= 12]
     for turn in range(N_COMPUTED):
         chance = Random(SEED + turn)
         said_so = plausible(chance, chance.choice(names), path)

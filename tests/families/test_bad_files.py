@@ -94,9 +94,9 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_is_refused_in_one_sentence(what: str, tmp_path: Path) -> None:
-    name, gone, more, code = REFUSED[what]
+@pytest.mark.parametrize("label", REFUSED)
+def test_what_cannot_be_is_refused_in_one_sentence(label: str, tmp_path: Path) -> None:
+    name, gone, more, code = REFUSED[label]
     path = rewritten(families()[name].path, tmp_path / "odd.gguf", without=gone.split(), more=[more])
     with pytest.raises(BadInput) as error:
         proof.home(tmp_path).shelf.import_file(path)
@@ -217,13 +217,13 @@ async def test_what_the_engine_does_not_survive_is_told_in_its_words(workers: Wo
         families()["qwen3-5"].path, tmp_path / "odd.gguf",
         without=[f"{QWEN}.ssm.inner_size"], more=[u32_entry(f"{QWEN}.ssm.inner_size", 1)],
     )  # fmt: skip
-    told = await _refused(workers, path, tmp_path, StageLost)
-    assert re.search(r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use another file", told)
+    text = await _refused(workers, path, tmp_path, StageLost)
+    assert re.search(r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use another file", text)
 
 
 async def _refused(workers: Workers, path: Path, folder: Path, kind: type[AppError] = BadInput) -> str:
     """By the worker, in one sentence, which this returns; and another model is opened afterwards."""
-    home, told = proof.home(folder), ""
+    home, text = proof.home(folder), ""
     for file, sound in ((path, False), (families()["llama"].path, True)):
         entry = home.shelf.import_file(file)
         layers, role = proof.runs(entry.model.n_layers, proof.twos(entry.model)[0])[0]
@@ -235,7 +235,7 @@ async def _refused(workers: Workers, path: Path, folder: Path, kind: type[AppErr
                 continue
             with pytest.raises(kind) as error:
                 await opened(stack, workers, config, HERE)
-            told = said(error.value)
-            assert "\n" not in told
-            assert str(folder) not in told
-    return told
+            text = said(error.value)
+            assert "\n" not in text
+            assert str(folder) not in text
+    return text

@@ -33,12 +33,12 @@ NEEDED_BY = {
     "F14": "lfm2",
     "turns": "glm4",
 }
-VARIANTS = (*(what for what in NEEDED_BY.values() if " " in what), "laguna of several head counts")
+VARIANTS = (*(label for label in NEEDED_BY.values() if " " in label), "laguna of several head counts")
 
 
-def file_of(what: str, folder: Path) -> Path:
+def file_of(label: str, folder: Path) -> Path:
     """The family's file, or the variant of it that shows what the rule is for."""
-    name, _, variant = what.partition(" ")
+    name, _, variant = label.partition(" ")
     path = families()[name].path
     match variant:
         case "by interval":  # as converters wrote it before they listed the layers
@@ -93,6 +93,6 @@ async def test_a_rule_that_is_left_out_is_noticed(
 
 @pytest.mark.many(keep=2)
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("what", VARIANTS)
-async def test_the_variants_hold_with_all_rules(what: str, workers: Workers, tmp_path: Path) -> None:
-    assert await holds(file_of(what, tmp_path), workers, tmp_path)
+@pytest.mark.parametrize("label", VARIANTS)
+async def test_the_variants_hold_with_all_rules(label: str, workers: Workers, tmp_path: Path) -> None:
+    assert await holds(file_of(label, tmp_path), workers, tmp_path)

@@ -28,16 +28,16 @@ from tests.families.home import CELLS, CONTEXT, ROWS, SLOTS, Home
 from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, request
 
-HYBRIDS = [name for name, one in families().items() if FAMILIES[one.architecture].recurrent]
+HYBRIDS = [name for name, family in families().items() if FAMILIES[family.architecture].recurrent]
 KINDS = ("llama", "gemma2", "gemma3", "glm4", "glm4-moe-mtp", "granite", *HYBRIDS)
 MANY = 1 << 40
 N_TOKENS = 12
 
 
 def test_hybrids_of_each_kind_are_among_them() -> None:
-    found = {families()[name].architecture for name in HYBRIDS}
-    assert found >= {"qwen35", "qwen3next", "lfm2", "granitehybrid", "nemotron_h"}
-    assert found >= {"kimi-linear", "falcon-h1"}
+    architectures = {families()[name].architecture for name in HYBRIDS}
+    assert architectures >= {"qwen35", "qwen3next", "lfm2", "granitehybrid", "nemotron_h"}
+    assert architectures >= {"kimi-linear", "falcon-h1"}
 
 
 @asynccontextmanager
@@ -71,13 +71,13 @@ async def talk(
     workers: Workers, home: Home, entry: Entry, cuts: tuple[int, ...]
 ) -> tuple[list[tuple[Request, list[int]]], RequestFigures]:
     """Two answers at once, then a second turn of the first; and the figures of that."""
-    one, two = proof.prompts(entry.model.n_vocab)
+    group, two = proof.prompts(entry.model.n_vocab)
     async with pipeline(workers, home, entry, cuts) as built:
-        first = request(one, N_TOKENS, conversation="a")
+        first = request(group, N_TOKENS, conversation="a")
         other = request(two, N_TOKENS, conversation="b")
         both = await asyncio.gather(answer(built, first), answer(built, other))
         said = [ids for ids, _ in both]
-        later = request([*one, *said[0], *two[:9]], N_TOKENS, conversation="a")
+        later = request([*group, *said[0], *two[:9]], N_TOKENS, conversation="a")
         again, finish = await answer(built, later)
     return [(first, said[0]), (other, said[1]), (later, again)], finish.figures
 
@@ -94,8 +94,8 @@ async def test_a_pool_says_what_one_machine_says(
     whole, _ = await talk(workers, home, entry, ())
     cuts = [*proof.threes(entry.model), *proof.twos(entry.model)][0]
     oracle = Oracle(0.6, silence=0.2)
-    for asked, said in whole:
-        oracle.knows(asked.ids, said)
+    for query, said in whole:
+        oracle.knows(query.ids, said)
     oracle.speaks(monkeypatch)
     pooled, figures = await talk(workers, home, entry, cuts)
     assert pooled == whole, cuts

@@ -47,7 +47,7 @@ def said(home: Home, entry: Entry, cuts: proof.Cuts, kv: KvType) -> list[Scores]
         first, second = CHUNKS
         assert first + second == len(prompt)
         line.step([Segment(0, first, 0)], prompt[:first])
-        found = [line.step([Segment(0, second, first)], prompt[first:])[0]]
+        rows = [line.step([Segment(0, second, first)], prompt[first:])[0]]
         for at in range(len(prompt), len(prompt) + N_DECODED):
-            found.append(line.step([Segment(0, 1, at)], [int(found[-1].argmax())])[0])
-    return found
+            rows.append(line.step([Segment(0, 1, at)], [int(rows[-1].argmax())])[0])
+    return rows

@@ -19,9 +19,9 @@ from tests.families.fixtures import families
 
 def test_the_document_is_of_the_table_as_it_is() -> None:
     lines = report.DOCUMENT.read_text("utf-8").splitlines()
-    found = [line.split(" | ") for line in lines if line.startswith("| ")][1:]
-    assert [cells[0].removeprefix("| ") for cells in found] == list(families())
-    for cells in found:
+    results = [line.split(" | ") for line in lines if line.startswith("| ")][1:]
+    assert [cells[0].removeprefix("| ") for cells in results] == list(families())
+    for cells in results:
         assert (cells[2] == "whole") is (cells[1] not in FAMILIES), cells
         assert "fails" not in cells[2]
 
@@ -36,11 +36,11 @@ def test_what_another_engine_changes_is_named() -> None:
 def test_the_comparison_counts_and_lists() -> None:
     row = report.Row("a", "llama", "exact", "any", 3)
     worse = replace(row, verdict="**fails**", tokens_equal=False)
-    told = report.comparison(("engine 1", "engine 2"), [row], [worse])
-    assert "- engine 1: 1 exact, 0 within noise, 0 failed" in told
-    assert "- engine 2: 0 exact, 0 within noise, 1 failed" in told
-    assert "- a: verdict exact -> **fails**\n- a: tokens_equal True -> False\n" in told
-    assert report.UNKNOWN in told
+    text = report.comparison(("engine 1", "engine 2"), [row], [worse])
+    assert "- engine 1: 1 exact, 0 within noise, 0 failed" in text
+    assert "- engine 2: 0 exact, 0 within noise, 1 failed" in text
+    assert "- a: verdict exact -> **fails**\n- a: tokens_equal True -> False\n" in text
+    assert report.UNKNOWN in text
     same = report.comparison(("engine 1", "engine 2"), [row], [row])
     assert same.endswith("## engine 1 → engine 2\n\nNo difference.\n")
 
@@ -48,10 +48,10 @@ def test_the_comparison_counts_and_lists() -> None:
 def test_the_documents_are_of_the_proved_engine_and_say_why_another_differs() -> None:
     (proved,) = PROVED_ENGINES
     assert f"Engine: llama-cpp-python {proved}," in report.DOCUMENT.read_text("utf-8")
-    told = report.ENGINES.read_text("utf-8")
-    old, new = re.findall(r"^- llama-cpp-python (\S+):", told, re.MULTILINE)
+    text = report.ENGINES.read_text("utf-8")
+    old, new = re.findall(r"^- llama-cpp-python (\S+):", text, re.MULTILINE)
     assert old == proved
-    assert report.WHY[new] in told
+    assert report.WHY[new] in text
 
 
 def test_a_failure_is_a_line_without_folders() -> None:
@@ -79,6 +79,6 @@ async def test_a_proof_is_a_row(workers: Workers) -> None:
 @pytest.mark.long
 def test_another_interpreter_tells_its_rows() -> None:
     row = report.Row("lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=7)
-    told = report.compare(sys.executable, ["lfm2"], proof.SEED, [row])
-    assert "No difference." in told
-    assert f"{report.engine_of(sys.executable)}: 1 exact" in told
+    comparison = report.compare(sys.executable, ["lfm2"], proof.SEED, [row])
+    assert "No difference." in comparison
+    assert f"{report.engine_of(sys.executable)}: 1 exact" in comparison

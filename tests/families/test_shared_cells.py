@@ -29,13 +29,13 @@ def said(name: str, folder: Path, cut: Sequence[int], *, apart: bool, emptied: b
         line.begin(0, len(OTHER))
         line.begin(1, len(OWN))
         line.step([Segment(0, len(OTHER), 0)], OTHER)
-        found = [line.step([Segment(1, len(OWN), 0)], OWN)[1]]
+        rows = [line.step([Segment(1, len(OWN), 0)], OWN)[1]]
         for n in range(N_STEPS):
             if emptied and n == EMPTIED_AT:
                 line.forget(0, 0)
             at = Segment(1, 1, len(OWN) + n)
-            found.append(line.step([at], [chance.randrange(entry.model.n_vocab)])[1])
-    return found
+            rows.append(line.step([at], [chance.randrange(entry.model.n_vocab)])[1])
+    return rows
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -13,7 +13,7 @@ from tests.families import proof
 from tests.families.fixtures import families
 from tests.families.line import Line, Scores, StageRefused
 
-HYBRIDS = [name for name, one in families().items() if FAMILIES[one.architecture].recurrent]
+HYBRIDS = [name for name, family in families().items() if FAMILIES[family.architecture].recurrent]
 PROMPT, OTHER = 30, 5
 
 

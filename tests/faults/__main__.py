@@ -57,18 +57,18 @@ class Matrix:
         self._rows, self._names = frozenset(rows), frozenset(names)  # none: all
         self._seed, self._seeds = seed, random.Random(seed)
 
-    def add(self, found: Outcome) -> None:
-        self._book.add(found)
-        sign = "ok  " if found.passed and found.in_time else "late" if found.passed else "FAIL"
-        told = ", ".join(
+    def add(self, outcome: Outcome) -> None:
+        self._book.add(outcome)
+        sign = "ok  " if outcome.passed and outcome.in_time else "late" if outcome.passed else "FAIL"
+        text = ", ".join(
             f"{name} {value:.2f} s"
-            for name, value in (("told", found.said_s), ("goes on", found.next_token_s))
+            for name, value in (("told", outcome.said_s), ("goes on", outcome.next_token_s))
             if value is not None
         )
-        facts = ", ".join(f"{name} {value:.4g}" for name, value in found.facts.items())
+        facts = ", ".join(f"{name} {value:.4g}" for name, value in outcome.facts.items())
         number = len(self._book.outcomes)
         print(
-            f"{number:4} {sign if found.struck else 'miss'} {': '.join(found.kind)}: {told} {facts} {found.why}",
+            f"{number:4} {sign if outcome.struck else 'miss'} {': '.join(outcome.kind)}: {text} {facts} {outcome.why}",
             flush=True,
         )
         self.write()
@@ -84,8 +84,8 @@ class Matrix:
         works: list[Callable[[Path], Awaitable[None]]] = []
         if chosen & set(PROCESSES):
             works.append(lambda folder: self.processes(folder, chosen))
-        others = (self.clocks, self.sleeps, self.network, self.security)
-        works += [work for work in others if work.__name__ in chosen]
+        rest = (self.clocks, self.sleeps, self.network, self.security)
+        works += [work for work in rest if work.__name__ in chosen]
         if proofs.PHASE in chosen:
             rows = Counter(proof.kind for proof in proofs.PROOFS)
             await self.each(rows, lambda kind: proofs.run(proofs.BY_NAME[kind]))
@@ -125,8 +125,8 @@ class Matrix:
         """How many runs of each kind of these parts, and what each kind is."""
         rows = Counter[Kind]()
         for part in parts:
-            rows += spread([one.kind for one in part.kinds], round(self._n * part.share))
-        return rows, {one.kind: one for part in parts for one in part.kinds}
+            rows += spread([kind.kind for kind in part.kinds], round(self._n * part.share))
+        return rows, {kind.kind: kind for part in parts for kind in part.kinds}
 
     async def processes(self, folder: Path, chosen: set[str]) -> None:
         rows, known = self.share([part for part in wanted.processes() if part.name in chosen])
@@ -186,8 +186,8 @@ class Matrix:
             await self.each(rows, lambda kind: network.run(home, known[kind]))
 
     async def security(self, folder: Path) -> None:
-        every = [one for one in sieges.sieges(self._n / FULL) if self._wants(one.kind)]
-        left = [one for one in every if not self._book.holds_siege(one.kind, one.n)]
+        every = [siege for siege in sieges.sieges(self._n / FULL) if self._wants(siege.kind)]
+        left = [siege for siege in every if not self._book.holds_siege(siege.kind, siege.n)]
         if not left:
             return
         lanes = sieges.beside(left)
@@ -197,13 +197,13 @@ class Matrix:
                 async with hold.answering(), asyncio.TaskGroup() as group:
                     for place, some in lanes.items():
                         group.create_task(self.in_turn(hold, some), name=place)
-            beside = [one for some in lanes.values() for one in some]
-            await self.in_turn(hold, [one for one in left if one not in beside])
+            beside = [siege for some in lanes.values() for siege in some]
+            await self.in_turn(hold, [siege for siege in left if siege not in beside])
 
     async def in_turn(self, hold: Stronghold, some: Iterable[sieges.Siege]) -> None:
-        for one in some:
+        for siege in some:
             if monotonic() < self._ends_at:
-                await self.one(partial(one.run, hold))
+                await self.one(partial(siege.run, hold))
 
 
 async def soaked(matrix: Matrix, minutes: float, every_s: float) -> None:
@@ -224,18 +224,18 @@ def main() -> None:
     words.add_argument("--resume", action="store_true", help="only what the book lacks; else all of it once more")
     words.add_argument("--page", action="store_true", help="run nothing: only write the page, from the book")
     words.add_argument("--seed", type=int, default=random.randrange(SEEDS), help="of the first run, from its line")
-    given = words.parse_args()
-    print(f"seed {given.seed}", flush=True)
+    args = words.parse_args()
+    print(f"seed {args.seed}", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # namespaces and nodes end with us
-    book = Book(BOOK, goes_on=given.resume)
-    rows, names = given.row or (), given.name or ()
-    matrix = Matrix(book, given.n, 60 * given.minutes, rows, names, given.seed)
-    if given.page:
+    book = Book(BOOK, goes_on=args.resume)
+    rows, names = args.row or (), args.name or ()
+    matrix = Matrix(book, args.n, 60 * args.minutes, rows, names, args.seed)
+    if args.page:
         return matrix.write()
-    chosen = set(given.only or PARTS)
-    what = soaked(matrix, given.soak, given.every) if given.soak else matrix.all_of(chosen)
-    asyncio.run(what)
-    raise SystemExit(any(not one.passed for one in book.made))
+    chosen = set(args.only or PARTS)
+    coroutine = soaked(matrix, args.soak, args.every) if args.soak else matrix.all_of(chosen)
+    asyncio.run(coroutine)
+    raise SystemExit(any(not outcome.passed for outcome in book.made))
 
 
 if __name__ == "__main__":

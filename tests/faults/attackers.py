@@ -34,14 +34,14 @@ LOOK_S = 0.1
 
 async def garbage(order: Json) -> Json:
     """`n` connections to `port` that say what nobody understands."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     async def one(number: int) -> None:
         chance = random.Random(f"{order['seed']} {number}")
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", order["port"])
         except OSError:
-            found["no connection"] += 1
+            counts["no connection"] += 1
             return
         said = b""
         try:
@@ -53,46 +53,46 @@ async def garbage(order: Json) -> Json:
         finally:
             writer.transport.abort()
         served = said.startswith((b"HTTP/1.1 2", b"HTTP/1.1 1"))
-        found["served" if served else "refused"] += 1
+        counts["served" if served else "refused"] += 1
 
     await _many(order["n"], one)
-    return {"found": dict(found)}
+    return {"found": dict(counts)}
 
 
 async def frames(order: Json) -> Json:
     """As a member: `n` bad frames and first words to the machine `victim`, each on a connection of its own."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     async with _mole(order) as (mole, victim):
         agreed = await mole.lay(victim)
 
         async def one(number: int) -> None:
             chance = random.Random(f"{order['seed']} {number}")
             if number % 4:
-                found[await mole.send_bad_frame(victim, agreed, chance)] += 1
+                counts[await mole.send_bad_frame(victim, agreed, chance)] += 1
             else:
-                found[await mole.send_bad_word(victim, chance)] += 1
+                counts[await mole.send_bad_word(victim, chance)] += 1
 
         await _many(order["n"], one, 4)
-        return {"found": dict(found), "still_linked": victim in mole.node.network.links}
+        return {"found": dict(counts), "still_linked": victim in mole.node.network.links}
 
 
 async def unpaired(order: Json) -> Json:
     """`n` knocks of those who must not get in."""
     victim = MachineId(order["victim"])
     async with outside(Path(order["folder"]), Path(order["host"]), victim) as strangers:
-        found = await strangers.knock(order["n"])
-        return {"found": dict(found), "closed_s": strangers.closed_s}
+        result = await strangers.knock(order["n"])
+        return {"found": dict(result), "closed_s": strangers.closed_s}
 
 
 async def slow(order: Json) -> Json:
     """`n` connections to `port` that begin with `start` and then say nothing more, or `drip`."""
-    found: list[float] = []
+    results: list[float] = []
 
     async def one(_: int) -> None:
-        found.append(await _held(order["port"], order["start"].encode(), order.get("drip", False)))
+        results.append(await _held(order["port"], order["start"].encode(), order.get("drip", False)))
 
     late_s = await _with_lateness(_many(order["n"], one, order["n"]))
-    return {"seconds": found, "late_s": late_s}
+    return {"seconds": results, "late_s": late_s}
 
 
 async def slow_member(order: Json) -> Json:
@@ -101,14 +101,14 @@ async def slow_member(order: Json) -> Json:
         network = mole.node.network
         context = network.dialling_context(network.members[victim])
         port = network.link(victim).address.port
-        found: list[float] = []
+        results: list[float] = []
 
         async def one(_: int) -> None:
             start = order["start"].encode()
-            found.append(await _held(port, start, order.get("drip", False), context))
+            results.append(await _held(port, start, order.get("drip", False), context))
 
         late_s = await _with_lateness(_many(order["n"], one, order["n"]))
-        return {"seconds": found, "late_s": late_s, "still_linked": victim in network.links}
+        return {"seconds": results, "late_s": late_s, "still_linked": victim in network.links}
 
 
 async def _with_lateness(work: Coroutine[Any, Any, None]) -> float:

@@ -18,7 +18,7 @@ from app.machine.hardware.devices import processor_name
 from tests.faults.outcome import Kind, Outcome, commit
 
 DIGITS = 4  # of each figure: no run is as exact as that
-DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Outcome) if one.default is not MISSING} | {
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Outcome) if field.default is not MISSING} | {
     "facts": {},
     "passed": True,
 }
@@ -44,8 +44,8 @@ class Book:
     def _counted(self) -> list[Outcome]:
         return self.outcomes[self._counts_from :]
 
-    def add(self, found: Outcome) -> None:
-        self.take([written(replace(found, commit=self._commit, made_on=kind_of_machine()))])
+    def add(self, outcome: Outcome) -> None:
+        self.take([written(replace(outcome, commit=self._commit, made_on=kind_of_machine()))])
 
     def take(self, lines: Iterable[str]) -> None:
         """Add these, as another book has them: runs beside each other keep books of their own."""
@@ -54,26 +54,30 @@ class Book:
                 self.outcomes.append(read(line))
                 file.write(line + "\n")
 
-    def missing(self, wanted: Counter[Kind]) -> Counter[Kind]:
+    def missing(self, expected: Counter[Kind]) -> Counter[Kind]:
         """What is still to be run."""
-        return wanted - Counter(one.kind for one in self._counted if one.struck or not one.passed)
+        return expected - Counter(outcome.kind for outcome in self._counted if outcome.struck or not outcome.passed)
 
     def holds_siege(self, kind: Kind, n: int) -> bool:
         """Whether so many tries were withstood in one siege. One that was not withstood is made again."""
-        return any(one.passed and one.facts.get("n", 0) >= n for one in self._counted if one.kind == kind)
+        return any(
+            outcome.passed and outcome.facts.get("n", 0) >= n for outcome in self._counted if outcome.kind == kind
+        )
 
     def missed_in_a_row(self, kind: Kind) -> int:
         """How often, after its last real run, a kind struck nobody."""
-        ones = [one for one in self._counted if one.kind == kind]
-        return next((n for n, one in enumerate(reversed(ones)) if one.struck), len(ones))
+        outcomes = [outcome for outcome in self._counted if outcome.kind == kind]
+        return next((n for n, outcome in enumerate(reversed(outcomes)) if outcome.struck), len(outcomes))
 
 
-def written(found: Outcome) -> str:
+def written(outcome: Outcome) -> str:
     """One line: what is as usual is left out, and figures are as long as they say something."""
-    told = {
-        name: _short(value) for name, value in asdict(found).items() if name not in DEFAULTS or value != DEFAULTS[name]
+    result = {
+        name: _short(value)
+        for name, value in asdict(outcome).items()
+        if name not in DEFAULTS or value != DEFAULTS[name]
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
 
 def read(line: str) -> Outcome:
@@ -82,7 +86,7 @@ def read(line: str) -> Outcome:
 
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _short(one) for name, one in value.items()}
+        return {name: _short(item) for name, item in value.items()}
     if isinstance(value, float):
         return int(value) if value.is_integer() else float(f"{value:.{DIGITS}g}")
     return value

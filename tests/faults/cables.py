@@ -40,7 +40,7 @@ class Cabled(Household):
         launch: tuple[str, ...] = ()
         if name != HOST:
             launch = (sys.executable, "-m", "bench.launch", "--netns", space(name), "--")
-        made = node(self.folder / name, name, launch=launch, bind=(), found=())
+        made = node(self.folder / name, name, launch=launch, bind=(), names=())
         self.nodes[name] = self.stack.enter_context(made)
 
     def join(self, name: str) -> None:

@@ -87,7 +87,7 @@ async def run(home: Household, case: Case) -> Outcome:
             again.append(lambda: _strike(_process(home, lenders, case.also), case.seconds))
 
     def when(heard: Heard) -> bool:
-        if again and any(told["state"] == "rebuilding" for _, told in heard.notices):
+        if again and any(notice["state"] == "rebuilding" for _, notice in heard.notices):
             again.pop()()
         return _is_time(case.phase, heard, after)
 
@@ -130,8 +130,8 @@ def _is_time(phase: str, heard: Heard, middle: int) -> bool:
 
 def judged(kind: tuple[str, str, str], bars: tuple[float, float], heard: Heard, right: list[int], why: str) -> Outcome:
     """The tokens of the undisturbed answer and no others; told and gone on in time."""
-    told = [at - heard.struck_at for at, _ in heard.notices if at > heard.struck_at]
-    said = min(told, default=None)
+    values = [at - heard.struck_at for at, _ in heard.notices if at > heard.struck_at]
+    said = min(values, default=None)
     after = [at for at in heard.deltas_at if at > heard.struck_at]
     gaps = [b - a for a, b in zip([heard.struck_at, *after], after, strict=False)]
     if kind[2] == "load":

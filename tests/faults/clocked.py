@@ -47,8 +47,8 @@ class Clocks:
         self.wall_s = self.since_s = 0.0
 
     def read(self, *_: object) -> None:
-        told = json.loads(self._file.read_text("utf-8"))
-        self.wall_s, self.since_s = told["wall_s"], told["since_s"]
+        data = json.loads(self._file.read_text("utf-8"))
+        self.wall_s, self.since_s = data["wall_s"], data["since_s"]
         self._file.unlink()
 
     def put(self) -> None:

@@ -53,10 +53,10 @@ def jumps() -> list[Jump]:
         "wall clock a day ahead": DAY_S, "wall clock a day back": -DAY_S,
         "wall clock ten years ahead": TEN_YEARS_S, "wall clock ten years back": -TEN_YEARS_S,
     }  # fmt: skip
-    found = [Jump(name, whom, wall_s) for name, wall_s in walls.items() for whom in (OURS, THEIRS)]
+    results = [Jump(name, whom, wall_s) for name, wall_s in walls.items() for whom in (OURS, THEIRS)]
     asleep = "an hour at once, as after a sleep that the clock counts"
-    found += [Jump(asleep, whom, since_s=HOUR_S) for whom in (OURS, THEIRS)]
-    return [*found, Jump("clocks since start a day and ten years apart, and a death", ALL)]
+    results += [Jump(asleep, whom, since_s=HOUR_S) for whom in (OURS, THEIRS)]
+    return [*results, Jump("clocks since start a day and ten years apart, and a death", ALL)]
 
 
 def can_be(case: Jump) -> bool:
@@ -118,13 +118,13 @@ async def run(home: Clocked, case: Jump) -> Outcome:
     if case.wall_s:
         why = await home.lost(heard) or ("it was noticed" if heard.notices else "")
         await asyncio.to_thread(home.turn, name, 0.0)  # back at rest: that is one more
-    found = judged(case.kind, case.bars, heard, home.long, why)
-    return found if found.recoveries else _waited(found, case, heard)
+    outcome = judged(case.kind, case.bars, heard, home.long, why)
+    return outcome if outcome.recoveries else _waited(outcome, case, heard)
 
 
-def _waited(found: Outcome, case: Jump, heard: Heard) -> Outcome:
+def _waited(outcome: Outcome, case: Jump, heard: Heard) -> Outcome:
     """Where nothing was lost, the longest wait for a token counts, whenever that was."""
     times = [heard.struck_at, *(at for at in heard.deltas_at if at > heard.struck_at)]
     longest_s = max((b - a for a, b in pairwise(times)), default=math.inf)
-    in_time = found.passed and longest_s <= case.bars[1]
-    return replace(found, next_token_s=longest_s, in_time=in_time)
+    in_time = outcome.passed and longest_s <= case.bars[1]
+    return replace(outcome, next_token_s=longest_s, in_time=in_time)

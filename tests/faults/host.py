@@ -24,7 +24,7 @@ async def run(home: Household) -> Outcome:
     lenders = await home.whole()
     after = random.randrange(5, N_TOKENS // 2)
     node = home.nodes[HOST]
-    workers = [*node.workers(), *(one for name in lenders for one in home.nodes[name].workers())]
+    workers = [*node.workers(), *(worker for name in lenders for worker in home.nodes[name].workers())]
     heard = await home.ask(node.process.kill, lambda heard: len(heard.ids) >= after)
     told_s = time.monotonic() - heard.struck_at
     node.process.wait()
@@ -64,11 +64,11 @@ async def _quiet(workers: list[psutil.Process], since: float) -> float | None:
 
 def computed_s(processes: list[psutil.Process]) -> float:
     """Seconds of processor that they have used; nothing for those that are gone."""
-    found = 0.0
-    for one in processes:
+    count = 0.0
+    for process in processes:
         try:
-            used = one.cpu_times()
+            used = process.cpu_times()
         except psutil.NoSuchProcess:
             continue
-        found += used.user + used.system
-    return found
+        count += used.user + used.system
+    return count

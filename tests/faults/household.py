@@ -81,7 +81,7 @@ class Household:
             async with self.client() as host:
                 status = await host.get("/status")
             lend = [m for m in status["machines"].values() if m["online"] and m["lent_bytes"]]
-            if {one["name"] for one in lend} >= set(LENDERS):
+            if {item["name"] for item in lend} >= set(LENDERS):
                 break
             assert time.monotonic() < ends_at, f"not all came back: {self._states(status)}"
             await asyncio.sleep(0.1)
@@ -96,11 +96,11 @@ class Household:
 
     async def _started_again(self) -> None:
         """Whoever is gone. One that was killed may need a while until the system counts it as dead."""
-        for name, one in list(self.nodes.items()):
-            if _stands_still(one.process.pid):
-                one.process.kill()
-                one.process.wait()
-            if one.process.poll() is not None:
+        for name, test_node in list(self.nodes.items()):
+            if _stands_still(test_node.process.pid):
+                test_node.process.kill()
+                test_node.process.wait()
+            if test_node.process.poll() is not None:
                 await asyncio.to_thread(self.start, name)
 
     def _states(self, status: Json) -> list[str]:
@@ -194,11 +194,11 @@ class Household:
 
     def worker(self, name: str) -> psutil.Process:
         """The process that computes there: the host's text worker is the smaller one. Raises ValueError without one."""
-        found: dict[psutil.Process, int] = {}
-        for one in self.nodes[name].workers():
+        result: dict[psutil.Process, int] = {}
+        for worker in self.nodes[name].workers():
             with suppress(psutil.Error):  # it ends in this moment: of what was loaded before
-                found[one] = one.memory_info().rss
-        return max(found, key=found.__getitem__)
+                result[worker] = worker.memory_info().rss
+        return max(result, key=result.__getitem__)
 
 
 async def _beside(look: Callable[[], None]) -> None:
@@ -256,6 +256,6 @@ def together(folder: Path, kind: type[Household] = Household) -> Iterator[Househ
         try:
             yield made
         finally:
-            for one in made.nodes.values():  # what is stopped cannot end
-                if one.process.poll() is None:
-                    _go_on(psutil.Process(one.process.pid))
+            for test_node in made.nodes.values():  # what is stopped cannot end
+                if test_node.process.poll() is None:
+                    _go_on(psutil.Process(test_node.process.pid))

@@ -19,17 +19,17 @@ Place = tuple[str, int]
 
 def unexpected(nodes: Iterable[TestNode]) -> str:
     """What is wrong: a port beside that for members and the control port, or the latter not on loopback."""
-    for one in nodes:
-        members, control = one.ready["peer_port"], one.ready["control_port"]
-        found = set(listening(one.process.pid))
-        missing = {members, control} - {port for _, port in found}
+    for node in nodes:
+        members, control = node.ready["peer_port"], node.ready["control_port"]
+        names = set(listening(node.process.pid))
+        missing = {members, control} - {port for _, port in names}
         if missing:
-            return f"{one.name} is not seen to listen on {missing}"
-        for host, port in sorted(found):
+            return f"{node.name} is not seen to listen on {missing}"
+        for host, port in sorted(names):
             if port not in (members, control):
-                return f"{one.name} listens on {port}"
+                return f"{node.name} listens on {port}"
             if port == control and not _is_loopback(host):
-                return f"{one.name}'s control port is open on {host}"
+                return f"{node.name}'s control port is open on {host}"
     return ""
 
 

@@ -56,8 +56,8 @@ class Mole:
             )
         )  # fmt: skip
         heard = self.node.heard
-        await until(lambda: any(isinstance(one, ANSWERS) for one in heard), 30.0)
-        ready = next(one for one in heard if isinstance(one, ANSWERS))
+        await until(lambda: any(isinstance(item, ANSWERS) for item in heard), 30.0)
+        ready = next(item for item in heard if isinstance(item, ANSWERS))
         assert isinstance(ready, messages.StageReady), ready
         return Agreed(bytes(pipeline), entry.model.width, Number.F32, SLOTS, CONTEXT)
 

@@ -61,15 +61,15 @@ class Trouble:
 
 def silences() -> list[Trouble]:
     dead = Faults(partition=True)
-    found = []
+    result = []
     for seconds in (0.5, 2.0, 5.0, 10.0, 30.0, 60.0):
         for whom in ("1st lender", "both lenders"):
             lost, name = seconds >= RESUMED_WITHIN, f"silent for {seconds:g} s"
-            found.append(Trouble("F3", name, dead, whom, seconds, may_lose=lost))
+            result.append(Trouble("F3", name, dead, whom, seconds, may_lose=lost))
     for seconds in (2.0, 10.0):
         lost, name = seconds >= RESUMED_WITHIN, f"cable out for {seconds:g} s"
-        found.append(Trouble("F3", name, CLEAN, "1st lender", seconds, deed="pulled", may_lose=lost))
-    return found
+        result.append(Trouble("F3", name, CLEAN, "1st lender", seconds, deed="pulled", may_lose=lost))
+    return result
 
 
 def bad_lines() -> list[Trouble]:
@@ -81,11 +81,11 @@ def bad_lines() -> list[Trouble]:
         "5 % of packets out of order": Faults(0.002, reorder=0.05),
         "3 ± 5 ms and 1 % lost": Faults(0.003, jitter_s=0.005, loss=0.01),
     }
-    found = [Trouble("F4", name, faults, may_lose=faults.loss > 0.05) for name, faults in kinds.items()]
+    troubles = [Trouble("F4", name, faults, may_lose=faults.loss > 0.05) for name, faults in kinds.items()]
     for seconds in (0.2, 2.0):
         name = f"two spikes of {seconds:g} s"
-        found.append(Trouble("F4", name, Faults(seconds), spikes=True))
-    return found
+        troubles.append(Trouble("F4", name, Faults(seconds), spikes=True))
+    return troubles
 
 
 def slow_lines() -> list[Trouble]:
@@ -140,8 +140,8 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     back_s = await _back(home)
     if back_s is None:
         why = why or f"not everybody is back after {BACK_SECONDS:g} s"
-    found = judged(case.kind, case.bars, heard, home.expected, why)
-    return _with_gaps(found, case, heard, home.usual_gap_s, back_s)
+    outcome = judged(case.kind, case.bars, heard, home.expected, why)
+    return _with_gaps(outcome, case, heard, home.usual_gap_s, back_s)
 
 
 def _strike(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], None]) -> None:
@@ -172,16 +172,16 @@ def _disturb(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], N
         loop.call_later(case.seconds, heal)
 
 
-def _with_gaps(found: Outcome, case: Trouble, heard: Heard, usual_s: float, back_s: float | None) -> Outcome:
+def _with_gaps(outcome: Outcome, case: Trouble, heard: Heard, usual_s: float, back_s: float | None) -> Outcome:
     """With what the row measures beside: the gaps between tokens, and when all were there again."""
     times = heard.deltas_at
     gap_s = quantile((b - a for a, b in pairwise(times)), 0.95) or 0.0
     facts = {"gap_p95_s": gap_s, "usual_gap_p95_s": usual_s}
     if back_s is not None:
         facts["back_s"] = back_s
-    in_time = found.in_time and (case.row != "F4" or gap_s <= 3 * usual_s + 0.25)
+    in_time = outcome.in_time and (case.row != "F4" or gap_s <= 3 * usual_s + 0.25)
     return Outcome(
-        *case.kind, found.passed, found.why, found.said_s, found.next_token_s, found.recoveries,
+        *case.kind, outcome.passed, outcome.why, outcome.said_s, outcome.next_token_s, outcome.recoveries,
         in_time, facts,
     )  # fmt: skip
 

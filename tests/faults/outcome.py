@@ -57,10 +57,10 @@ def spread(kinds: Sequence[Kind], n: int) -> Counter[Kind]:
 def commit() -> str:
     """What runs: the commit that is checked out, and whether anything that no run writes differs from it."""
     name = _git("rev-parse", "--short", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":!{one}" for one in WRITTEN))
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":!{name}" for name in WRITTEN))
     return (name or "unknown") + ("-dirty" if changed else "")
 
 
 def _git(*words: str) -> str:
-    found = subprocess.run(["git", *words], capture_output=True, text=True, check=False, cwd=ROOT)
-    return found.stdout.strip()
+    run = subprocess.run(["git", *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    return run.stdout.strip()

@@ -140,7 +140,7 @@ async def run(proof: Proof) -> Outcome:
             await _ended(process)
         cases = _cases(report)
     passed, failed = sum(map(_has_passed, cases)), sum(map(_has_failed, cases))
-    unproved = [one for one in proof.where if not any(_is_of(one, case) for case in cases)]
+    unproved = [name for name in proof.where if not any(_is_of(name, case) for case in cases)]
     why = f"nothing passed of {', '.join(unproved)}" if unproved else ""
     if process.returncode:
         why = " ".join(said.decode(errors="replace").split())[-300:] or "pytest failed"
@@ -165,11 +165,11 @@ def _cases(report: Path) -> list[ET.Element]:
 
 
 def _has_failed(case: ET.Element) -> bool:
-    return any(one.tag in ("failure", "error") for one in case)
+    return any(element.tag in ("failure", "error") for element in case)
 
 
 def _has_passed(case: ET.Element) -> bool:
-    return not any(one.tag in ("failure", "error", "skipped") for one in case)
+    return not any(element.tag in ("failure", "error", "skipped") for element in case)
 
 
 def _is_of(where: str, case: ET.Element) -> bool:

@@ -112,35 +112,35 @@ test. Tests that were skipped on this computer are not counted.
 """
 
 
-def written(outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simulated: str = "") -> str:
+def written(outcomes: Sequence[Outcome], n_tokens: int, expected: Set[Kind], simulated: str = "") -> str:
     """Return the page. `wanted`: all kinds that the whole matrix has; `simulated`: its part on the simulation."""
-    every, outcomes = outcomes, [one for one in outcomes if one.struck or not one.passed]
-    failed = [one for one in outcomes if not one.passed]
-    absent = wanted - {one.kind for one in outcomes}
+    every, outcomes = outcomes, [outcome for outcome in outcomes if outcome.struck or not outcome.passed]
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    absent = expected - {outcome.kind for outcome in outcomes}
     text = HEAD.format(
         n=len(outcomes), failed=len(failed), tokens=n_tokens,
-        late=sum(one.passed and not one.in_time for one in outcomes),
+        late=sum(outcome.passed and not outcome.in_time for outcome in outcomes),
         machines=_machines(outcomes),
-        missing=MISSING.format(n=len(absent), all=len(wanted)) if absent else "",
+        missing=MISSING.format(n=len(absent), all=len(expected)) if absent else "",
         missed=MISSED.format(n=len(every) - len(outcomes)) if len(every) > len(outcomes) else "",
     )  # fmt: skip
-    processes = [one for one in outcomes if one.row in DEATHS and one.phase not in APART]
+    processes = [outcome for outcome in outcomes if outcome.row in DEATHS and outcome.phase not in APART]
     if processes:
         text += PROCESSES + _commits(processes) + SPREAD + "".join(_spreads(processes)) + ROWS
         text += "".join(map(_row, _groups(processes)))
     for head, rows, line in SECTIONS:
         chosen = [
-            one
-            for one in outcomes
-            if one.row in rows
-            and (one.phase == "slow") == (head is SLOW)
-            and (one.phase == slowed.PHASE) == (head is SLOWED)
-            and one.phase != proofs.PHASE
+            outcome
+            for outcome in outcomes
+            if outcome.row in rows
+            and (outcome.phase == "slow") == (head is SLOW)
+            and (outcome.phase == slowed.PHASE) == (head is SLOWED)
+            and outcome.phase != proofs.PHASE
         ]
         if chosen:
             title, table = head.rsplit("\n\n", 1)
             text += f"{title}\n{_commits(chosen)}\n{table}" + "".join(map(line, _groups(chosen)))
-    proved = [one for one in outcomes if one.phase == proofs.PHASE]
+    proved = [outcome for outcome in outcomes if outcome.phase == proofs.PHASE]
     if proved:
         title, table = PROOFS.rsplit("\n\n", 1)
         text += f"{title}\n{_commits(proved)}\n{table}" + "".join(map(_proof, _groups(proved)))
@@ -148,7 +148,8 @@ def written(outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simul
     if failed:
         text += "\n## What failed\n\n"
         text += "".join(
-            f"- {one.row}, {one.name}, {one.phase}: {one.why} (commit {one.commit or 'unknown'})\n" for one in failed
+            f"- {outcome.row}, {outcome.name}, {outcome.phase}: {outcome.why} (commit {outcome.commit or 'unknown'})\n"
+            for outcome in failed
         )
     if absent:
         text += "\n## Not run\n\n"
@@ -156,25 +157,25 @@ def written(outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simul
     return text
 
 
-def _commits(ones: Sequence[Outcome]) -> str:
+def _commits(outcomes: Sequence[Outcome]) -> str:
     """What ran, and in how many runs where it was not always the same; `dirty`: with changes that no commit has."""
-    commits = Counter(one.commit or "unknown" for one in ones)
+    commits = Counter(outcome.commit or "unknown" for outcome in outcomes)
     if len(commits) == 1:
         return f"\nCommit {next(iter(commits))}.\n"
-    told = ", ".join(f"{name} ({n})" for name, n in commits.items())
-    return f"\nCommits, and the runs of each: {told}.\n"
+    text = ", ".join(f"{name} ({n})" for name, n in commits.items())
+    return f"\nCommits, and the runs of each: {text}.\n"
 
 
-def _machines(ones: Sequence[Outcome]) -> str:
+def _machines(outcomes: Sequence[Outcome]) -> str:
     """Where they were made."""
-    kinds = Counter(one.made_on or "a kind of machine that is not known" for one in ones)
+    kinds = Counter(outcome.made_on or "a kind of machine that is not known" for outcome in outcomes)
     return "".join(f"{n} of them on {name}. " for name, n in kinds.most_common())
 
 
 def _groups(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     groups: dict[Kind, list[Outcome]] = {}
-    for one in outcomes:
-        groups.setdefault(one.kind, []).append(one)
+    for outcome in outcomes:
+        groups.setdefault(outcome.kind, []).append(outcome)
     return [groups[kind] for kind in sorted(groups, key=_order)]
 
 
@@ -191,91 +192,92 @@ def _is_number(word: str) -> bool:
 def _spreads(outcomes: Sequence[Outcome]) -> list[str]:
     """How the times of each row are spread, load left out: then no answer ran yet."""
     rows: dict[str, list[Outcome]] = {}
-    for one in outcomes:
-        if one.phase != "load":
-            deed = "kill -9" if one.row == "F1" else one.name.partition(",")[0]
-            deed = {"F7": "two machines", "F8": "clocks"}.get(one.row, deed)
-            rows.setdefault(f"{one.row}, {deed}", []).append(one)
+    for outcome in outcomes:
+        if outcome.phase != "load":
+            deed = "kill -9" if outcome.row == "F1" else outcome.name.partition(",")[0]
+            deed = {"F7": "two machines", "F8": "clocks"}.get(outcome.row, deed)
+            rows.setdefault(f"{outcome.row}, {deed}", []).append(outcome)
     return [
-        f"| {name} | {_counted(ones)} | {_times(ones, _said, ALL)} | {_times(ones, _next, ALL)} |\n"
-        for name, ones in sorted(rows.items())
+        f"| {name} | {_counted(row)} | {_times(row, _said, ALL)} | {_times(row, _next, ALL)} |\n"
+        for name, row in sorted(rows.items())
     ]
 
 
-def _row(ones: list[Outcome]) -> str:
+def _row(outcomes: list[Outcome]) -> str:
     return (
-        f"| {_named(ones)} | {ones[0].phase} | {_counted(ones)} | {_anew(ones)} "
-        f"| {_times(ones, _said, ENDS)} | {_times(ones, _next, ENDS)} |\n"
+        f"| {_named(outcomes)} | {outcomes[0].phase} | {_counted(outcomes)} | {_anew(outcomes)} "
+        f"| {_times(outcomes, _said, ENDS)} | {_times(outcomes, _next, ENDS)} |\n"
     )
 
 
-def _network(ones: list[Outcome]) -> str:
+def _network(outcomes: list[Outcome]) -> str:
     gap, usual = _fact("gap_p95_s"), _fact("usual_gap_p95_s")
     return (
-        f"| {_named(ones)} | {ones[0].phase} | {_counted(ones)} | {_anew(ones)} "
-        f"| {_times(ones, _said, WORST)} | {_times(ones, _next, ENDS)} "
-        f"| {_times(ones, gap, MIDDLE)} / {_times(ones, usual, MIDDLE)} "
-        f"| {_times(ones, _fact('back_s'), WORST)} |\n"
+        f"| {_named(outcomes)} | {outcomes[0].phase} | {_counted(outcomes)} | {_anew(outcomes)} "
+        f"| {_times(outcomes, _said, WORST)} | {_times(outcomes, _next, ENDS)} "
+        f"| {_times(outcomes, gap, MIDDLE)} / {_times(outcomes, usual, MIDDLE)} "
+        f"| {_times(outcomes, _fact('back_s'), WORST)} |\n"
     )
 
 
-def _slowed(ones: list[Outcome]) -> str:
+def _slowed(outcomes: list[Outcome]) -> str:
     gap, longest, usual = _fact("gap_p50_s"), _fact("gap_worst_s"), _fact("usual_gap_p95_s")
     return (
-        f"| {_named(ones)} | {_counted(ones)} | {_times(ones, gap, MIDDLE)}, "
-        f"{_times(ones, longest, WORST)} / {_times(ones, usual, MIDDLE)} "
-        f"| {_times(ones, _fact('moved_s'), ENDS)} |\n"
+        f"| {_named(outcomes)} | {_counted(outcomes)} | {_times(outcomes, gap, MIDDLE)}, "
+        f"{_times(outcomes, longest, WORST)} / {_times(outcomes, usual, MIDDLE)} "
+        f"| {_times(outcomes, _fact('moved_s'), ENDS)} |\n"
     )
 
 
-def _host(ones: list[Outcome]) -> str:
+def _host(outcomes: list[Outcome]) -> str:
     quiet, free = _fact("quiet_s"), _fact("free_s")
     return (
-        f"| {_counted(ones)} | {_times(ones, _said, WORST)} "
-        f"| {_times(ones, quiet, ENDS)} | {_times(ones, free, ENDS)} |\n"
+        f"| {_counted(outcomes)} | {_times(outcomes, _said, WORST)} "
+        f"| {_times(outcomes, quiet, ENDS)} | {_times(outcomes, free, ENDS)} |\n"
     )
 
 
-def _siege(ones: list[Outcome]) -> str:
+def _siege(outcomes: list[Outcome]) -> str:
     def most(name: str) -> float:
-        return max(one.facts.get(name, 0.0) for one in ones)
+        return max(outcome.facts.get(name, 0.0) for outcome in outcomes)
 
     memory = " → ".join(f"{most(f'{when}_bytes') / (1 << 20):.0f}" for when in ("before", "tenth", "after"))
-    tries = sum(one.facts.get("n", 0.0) for one in ones)
+    tries = sum(outcome.facts.get("n", 0.0) for outcome in outcomes)
     stalls = " / ".join(f"{1000 * most(name):.0f} ms" for name in ("usual_p99_s", "p99_s", "worst_s"))
-    seconds = sum(one.facts.get("took_s", 0.0) for one in ones) or 1.0
-    good = sum(one.passed and one.in_time for one in ones)
-    return f"| {_named(ones)} | {tries:.0f} | {good} of {len(ones)} | {stalls} | {memory} | {tries / seconds:.0f} |\n"
+    seconds = sum(outcome.facts.get("took_s", 0.0) for outcome in outcomes) or 1.0
+    good = sum(outcome.passed and outcome.in_time for outcome in outcomes)
+    done = f"{good} of {len(outcomes)}"
+    return f"| {_named(outcomes)} | {tries:.0f} | {done} | {stalls} | {memory} | {tries / seconds:.0f} |\n"
 
 
-def _slow(ones: list[Outcome]) -> str:
-    tries = sum(one.facts["n"] for one in ones)
-    good = "yes" if all(one.passed for one in ones) else "no"
-    return f"| {_named(ones)} | {tries:.0f} | {good} | {_times(ones, _fact('worst_s'), WORST)} |\n"
+def _slow(outcomes: list[Outcome]) -> str:
+    tries = sum(outcome.facts["n"] for outcome in outcomes)
+    good = "yes" if all(outcome.passed for outcome in outcomes) else "no"
+    return f"| {_named(outcomes)} | {tries:.0f} | {good} | {_times(outcomes, _fact('worst_s'), WORST)} |\n"
 
 
-def _soak(ones: list[Outcome]) -> str:
+def _soak(outcomes: list[Outcome]) -> str:
     """A line for each: hours of different builds do not add up."""
-    return "".join(map(_soak_line, ones))
+    return "".join(map(_soak_line, outcomes))
 
 
-def _soak_line(one: Outcome) -> str:
-    facts = one.facts
+def _soak_line(outcome: Outcome) -> str:
+    facts = outcome.facts
     is_long = facts.get("warm_hours", 0) >= soak.LEAST_HOURS
     slope = f"{facts.get('bytes_per_hour', 0) / 1e6:.2f}" if is_long else "–"
     return (
-        f"| {_named([one])} | {one.commit} | {facts.get('hours', 0):.2f} | {facts.get('n', 0):.0f} "
-        f"| {'yes' if one.passed else 'no'} | {slope} | {facts.get('more_handles', 0):.0f} |\n"
+        f"| {_named([outcome])} | {outcome.commit} | {facts.get('hours', 0):.2f} | {facts.get('n', 0):.0f} "
+        f"| {'yes' if outcome.passed else 'no'} | {slope} | {facts.get('more_handles', 0):.0f} |\n"
     )
 
 
-def _proof(ones: list[Outcome]) -> str:
-    last = ones[-1]
+def _proof(outcomes: list[Outcome]) -> str:
+    last = outcomes[-1]
     facts = last.facts
     where = proofs.BY_NAME[last.kind].where if last.kind in proofs.BY_NAME else ()  # of an older book
-    files = ", ".join(dict.fromkeys(f"`{one.partition('::')[0]}`" for one in where))
+    files = ", ".join(dict.fromkeys(f"`{name.partition('::')[0]}`" for name in where))
     return (
-        f"| {_named(ones)} | {facts.get('n', 0):.0f} | {facts.get('passed', 0):.0f} "
+        f"| {_named(outcomes)} | {facts.get('n', 0):.0f} | {facts.get('passed', 0):.0f} "
         f"| {facts.get('took_s', 0):.0f} | {files} |\n"
     )
 
@@ -293,35 +295,36 @@ DEATHS, APART = ("F1", "F2", "F7", "F8"), (proofs.PHASE, slowed.PHASE)
 MIDDLE, WORST, ENDS, ALL = (0.5,), (1.0,), (0.5, 1.0), (0.5, 0.9, 0.99, 1.0)
 
 
-def _said(one: Outcome) -> float | None:
-    return one.said_s
+def _said(outcome: Outcome) -> float | None:
+    return outcome.said_s
 
 
-def _next(one: Outcome) -> float | None:
-    return one.next_token_s
+def _next(outcome: Outcome) -> float | None:
+    return outcome.next_token_s
 
 
 def _fact(name: str) -> Value:
-    return lambda one: one.facts.get(name)
+    return lambda outcome: outcome.facts.get(name)
 
 
-def _times(ones: Sequence[Outcome], value: Value, shares: Sequence[float]) -> str:
-    known = [one for one in map(value, ones) if one is not None]
+def _times(outcomes: Sequence[Outcome], value: Value, shares: Sequence[float]) -> str:
+    known = [item for item in map(value, outcomes) if item is not None]
     alone = len(shares) == 1  # of one run, it is what there is to say
-    found = [
+    results = [
         quantile(known, share) if alone or round(len(known) * (1 - share), 6) >= (share < 1) else None
         for share in shares
     ]
-    return " / ".join("–" if one is None else f"{one:.2f} s" for one in found)
+    return " / ".join("–" if item is None else f"{item:.2f} s" for item in results)
 
 
-def _named(ones: Sequence[Outcome]) -> str:
-    return f"{ones[0].row} | {ones[0].name}"
+def _named(outcomes: Sequence[Outcome]) -> str:
+    return f"{outcomes[0].row} | {outcomes[0].name}"
 
 
-def _counted(ones: Sequence[Outcome]) -> str:
-    return f"{len(ones)} | {sum(one.passed for one in ones)} | {sum(one.in_time for one in ones)}"
+def _counted(outcomes: Sequence[Outcome]) -> str:
+    passed = sum(outcome.passed for outcome in outcomes)
+    return f"{len(outcomes)} | {passed} | {sum(outcome.in_time for outcome in outcomes)}"
 
 
-def _anew(ones: Sequence[Outcome]) -> str:
-    return str(sum(one.recoveries > 0 for one in ones))
+def _anew(outcomes: Sequence[Outcome]) -> str:
+    return str(sum(outcome.recoveries > 0 for outcome in outcomes))

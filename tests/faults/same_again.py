@@ -83,9 +83,9 @@ class House:
         self._group.create_task(lender.serve(run.pipeline, far), name="serve")
         return lent_stage(near, run, "lender")
 
-    def kill(self, whose: str) -> None:
+    def kill(self, owner: str) -> None:
         assert self.host is not None
-        os.kill(self.host.pid if whose == "host" else self._lent(), signal.SIGKILL)
+        os.kill(self.host.pid if owner == "host" else self._lent(), signal.SIGKILL)
 
     async def close(self) -> None:
         if self._lender is not None:
@@ -132,18 +132,18 @@ async def house() -> AsyncIterator[House]:
                 yield made
 
 
-async def said(made: House, prompt: Sequence[int], whose: str = "", at: int = 0) -> list[int]:
+async def said(made: House, prompt: Sequence[int], owner: str = "", at: int = 0) -> list[int]:
     """An answer's tokens; somebody is killed when so many are there."""
     assert made.pipeline is not None
     ids: list[int] = []
-    asked = Request(tuple(prompt), GREEDY, N_TOKENS)
-    async with aclosing(made.pipeline.generate(asked)) as stream:
+    request = Request(tuple(prompt), GREEDY, N_TOKENS)
+    async with aclosing(made.pipeline.generate(request)) as stream:
         async for item in stream:
             if isinstance(item, Token):
                 ids.append(item.id)
-                if whose and len(ids) == at:
-                    made.kill(whose)
-            elif isinstance(item, Finish) and whose:
+                if owner and len(ids) == at:
+                    made.kill(owner)
+            elif isinstance(item, Finish) and owner:
                 assert len(item.figures.recoveries) == 1
     return ids
 
@@ -151,18 +151,18 @@ async def said(made: House, prompt: Sequence[int], whose: str = "", at: int = 0)
 async def same(made: House, chance: random.Random) -> bool:
     """Whether one answer says the same in all, undisturbed and interrupted."""
     prompt = [chance.randrange(3, made.model.n_vocab) for _ in range(chance.randrange(3, 120))]
-    whose, at = chance.choice(("host", "lender")), chance.randrange(1, N_TOKENS - 4)
-    return await said(made, prompt) == await said(made, prompt, whose, at)
+    owner, at = chance.choice(("host", "lender")), chance.randrange(1, N_TOKENS - 4)
+    return await said(made, prompt) == await said(made, prompt, owner, at)
 
 
 async def compared(n: int, seed: int, seconds: float) -> dict[str, float]:
     """As many as there is time for."""
-    chance, began, found = random.Random(seed), time.monotonic(), list[bool]()
+    chance, began, result = random.Random(seed), time.monotonic(), list[bool]()
     async with house() as made:
-        while len(found) < n and time.monotonic() - began < seconds:
-            found.append(await same(made, chance))
+        while len(result) < n and time.monotonic() - began < seconds:
+            result.append(await same(made, chance))
     took = round(time.monotonic() - began, 1)
-    return {"answers": len(found), "same": sum(found), "seed": seed, "seconds": took}
+    return {"answers": len(result), "same": sum(result), "seed": seed, "seconds": took}
 
 
 def main() -> None:
@@ -170,10 +170,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3600.0)
-    given = parser.parse_args()
-    found = asyncio.run(compared(given.runs, given.seed, given.seconds))
-    print(json.dumps(found))
-    raise SystemExit(found["same"] != found["answers"])
+    args = parser.parse_args()
+    result = asyncio.run(compared(args.runs, args.seed, args.seconds))
+    print(json.dumps(result))
+    raise SystemExit(result["same"] != result["answers"])
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ class Stronghold:
 
     def memory(self) -> int:
         """Of both nodes' processes; the workers are not what is attacked."""
-        nodes = (psutil.Process(one.process.pid) for one in self.nodes.values())
-        return sum(one.memory_info().rss for one in nodes)
+        nodes = (psutil.Process(node.process.pid) for node in self.nodes.values())
+        return sum(node.memory_info().rss for node in nodes)
 
     async def answer(self) -> None:
         """One answer after another, until cancelled."""
@@ -117,15 +117,15 @@ class Stronghold:
 
     def alive(self) -> str:
         """What has come to harm."""
-        dead = [name for name, one in self.nodes.items() if one.process.poll() is not None]
-        faults = [name for name, one in self.nodes.items() if _bugs(one)]
+        dead = [name for name, node in self.nodes.items() if node.process.poll() is not None]
+        faults = [name for name, node in self.nodes.items() if _bugs(node)]
         if dead:
             return f"{', '.join(dead)} ended"
         return f"{', '.join(faults)} logged a bug" if faults else self.wrong
 
 
-def _bugs(one: TestNode) -> bool:
-    words = (one.root / "stderr.txt").read_text("utf-8", "replace")
+def _bugs(node: TestNode) -> bool:
+    words = (node.root / "stderr.txt").read_text("utf-8", "replace")
     return "Traceback" in words or "never retrieved" in words
 
 
@@ -149,20 +149,20 @@ async def ports(hold: Stronghold) -> dict[str, int]:
     async with hold.host() as host:
         api = int((await host.get("/api"))["listens_at"])
     nodes = hold.nodes
-    found = (
+    results = (
         nodes[HOST].ready["peer_port"], nodes[LENDER].ready["peer_port"],
         nodes[HOST].ready["control_port"], api,
     )  # fmt: skip
-    return dict(zip(PORTS, found, strict=True))
+    return dict(zip(PORTS, results, strict=True))
 
 
 async def garbage(hold: Stronghold, where: str, port: int, n: int) -> Outcome:
     """S1 at one port."""
 
     async def attack(n: int) -> str:
-        found = (await hold.attack("garbage", port=port, n=n))["found"]
-        served = found.get("served", 0)
-        return f"{served} of {n} were served" if served else _reached(found, n)
+        result = (await hold.attack("garbage", port=port, n=n))["found"]
+        served = result.get("served", 0)
+        return f"{served} of {n} were served" if served else _reached(result, n)
 
     return await _sieged(hold, "S1", f"{GARBAGE}, {where}", n, attack)
 
@@ -175,8 +175,8 @@ async def garbage_at_pairing(hold: Stronghold, n: int) -> Outcome:
             for start in range(0, n, PAIRING_TRIES):
                 window = await host.post("/pairing", {})
                 port, few = int(window["address"].rpartition(":")[2]), min(PAIRING_TRIES, n - start)
-                found = (await hold.attack("garbage", port=port, n=few))["found"]
-                if found.get("served") or (why := _reached(found, few)):
+                result = (await hold.attack("garbage", port=port, n=few))["found"]
+                if result.get("served") or (why := _reached(result, few)):
                     return why or "somebody was served"
                 await host.delete("/pairing")
         return ""
@@ -184,8 +184,8 @@ async def garbage_at_pairing(hold: Stronghold, n: int) -> Outcome:
     return await _sieged(hold, "S1", AT_PAIRING, n, attack)
 
 
-def _reached(found: Json, n: int) -> str:
-    missed = found.get("no connection", 0)
+def _reached(result: Json, n: int) -> str:
+    missed = result.get("no connection", 0)
     return f"{missed} of {n} found no port" if missed > n // 100 else ""
 
 
@@ -195,11 +195,11 @@ async def frames(hold: Stronghold, victim: str, n: int) -> Outcome:
     async def attack(n: int) -> str:
         where, host = hold.new_folder(), str(hold.nodes[HOST].root)
         got = await hold.attack("frames", folder=where, host=host, victim=hold.id_of(victim), n=n)
-        others = {kind: n for kind, n in got["found"].items() if kind != "dropped"}
-        return f"not dropped: {others}" if others else ""
+        rest = {kind: n for kind, n in got["found"].items() if kind != "dropped"}
+        return f"not dropped: {rest}" if rest else ""
 
-    who = "host" if victim == HOST else "lender"
-    return await _sieged(hold, "S2", f"{FRAMES}, {who}", n, attack)
+    name = "host" if victim == HOST else "lender"
+    return await _sieged(hold, "S2", f"{FRAMES}, {name}", n, attack)
 
 
 async def unpaired(hold: Stronghold, n: int) -> Outcome:
@@ -210,13 +210,13 @@ async def unpaired(hold: Stronghold, n: int) -> Outcome:
         where, host = hold.new_folder(), str(hold.nodes[HOST].root)
         got = await hold.attack("unpaired", folder=where, host=host, victim=hold.id_of(HOST), n=n)
         closed.append(got["closed_s"])
-        others = {kind: n for kind, n in got["found"].items() if kind != "refused"}
-        return f"not refused: {others}" if others else ""
+        rest = {kind: n for kind, n in got["found"].items() if kind != "refused"}
+        return f"not refused: {rest}" if rest else ""
 
-    found = await _sieged(hold, "S6", UNPAIRED, n, attack)
-    found.facts["removed_closed_s"] = max(closed, default=0.0)
-    soon = found.facts["removed_closed_s"] <= REMOVED_BAR_S
-    return replace(found, in_time=found.in_time and soon)
+    outcome = await _sieged(hold, "S6", UNPAIRED, n, attack)
+    outcome.facts["removed_closed_s"] = max(closed, default=0.0)
+    soon = outcome.facts["removed_closed_s"] <= REMOVED_BAR_S
+    return replace(outcome, in_time=outcome.in_time and soon)
 
 
 async def _sieged(hold: Stronghold, row: str, name: str, n: int, attack: Callable[[int], Any]) -> Outcome:

@@ -31,34 +31,34 @@ class Siege:
 def sieges(share: float) -> list[Siege]:
     """All of them, each with this share of its full number of tries."""
     row, phase = "S1", security.PHASE
-    found = [
+    results = [
         Siege((row, f"{security.GARBAGE}, {where}", phase), _many("garbage", share), _at(where))
         for where in security.PORTS
     ]
     window = security.garbage_at_pairing
-    found.append(Siege((row, security.AT_PAIRING, phase), _many("garbage", share), window))
-    for who, victim in (("host", security.HOST), ("lender", security.LENDER)):
-        kind = "S2", f"{security.FRAMES}, {who}", phase
-        found.append(Siege(kind, _many("frames", share), _of_member(victim)))
+    results.append(Siege((row, security.AT_PAIRING, phase), _many("garbage", share), window))
+    for name, victim in (("host", security.HOST), ("lender", security.LENDER)):
+        kind = "S2", f"{security.FRAMES}, {name}", phase
+        results.append(Siege(kind, _many("frames", share), _of_member(victim)))
     kind = "S6", security.UNPAIRED, phase
-    found.append(Siege(kind, _many("unpaired", share), security.unpaired))
+    results.append(Siege(kind, _many("unpaired", share), security.unpaired))
     for start, where in slow.STARTS:
         n = min(_many("slow", share), slow.most(start, where))
-        found.append(Siege(slow.kind_of(start, where), n, _slow(start, where)))
-    return found
+        results.append(Siege(slow.kind_of(start, where), n, _slow(start, where)))
+    return results
 
 
 def beside(every: Sequence[Siege]) -> dict[str, list[Siege]]:
     """Those that only wait, by the place where they do: what waits at one leaves the others alone."""
-    found = dict[str, list[Siege]]()
-    for one in every:
-        if one.kind[2] == slow.PHASE:
-            found.setdefault(slow.door(one.kind), []).append(one)
-    return found
+    result = dict[str, list[Siege]]()
+    for siege in every:
+        if siege.kind[2] == slow.PHASE:
+            result.setdefault(slow.door(siege.kind), []).append(siege)
+    return result
 
 
-def _many(what: str, share: float) -> int:
-    return max(FEWEST, round(FULL[what] * share))
+def _many(label: str, share: float) -> int:
+    return max(FEWEST, round(FULL[label] * share))
 
 
 def _at(where: str) -> Attack:

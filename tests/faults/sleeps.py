@@ -120,26 +120,26 @@ async def run(home: Drowsy, case: Sleep) -> Outcome:
     recoveries = int((heard.done or {}).get("recoveries") or 0)
     if recoveries > 1:
         why = why or f"it was left {recoveries} times"
-    found = judged(case.kind, BARS, heard, home.long, why)
-    return replace(found, facts={"waited_s": max(waited_s, default=0.0)})
+    outcome = judged(case.kind, BARS, heard, home.long, why)
+    return replace(outcome, facts={"waited_s": max(waited_s, default=0.0)})
 
 
 def end_session(processes: list[psutil.Process]) -> None:
     """As systemd does it with the scope of a session: both signals to each of its processes (systemd.kill(5))."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        for one in processes:
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
-                one.send_signal(number)
+                process.send_signal(number)
 
 
 @contextmanager
 def stopped(processes: list[psutil.Process]) -> Iterator[None]:
     """They stand still, as all of a computer does that sleeps."""
-    for one in processes:
-        one.send_signal(signal.SIGSTOP)
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
     try:
         yield
     finally:
-        for one in processes:
-            if one.is_running():
-                one.send_signal(signal.SIGCONT)
+        for process in processes:
+            if process.is_running():
+                process.send_signal(signal.SIGCONT)

@@ -83,7 +83,7 @@ async def run(home: Household, case: Slowed) -> Outcome:
         except TimeoutError:
             return Outcome(*case.kind, False, f"no end within {END_SECONDS:g} s", in_time=False)
         finally:
-            _put(_own(group.parent), [one for one in slow if one.is_running()])
+            _put(_own(group.parent), [process for process in slow if process.is_running()])
     if case.moves:
         await home.forget()  # who was slow would be left out for minutes
     return _judged(home, case, heard, moved_s, why)
@@ -91,14 +91,14 @@ async def run(home: Household, case: Slowed) -> Outcome:
 
 def _judged(home: Household, case: Slowed, heard: Heard, moved_s: float | None, why: str) -> Outcome:
     gaps = [b - a for a, b in pairwise(heard.deltas_at) if a > heard.struck_at]
-    found = judged(case.kind, (0.0, GAP_BAR_S), heard, home.expected, why)
+    outcome = judged(case.kind, (0.0, GAP_BAR_S), heard, home.expected, why)
     facts = {
         "gap_p50_s": quantile(gaps, 0.5) or 0.0, "gap_worst_s": max(gaps, default=0.0),
         "usual_gap_p95_s": home.usual_gap_s,
     }  # fmt: skip
     facts |= {} if moved_s is None else {"moved_s": moved_s}
-    in_time = found.passed and facts["gap_worst_s"] <= GAP_BAR_S
-    return Outcome(*case.kind, found.passed, found.why, None, None, found.recoveries, in_time, facts)
+    in_time = outcome.passed and facts["gap_worst_s"] <= GAP_BAR_S
+    return Outcome(*case.kind, outcome.passed, outcome.why, None, None, outcome.recoveries, in_time, facts)
 
 
 def _became_slow(home: Household, heard: Heard) -> bool:
@@ -108,8 +108,8 @@ def _became_slow(home: Household, heard: Heard) -> bool:
 
 
 def _put(group: Path, processes: list[psutil.Process]) -> None:
-    for one in processes:
-        (group / "cgroup.procs").write_text(str(one.pid))
+    for process in processes:
+        (group / "cgroup.procs").write_text(str(process.pid))
 
 
 def _own(base: Path) -> Path:

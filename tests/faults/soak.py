@@ -36,11 +36,11 @@ async def run(home: Household, seconds: float, every_s: float = EVERY_SECONDS) -
         next_at = time.monotonic() + every_s
         case = random.choice(kinds)
         try:
-            found = await cases.run(home, case)
+            outcome = await cases.run(home, case)
         except NeverStruck:
             continue
         n_faults += 1
-        why = f"{', '.join(case.kind)}: {found.why}" if not found.passed else ""
+        why = f"{', '.join(case.kind)}: {outcome.why}" if not outcome.passed else ""
         await home.whole()
         samples.append((n_faults * EVERY_SECONDS, host.memory_info().rss, handles(host)))
         await asyncio.sleep(max(0.0, next_at - time.monotonic()))
@@ -70,7 +70,7 @@ def judged(samples: Sequence[Sample], hours: float, why: str) -> Outcome:
 def slope_per_hour(samples: Sequence[Sample]) -> float:
     """Bytes an hour of the straight line through them; 0 with fewer than two moments."""
     n = len(samples)
-    mean_s, mean = (sum(one[i] for one in samples) / max(1, n) for i in (0, 1))
+    mean_s, mean = (sum(sample[i] for sample in samples) / max(1, n) for i in (0, 1))
     spread = sum((at - mean_s) ** 2 for at, _, _ in samples)
     if not spread:
         return 0.0

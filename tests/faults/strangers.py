@@ -44,7 +44,7 @@ class Strangers:
     async def knock(self, n: int) -> Counter[str]:
         """So many tries in turn: how many of each kind were refused, and what else became of them."""
         kinds = [*self._contexts, "a member without the role"]
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for number in range(n):
             kind = kinds[number % len(kinds)]
             context = self._contexts.get(kind)
@@ -54,8 +54,8 @@ class Strangers:
                 refused = await self._refused(client, number // len(kinds), control=bool(context))
             finally:
                 await client.close()
-            found["refused" if refused else f"let in: {kind}"] += 1
-        return found
+            counts["refused" if refused else f"let in: {kind}"] += 1
+        return counts
 
     async def _refused(self, client: PeerClient, turn: int, *, control: bool) -> bool:
         """control: whether also the door is closed that is for every member."""
@@ -78,13 +78,13 @@ class Strangers:
 
 
 @asynccontextmanager
-async def outside(folder: Path, host: Path, who: MachineId) -> AsyncIterator[Strangers]:
+async def outside(folder: Path, host: Path, machine: MachineId) -> AsyncIterator[Strangers]:
     """Before the door of the node `who` that lives at `host`: one that was removed, a lender, and forgers."""
     async with opened(folder) as nodes, NodeClient(Home.at(host)) as admin:
         removed = await nodes.open("removed")
         await joined(removed, host)
         me, network = removed.network.id, removed.network
-        victim = network.members[who]
+        victim = network.members[machine]
         address, context = network.link(victim.id).address, network.dialling_context(victim)
         began = time.monotonic()
         await admin.delete(f"/machines/{me}")
@@ -112,13 +112,13 @@ def forgeries(folder: Path, victim: Member, member: Identity) -> Contexts:
         ),
         "a server's": Recipe(uses=SERVER_ONLY),
     }
-    found: Contexts = {"none": _bare}
+    result: Contexts = {"none": _bare}
     for number, (kind, recipe) in enumerate(recipes.items()):
         pem = folder / f"{number}.pem"
         recipe.save(pem)
-        found[kind] = partial(peer_context, DIAL, pem, PASSPHRASE, [victim.der])
-    found["TLS 1.2"] = partial(_bare, ssl.TLSVersion.TLSv1_2)
-    return found
+        result[kind] = partial(peer_context, DIAL, pem, PASSPHRASE, [victim.der])
+    result["TLS 1.2"] = partial(_bare, ssl.TLSVersion.TLSv1_2)
+    return result
 
 
 def _bare(newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLContext:

@@ -55,9 +55,9 @@ def lines() -> list[Part[network.Trouble]]:
 
 def every_kind() -> set[Kind]:
     """All of it: what a page does not show was not run."""
-    found = {one.kind for part in processes() for one in part.kinds}
-    found |= {one.kind for part in lines() for one in part.kinds}
-    found |= {one.kind for part in (slowness(), times()) for one in part.kinds}
-    found |= {one.kind for one in going().kinds}
-    found |= {host.KIND, wiretap.KIND, soak.KIND, *(one.kind for one in sieges.sieges(1.0))}
-    return found | {proof.kind for proof in proofs.PROOFS}
+    kinds = {kind.kind for part in processes() for kind in part.kinds}
+    kinds |= {kind.kind for part in lines() for kind in part.kinds}
+    kinds |= {kind.kind for part in (slowness(), times()) for kind in part.kinds}
+    kinds |= {kind.kind for kind in going().kinds}
+    kinds |= {host.KIND, wiretap.KIND, soak.KIND, *(siege.kind for siege in sieges.sieges(1.0))}
+    return kinds | {proof.kind for proof in proofs.PROOFS}

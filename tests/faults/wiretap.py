@@ -82,8 +82,8 @@ def judged(captured: bytes, answers: str, ids: list[int]) -> str:
         return f"what was sent in plain was not captured: {', '.join(missed)}"
     if len(captured) < LEAST_BYTES or b"\x17\x03\x03" not in captured:
         return f"only {len(captured)} bytes were captured"
-    found = dict.fromkeys(name for name, needle in needles(answers, ids) if needle in captured)
-    return f"in plain: {', '.join(found)}" if found else ""
+    fromkeys = dict.fromkeys(name for name, needle in needles(answers, ids) if needle in captured)
+    return f"in plain: {', '.join(fromkeys)}" if fromkeys else ""
 
 
 def needles(answers: str, ids: list[int]) -> Iterator[tuple[str, bytes]]:

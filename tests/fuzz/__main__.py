@@ -26,13 +26,13 @@ Arc = tuple[str, int, int]
 
 def arcs_of(target: Target, data: bytes) -> tuple[set[Arc], str]:
     """Which line came after which in the files of a parser, and what it made of the input."""
-    found: set[Arc] = set()
+    names: set[Arc] = set()
     last = 0
 
     def lines(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal last
         if event == "line":
-            found.add((frame.f_code.co_filename[-40:], last, frame.f_lineno))
+            names.add((frame.f_code.co_filename[-40:], last, frame.f_lineno))
             last = frame.f_lineno
         return lines
 
@@ -44,7 +44,7 @@ def arcs_of(target: Target, data: bytes) -> tuple[set[Arc], str]:
         outcome = target.outcome(data)
     finally:
         sys.settrace(None)
-    return found, outcome
+    return names, outcome
 
 
 def changed(chance: random.Random, pool: list[bytes]) -> bytes:
@@ -108,15 +108,15 @@ def write(target: Target, kept: list[bytes]) -> None:
 def main() -> None:
     words = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     words.add_argument("--seconds", type=float, default=60.0, help="for each parser")
-    words.add_argument("--only", choices=[one.name for one in TARGETS], action="append")
+    words.add_argument("--only", choices=[target.name for target in TARGETS], action="append")
     words.add_argument("--seed", type=int, default=random.randrange(1 << 31))
-    given = words.parse_args()
-    print(f"seed {given.seed}", flush=True)
-    chance, failed = random.Random(given.seed), False
+    args = words.parse_args()
+    print(f"seed {args.seed}", flush=True)
+    chance, failed = random.Random(args.seed), False
     for target in TARGETS:
-        if given.only and target.name not in given.only:
+        if args.only and target.name not in args.only:
             continue
-        n, why = fuzz(target, given.seconds, chance)
+        n, why = fuzz(target, args.seconds, chance)
         kept = len(read(target))
         print(f"{target.name}: {n} inputs, {kept} kept. {why or 'All read or refused.'}", flush=True)
         failed = failed or bool(why)

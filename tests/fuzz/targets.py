@@ -54,8 +54,8 @@ class Target:
 
 
 def _chat(data: bytes) -> None:
-    asked = msgspec.json.decode(data, type=openai_requests.ChatRequest)
-    asked.to_api_request(1)
+    chat_request = msgspec.json.decode(data, type=openai_requests.ChatRequest)
+    chat_request.to_api_request(1)
 
 
 @cache
@@ -98,15 +98,15 @@ TARGETS = (
     Target("frames", _frame, (BadFrame,), _frames, ("backends/frames.py",)),
     Target(
         "messages", messages.decode, (BadMessage,),
-        lambda: [messages.encode(one) for one in SOME], ("app/network/messages.py",),
+        lambda: [messages.encode(item) for item in SOME], ("app/network/messages.py",),
     ),
     Target(
         "orders", worker_orders.decode_order, (msgspec.MsgspecError, UnicodeDecodeError),
-        lambda: [worker_orders.encode(one) for one in ASKED], ("backends/contract.py", "backends/worker_orders.py"),
+        lambda: [worker_orders.encode(item) for item in ASKED], ("backends/contract.py", "backends/worker_orders.py"),
     ),
     Target(
         "log", operations.decode, (BadOperation,),
-        lambda: [operations.encode(one) for one in (add(0, 1), remove(0, 1))],
+        lambda: [operations.encode(operation) for operation in (add(0, 1), remove(0, 1))],
         ("app/core/household/operations.py",),
     ),
     Target(

@@ -22,13 +22,13 @@ def shape_of(body: bytes, always: bool = False) -> Shape:
     if not text.lstrip().startswith(("data:", "event:")):
         return _shape(json.loads(text), named)
     data = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
-    events = [json.loads(one) for one in data if one != "[DONE]"]
+    events = [json.loads(name) for name in data if name != "[DONE]"]
     ends = {"ends": "[DONE]" if data[-1] == "[DONE]" else "otherwise"}
     if "type" not in events[0]:
         order = {"order": _order(events)} if always else {}
         return {"events": _together(events, named), **order, **ends}
     types = [event["type"] for event in events]
-    each = {name: _together([one for one in events if one["type"] == name], named) for name in types}
+    each = {name: _together([event for event in events if event["type"] == name], named) for name in types}
     return {"events": each, "order": " ".join(name for name, _ in groupby(types)), **ends}
 
 
@@ -44,8 +44,8 @@ def _order(events: list[Any]) -> str:
 def _together(values: list[Any], words: frozenset[str]) -> Shape:
     """What any of them may be."""
     whole, *shapes = (_shape(value, words) for value in values)
-    for one in shapes:
-        whole = _merged(whole, one)
+    for shape in shapes:
+        whole = _merged(whole, shape)
     return whole
 
 
@@ -60,49 +60,49 @@ def _shape(value: Any, words: frozenset[str]) -> Shape:
         case str():
             return "text"
         case list():
-            shapes = [_shape(one, words) for one in value]
+            shapes = [_shape(item, words) for item in value]
             while len(shapes) > 1:
                 shapes[:2] = [_merged(*shapes[:2])]
             return shapes
         case dict():
-            if value and all(isinstance(one, float) for one in value.values()):
+            if value and all(isinstance(item, float) for item in value.values()):
                 return {"(a token)": "number"}  # OpenAI's log probabilities of texts
             return {
-                str(key): f"={one}" if key in words and isinstance(one, str) else _shape(one, words)
-                for key, one in value.items()
+                str(key): f"={name}" if key in words and isinstance(name, str) else _shape(name, words)
+                for key, name in value.items()
             }
     raise TypeError(value)
 
 
-def _merged(one: Shape, other: Shape) -> Shape:
+def _merged(item: Shape, other: Shape) -> Shape:
     """What either may be."""
-    match one, other:
+    match item, other:
         case dict(), dict():
-            keys = [*one, *(key for key in other if key not in one)]
+            keys = [*item, *(key for key in other if key not in item)]
             return {
-                key: _merged(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
+                key: _merged(item[key], other[key]) if key in item and key in other else item.get(key, other.get(key))
                 for key in keys
             }  # fmt: skip
         case list(), list():
-            return [_merged(one[0], other[0])] if one and other else one or other
+            return [_merged(item[0], other[0])] if item and other else item or other
         case str(), str():
-            return "|".join(sorted({*one.split("|"), *other.split("|")}))
-    return one if other == "nothing" else other if one == "nothing" else f"{one} or {other}"
+            return "|".join(sorted({*item.split("|"), *other.split("|")}))
+    return item if other == "nothing" else other if item == "nothing" else f"{item} or {other}"
 
 
 def misses(theirs: Shape, ours: Shape, path: str = "") -> list[str]:
     """What of their shape ours has not, by its path."""
     match theirs, ours:
         case dict(), dict():
-            found = [f"{path}.{key}" for key in theirs if key not in ours]
+            names = [f"{path}.{key}" for key in theirs if key not in ours]
             for key in theirs.keys() & ours.keys():
-                found += misses(theirs[key], ours[key], f"{path}.{key}")
-            return sorted(found)
+                names += misses(theirs[key], ours[key], f"{path}.{key}")
+            return sorted(names)
         case list(), list():
             return misses(theirs[0], ours[0], f"{path}[]") if theirs and ours else []
         case str(), str():
             same = set(theirs.split("|")) & set(ours.split("|"))
-            words = {one for one in theirs.split("|") if one.startswith("=")}
+            words = {word for word in theirs.split("|") if word.startswith("=")}
             if words - same:
                 return [f"{path}: {theirs}, {ours}"]
             return [] if same or "nothing" in (theirs, ours) else [f"{path}: {theirs}, {ours}"]

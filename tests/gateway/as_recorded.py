@@ -79,26 +79,26 @@ async def compare(http: aiohttp.ClientSession, name: str) -> bytes:
     method, path, body = EVERY[name]
     theirs = RECORD[name]
     async with http.request(method, path, json=body) as answer:
-        given = await answer.read()
+        content = await answer.read()
     assert_named(path, answer)
-    check(path, answer.status, given)
-    check_types(path, answer.status, given)
+    check(path, answer.status, content)
+    check_types(path, answer.status, content)
     if theirs["status"] != 200 and name not in ANSWERED:
         assert 400 <= theirs["status"] <= 501
-        assert answer.status == 400, given
+        assert answer.status == 400, content
     elif name in REFUSED:
-        assert answer.status == 400, given
-        return given
+        assert answer.status == 400, content
+        return content
     else:
-        assert answer.status == 200, given
+        assert answer.status == 200, content
         if name in ANSWERED or name in ANOTHER:
-            return given
+            return content
     for header in theirs["headers"].keys() - NO_HEADERS:
         assert answer.headers[header].partition(";")[0] == theirs["headers"][header]
-    missing = misses(theirs["shape"], shape_of(given, is_sure(EVERY[name])))
-    unknown = [one for one in missing if not any(re.fullmatch(way, one) for way in DIFFERENT)]
+    missing = misses(theirs["shape"], shape_of(content, is_sure(EVERY[name])))
+    unknown = [name for name in missing if not any(re.fullmatch(way, name) for way in DIFFERENT)]
     assert not unknown, unknown
-    return given
+    return content
 
 
 def assert_named(path: str, answer: aiohttp.ClientResponse) -> None:

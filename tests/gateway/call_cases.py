@@ -54,12 +54,12 @@ STREAMED = frozenset({"one, if it likes", "one that must be", "several", "cut sh
 
 def call_cases() -> dict[str, Case]:
     """Name -> what is asked, of the same model as in tool_cases.py."""
-    found: dict[str, Case] = {}
+    result: dict[str, Case] = {}
     for path, each in OF_EACH.items():
         for name, change in each.items():
             body = {"model": MODEL, "temperature": 0} | USUAL[path] | change
-            found[f"{KINDS[path]}, called: {name}"] = ("POST", path, body)
+            result[f"{KINDS[path]}, called: {name}"] = ("POST", path, body)
             if name in STREAMED:
                 streamed = body | {"stream": True}
-                found[f"{KINDS[path]}, called, streamed: {name}"] = ("POST", path, streamed)
-    return found
+                result[f"{KINDS[path]}, called, streamed: {name}"] = ("POST", path, streamed)
+    return result

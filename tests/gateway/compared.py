@@ -166,16 +166,16 @@ def is_sure(case: Case) -> bool:
 
 def cases() -> dict[str, Case]:
     """Name -> what is asked, of the Guide."""
-    found: dict[str, Case] = {"models": ("GET", "/v1/models", None)}
+    result: dict[str, Case] = {"models": ("GET", "/v1/models", None)}
     for path, each in OF_EACH.items():
         for name, change in each.items():
             body = {"model": "guide", **USUAL[path], **change}
             if name in ("no messages", "no input"):
                 body = {key: value for key, value in body.items() if value is not None}
-            found[f"{KINDS[path]}: {name}"] = ("POST", path, body)
+            result[f"{KINDS[path]}: {name}"] = ("POST", path, body)
             if name in STREAMED and path not in (COUNT, READ):
-                found[f"{KINDS[path]}, streamed: {name}"] = ("POST", path, body | {"stream": True})
-    return found
+                result[f"{KINDS[path]}, streamed: {name}"] = ("POST", path, body | {"stream": True})
+    return result
 
 
 def vector_cases() -> dict[str, Case]:
@@ -190,15 +190,15 @@ def vector_cases() -> dict[str, Case]:
         "nothing": {"input": []},
         "an unknown format": {"input": "Hello", "encoding_format": "roman"},
     }
-    asked = {name: {"model": "bert", **body} for name, body in bodies.items()}
-    return {f"embeddings: {name}": ("POST", VECTORS, body) for name, body in asked.items()}
+    request = {name: {"model": "bert", **body} for name, body in bodies.items()}
+    return {f"embeddings: {name}": ("POST", VECTORS, body) for name, body in request.items()}
 
 
 def ollama_cases() -> dict[str, Case]:
     """What Ollama's clients ask, of the Guide."""
     chat: Json = {"model": "guide", "messages": HELLO, "options": {"num_predict": 4}}
     text: Json = {"model": "guide", "prompt": "Hello", "options": {"num_predict": 4}}
-    found: dict[str, Case] = {
+    result: dict[str, Case] = {
         "whether it runs, asked by HEAD": ("HEAD", "/", None),
         "whether it runs": ("GET", "/", None),
         "the version": ("GET", "/api/version", None),
@@ -210,4 +210,4 @@ def ollama_cases() -> dict[str, Case]:
         "a text": ("POST", "/api/generate", text | {"stream": False}),
         "a text, streamed": ("POST", "/api/generate", text),
     }
-    return {f"ollama: {name}": case for name, case in found.items()}
+    return {f"ollama: {name}": case for name, case in result.items()}

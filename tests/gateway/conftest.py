@@ -32,11 +32,11 @@ class Open:
         return self.node.control(method, path, body)
 
 
-def opened(one: TestNode, **more: bool) -> Open:
+def opened(test_node: TestNode, **more: bool) -> Open:
     """Its Chat API, turned on."""
-    told = one.control("POST", "/api", {"on": True, "port": free_port(), **more})
-    (key,) = one.control("GET", "/api/keys")["keys"]
-    return Open(one, told["listens_at"], key["key"])
+    result = test_node.control("POST", "/api", {"on": True, "port": free_port(), **more})
+    (key,) = test_node.control("GET", "/api/keys")["keys"]
+    return Open(test_node, result["listens_at"], key["key"])
 
 
 def free_port() -> int:
@@ -51,8 +51,8 @@ def free_port() -> int:
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """Shared by all: what a test changes it puts back."""
-    with node(tmp_path_factory.mktemp("chat_api"), "den") as one:
-        yield opened(one)
+    with node(tmp_path_factory.mktemp("chat_api"), "den") as test_node:
+        yield opened(test_node)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def pieces_of(path: str, body: bytes) -> list[bytes] | None:
     """What a stream is made of; None for what is none."""
     if body.startswith((b"data:", b"event:")):
         data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
-        return [one for one in data if one != b"[DONE]"]
+        return [data for data in data if data != b"[DONE]"]
     lines = body.splitlines()
     return lines if api_of(path) is Api.OLLAMA and len(lines) > 1 else None
 

@@ -21,8 +21,8 @@ HOLDER = "hold-a-slot"
 async def figures(http: aiohttp.ClientSession) -> dict[str, float]:
     """Those of /metrics, by name and labels, of one moment."""
     async with http.get("/metrics") as answer:
-        found = re.findall(r"^poolhouse_(\S+) (\S+)$", await answer.text(), re.MULTILINE)
-    return {name: float(value) for name, value in found}
+        matches = re.findall(r"^poolhouse_(\S+) (\S+)$", await answer.text(), re.MULTILINE)
+    return {name: float(value) for name, value in matches}
 
 
 async def asked(http: aiohttp.ClientSession, body: Json, name: str) -> int:
@@ -43,18 +43,18 @@ class Full:
 
     async def until(self, so: Callable[[], Awaitable[bool]]) -> None:
         """Or until one of those who hold the slots has come to its end."""
-        while not (await so() or any(one.done() for one in self.holding)):  # noqa: ASYNC110  seen from outside
+        while not (await so() or any(task.done() for task in self.holding)):  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.01)
 
     async def ended(self) -> list[Json]:
         """Answers since then, in the order of their ends."""
         answers: list[Json] = (await control(self.api, "GET", "/journal"))["answers"]
-        return [one for one in answers if one["number"] > self.since]
+        return [answer for answer in answers if answer["number"] > self.since]
 
     async def was_full(self) -> bool:
         """All the time: where an answer of those comes to its end, however long it is, nothing was tried."""
-        theirs = [one for one in await self.ended() if one["request"] == HOLDER]
-        return all(one["end"] == "stopped" for one in theirs)
+        theirs = [item for item in await self.ended() if item["request"] == HOLDER]
+        return all(their["end"] == "stopped" for their in theirs)
 
 
 @asynccontextmanager
@@ -82,6 +82,6 @@ async def full(api: Open, http: aiohttp.ClientSession) -> AsyncGenerator[Full, N
             await pool.until(nobody_waits)
             yield pool
         finally:
-            for one in pool.holding:
-                one.cancel()
+            for item in pool.holding:
+                item.cancel()
     await rests(api)

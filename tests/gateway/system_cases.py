@@ -57,12 +57,12 @@ def llama3(folder: Path) -> Path:
 
 def system_cases(model: str) -> dict[str, Case]:
     """Name -> what is asked of this model."""
-    found: dict[str, Case] = {}
+    result: dict[str, Case] = {}
     for path, (usual, each) in OF_EACH.items():
         for name, change in each.items():
             body: Json = {"model": model, "temperature": 0} | usual | change
-            found[f"{KINDS[path]}, system of {model}: {name}"] = ("POST", path, body)
+            result[f"{KINDS[path]}, system of {model}: {name}"] = ("POST", path, body)
             if path not in (COUNT, READ) and name == "at the end":
-                told = f"{KINDS[path]}, system of {model}, streamed: {name}"
-                found[told] = ("POST", path, body | {"stream": True})
-    return found
+                text = f"{KINDS[path]}, system of {model}, streamed: {name}"
+                result[text] = ("POST", path, body | {"stream": True})
+    return result

@@ -28,7 +28,7 @@ def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[
         for piece in talk.read({"text": text, "token_ids": [1], "likely": ((token, -1.0),)})
     ]
     pieces += talk.end(DONE | {"stop": stop}, 0.0)
-    return [(p.text, [one[0][0] for one in p.likely]) for p in pieces if isinstance(p, TextPiece)]
+    return [(p.text, [group[0][0] for group in p.likely]) for p in pieces if isinstance(p, TextPiece)]
 
 
 def test_with_each_text_its_token() -> None:
@@ -86,9 +86,9 @@ STYLES = ["hermes", "qwen_coder", "ministral", "llama3"]
 async def test_only_the_first_of_several_calls_is_told_where_one_at_once_is_wanted(style: str) -> None:
     text = written(style, "UTC", "CET", "EST")
     n = len(text)
-    one, others = '{"zone": "UTC"}', ['{"zone": "CET"}', '{"zone": "EST"}']
-    assert await called(style, text, many=True) == ([one, *others], "calls", n)
-    assert await called(style, text, many=False) == ([one], "calls", n)
+    name, rest = '{"zone": "UTC"}', ['{"zone": "CET"}', '{"zone": "EST"}']
+    assert await called(style, text, many=True) == ([name, *rest], "calls", n)
+    assert await called(style, text, many=False) == ([name], "calls", n)
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -97,8 +97,8 @@ async def test_an_answer_that_is_cut_in_a_call_which_nobody_hears_of_is_a_whole_
     text = text[: text.index("CET") + 1]
     many, reason, _ = await called(style, text, many=True, reason="length")
     assert (len(many), reason) == (2, "length")
-    one = await called(style, text, many=False, reason="length")
-    assert one == (['{"zone": "UTC"}'], "calls", len(text))
+    group = await called(style, text, many=False, reason="length")
+    assert group == (['{"zone": "UTC"}'], "calls", len(text))
     half = text[: text.index("UTC") + 1]
     (_,), reason, _ = await called(style, half, many=False, reason="length")
     assert reason == "length"

@@ -120,14 +120,14 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
     key, another = Caller("key", "r"), Caller("another", "r")
     first = _conversation(ApiRequest("m", (system, user)), key)
     assert _conversation(ApiRequest("m", later), Caller("key", "r2")) == first
-    others = [
+    rest = [
         _conversation(ApiRequest("m", (system, user)), another),
         _conversation(ApiRequest("m", (system, user)), replace(key, program="of a guest")),
         _conversation(ApiRequest("m", (system, user), user="anna"), key),
         _conversation(ApiRequest("m", (user,)), key),
         _conversation(ApiRequest("m", prompt="u"), key),
     ]
-    assert len({first, *others}) == 6
+    assert len({first, *rest}) == 6
 
 
 async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
@@ -138,7 +138,7 @@ async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_aske
     running = SimpleNamespace(entry=entry, context=512, completer=completer)
     question = await Pool().answering._generation_request(api_request, Caller("", ""), 0, cast("Placement", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
-    sent = [one["content"] for one in request_body(api_request, "m", 0, 9)["messages"]]
+    sent = [message["content"] for message in request_body(api_request, "m", 0, 9)["messages"]]
     assert sent == ["a", "b", "c"]
 
 
@@ -164,7 +164,7 @@ class Pool:
             raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
-    async def answered(self, wanted: str, ask: object, *, brings: bool) -> AsyncGenerator[Json, None]:
+    async def answered(self, expected: str, ask: object, *, brings: bool) -> AsyncGenerator[Json, None]:
         assert not brings
         yield {"delta": {"text": "here", "token_ids": [1]}}
         yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
@@ -250,8 +250,8 @@ async def test_who_answers_depends_on_room_and_on_the_model() -> None:
         assert await pool.says(api_request) == ("there, by theirs", "barn")
         biased = replace(api_request, sampling=replace(api_request.sampling, logit_bias=((5, 1.0),)))
         async with asyncio.TaskGroup() as group:
-            for says in (pool.says(biased), pool.says(api_request, pool.upstreams.node_mark)):
-                waiting = group.create_task(says, name="another token there, or sent on from here")
+            for text in (pool.says(biased), pool.says(api_request, pool.upstreams.node_mark)):
+                waiting = group.create_task(text, name="another token there, or sent on from here")
                 await all_had_a_turn()
                 assert not waiting.done()
                 waiting.cancel()
@@ -280,22 +280,22 @@ async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
     queue, newer = pool.answering.queue, SimpleNamespace(**vars(pool.running))
     newer.entry = SimpleNamespace(name="n", model=SimpleNamespace(id="2" * 64))
     pool.running.n_requests = newer.n_requests = 0
-    told = list[tuple[str, int, int]]()
+    result = list[tuple[str, int, int]]()
 
     async def ask(model: str) -> None:
         async with pool.answering.turn("k", model) as name:
-            told.append((name, queue.n_running_by("m"), queue.n_running_by("n")))
+            result.append((name, queue.n_running_by("m"), queue.n_running_by("n")))
 
     async with asyncio.TaskGroup() as group, pool.answering.turn("other", "m"):
         for model in ("default", "m"):
             group.create_task(ask(model), name=model)
         await all_had_a_turn()
-        assert (told, queue.n_waiting) == ([], 2)
+        assert (result, queue.n_waiting) == ([], 2)
         pool.loaded.add(cast("Any", newer))
         queue.admit()  # there is room for who names none
         await all_had_a_turn()
-        assert told == [("n", 1, 1)]
-    assert told[1:] == [("m", 1, 0)]
+        assert result == [("n", 1, 1)]
+    assert result[1:] == [("m", 1, 0)]
     assert (queue.n_running, queue.n_waiting) == (0, 0)
 
 

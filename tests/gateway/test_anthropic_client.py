@@ -17,8 +17,8 @@ HELLO = [{"role": "user", "content": "Hello. Who are you?"}]
 
 @pytest.fixture(scope="module")
 def client(api: Open) -> Iterator[Anthropic]:
-    with Anthropic(api_key=api.key, base_url=api.base, max_retries=0, timeout=40) as one:
-        yield one
+    with Anthropic(api_key=api.key, base_url=api.base, max_retries=0, timeout=40) as item:
+        yield item
 
 
 def asked(**changes: Any) -> Json:
@@ -98,10 +98,10 @@ def test_a_stream_says_what_the_whole_says(client: Anthropic, changes: Json) -> 
     whole = ask(client, **changes)
     with client.messages.stream(**asked(**changes)) as stream:
         kinds = [event.type for event in stream]
-        told = stream.get_final_message()
-    assert text(told) == text(whole)
-    assert (told.stop_reason, told.stop_sequence) == (whole.stop_reason, whole.stop_sequence)
-    assert told.usage.output_tokens == whole.usage.output_tokens
+        final_message = stream.get_final_message()
+    assert text(final_message) == text(whole)
+    assert (final_message.stop_reason, final_message.stop_sequence) == (whole.stop_reason, whole.stop_sequence)
+    assert final_message.usage.output_tokens == whole.usage.output_tokens
     assert [kinds[0], kinds[-1]] == ["message_start", "message_stop"]
 
 

@@ -59,11 +59,11 @@ async def test_a_text_may_have_as_many_signs_of_json_as_texts_have(http: aiohttp
 def looping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """A node with models from a stranger, whose templates have no end."""
     folder = tmp_path_factory.mktemp("looping")
-    with node(folder / "den", "den") as one:
+    with node(folder / "den", "den") as test_node:
         for name, template in (("loops", LOOPS), ("grows", GROWS)):
             path = tiny.llama(folder / f"{name}.gguf", layers=2, vocab=300, template=template)
-            one.run("import", str(path), "--name", name)
-        yield opened(one, may_load=True)
+            test_node.run("import", str(path), "--name", name)
+        yield opened(test_node, may_load=True)
 
 
 @pytest.mark.long

@@ -227,8 +227,8 @@ async def test_so_it_is_in_the_other_apis(http: aiohttp.ClientSession, path: str
 )  # fmt: skip
 async def test_a_pathological_schema_is_refused_by_name(http: aiohttp.ClientSession, schema: Json, why: str) -> None:
     """The last one becomes a short grammar: it is obeyed where the engine unfolds it, and harms nobody."""
-    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
-    async with http.post(CHAT, json=ASK | {"response_format": wanted}) as answer:
+    expected = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    async with http.post(CHAT, json=ASK | {"response_format": expected}) as answer:
         assert answer.status == 400 or (answer.status == 200 and not why)
         assert why in (said := await answer.text())
         assert "ask without a schema" in said or answer.status == 200 or not why
@@ -246,10 +246,10 @@ async def test_where_no_model_makes_vectors_that_is_said(http: aiohttp.ClientSes
 
 async def test_no_client_sends_a_template(http: aiohttp.ClientSession) -> None:
     async with http.post(CHAT, json=ASK) as plain:
-        told = await plain.json()
+        body = await plain.json()
     evil = ASK | {"chat_template": "{{ 9 ** 9 ** 9 }}"}
     async with http.post(CHAT, json=evil) as answer:
-        assert (await answer.json())["choices"][0]["message"] == told["choices"][0]["message"]
+        assert (await answer.json())["choices"][0]["message"] == body["choices"][0]["message"]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "..\\..\\x", "C:\\x", "CON", "a" * 5000, "\x00", "guide/../x"])
@@ -275,10 +275,10 @@ def called(n: int) -> list[tuple[str, Json]]:
     """A conversation with a message of so many calls, in each API."""
     ids = [f"c{number}" for number in range(n)]
     function = {"name": "f", "arguments": "{}"}
-    plain = [{"id": one, "function": function} for one in ids]
+    plain = [{"id": name, "function": function} for name in ids]
     ollama = [{"function": {"name": "f", "arguments": {}}} for _ in ids]
-    used = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in ids]
-    items = [{"type": "function_call", "call_id": one, **function} for one in ids]
+    used = [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in ids]
+    items = [{"type": "function_call", "call_id": name, **function} for name in ids]
     hello = ASK["messages"]
     return [
         (CHAT, {"messages": [*hello, {"role": "assistant", "tool_calls": plain}, *hello]}),
@@ -316,15 +316,15 @@ def test_some_calls_of_a_chat_may_have_been_cut_short(arguments: str, n: int, wo
     call = {"id": "c", "function": {"name": "f", "arguments": arguments}}
     said = {"role": "assistant", "tool_calls": [call]}
     item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments}
-    for asked in (msgspec.convert({"messages": [said] * n}, Chat), msgspec.convert({"input": [item] * n}, Responses)):
+    for request in (msgspec.convert({"messages": [said] * n}, Chat), msgspec.convert({"input": [item] * n}, Responses)):
         if words:
             with pytest.raises(BadInput) as refused:
-                asked.to_api_request(0)
+                request.to_api_request(0)
             assert words in str(refused.value.reason.facts["why"])
             continue
         whole = {"a": 1, "b": [2]} if arguments != "{}" else {}
-        told = asked.to_api_request(0).messages or ()
-        calls = [one["function"]["arguments"] for message in told for one in message["tool_calls"]]
+        reports = request.to_api_request(0).messages or ()
+        calls = [tool_call["function"]["arguments"] for message in reports for tool_call in message["tool_calls"]]
         assert calls == [whole] * n
 
 
@@ -358,8 +358,8 @@ async def test_an_address_that_is_none_is_not_taken_for_a_model(api: Open, http:
         assert f"`poolhouse pull NAME --home {api.node.root}`" in (await answer.json())["error"]
     async with http.get(CHAT) as answer:
         assert (answer.status, answer.headers["Allow"]) == (405, "POST")
-        told = (await answer.json())["error"]["message"]
-        assert told == "/v1/chat/completions answers POST, not GET."
+        message = (await answer.json())["error"]["message"]
+        assert message == "/v1/chat/completions answers POST, not GET."
     async with http.post("/api/tags", json={}) as answer:
         assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
         assert (await answer.json())["error"] == "/api/tags answers GET, HEAD, not POST."

@@ -31,10 +31,10 @@ def bert(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def test_the_record_is_of_these_cases() -> None:
     assert RECORD.keys() == EVERY.keys()
-    assert sum(one["status"] == 200 for one in RECORD.values()) >= 200
+    assert sum(item["status"] == 200 for item in RECORD.values()) >= 200
     assert all(RECORD[name]["status"] == 200 for name in REFUSED | ANOTHER)
     assert all(RECORD[name]["status"] != 200 for name in ANSWERED)
-    assert not any("request-id" in header for one in RECORD.values() for header in one["headers"])
+    assert not any("request-id" in header for item in RECORD.values() for header in item["headers"])
 
 
 @pytest.mark.parametrize("name", GUIDES)
@@ -92,10 +92,10 @@ def test_reasons_and_the_order_of_a_chats_parts_are_compared_where_nothing_is_le
         text = "\n\n".join([*lines, ended.replace("REASON", reason)])
         return shape_of(text.encode(), always=True)
 
-    one = shape(begun, called, called, reason="tool_calls")
+    item = shape(begun, called, called, reason="tool_calls")
     other = shape(begun, said, reason="length")
-    assert misses(one, one) == []
-    assert misses(one, other) == [
+    assert misses(item, item) == []
+    assert misses(item, other) == [
         ".events.choices[].delta.tool_calls",
         ".events.choices[].finish_reason: =tool_calls|nothing, =length|nothing",
         ".order: role, tool_calls, the end, role, the end",

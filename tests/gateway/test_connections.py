@@ -35,11 +35,11 @@ async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
     half = f"POST {CHAT} HTTP/1.1\r\nHost: 127".encode()
     ask = f"POST /ask HTTP/1.1\r\nHost: 127.0.0.1:{control}\r\nAuthorization: Bearer {token}\r\n"
     body = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
-    found = await asyncio.gather(
+    results = await asyncio.gather(
         ends_after(b""), ends_after(half), ends_after(head(api, "Content-Length: 100") + b"{"),
         *(ends_after(said.encode(), control) for said in ("", ask, ask + body)),
     )  # fmt: skip
-    assert all(9 < seconds < 45 for seconds in found), found
+    assert all(9 < seconds < 45 for seconds in results), results
 
 
 async def test_many_silent_connections_keep_nobody_out(api: Open, http: aiohttp.ClientSession) -> None:
@@ -78,7 +78,7 @@ async def test_half_closed_connections_leave_nothing_behind(api: Open) -> None:
         assert await asyncio.wait_for(reader.read(), 60) == b""
     await rests(api)
     answers = (await control(api, "GET", "/journal"))["answers"]
-    assert {one["end"] for one in answers if one["request"] == name} <= {"stopped"}
+    assert {answer["end"] for answer in answers if answer["request"] == name} <= {"stopped"}
     writer.close()
 
 

@@ -29,10 +29,10 @@ OF_OLLAMA: dict[str, tuple[str, Json]] = {
 async def test_ollamas_answers_are_as_described(http: aiohttp.ClientSession, name: str, stream: bool) -> None:
     path, body = OF_OLLAMA[name]
     async with http.post(path, json={"model": "guide", "stream": stream, **body}) as answer:
-        given = await answer.read()
+        content = await answer.read()
         assert (answer.status == 200) == (name not in ("no such model", "nonsense"))
         assert (answer.content_type == "application/x-ndjson") == (stream and answer.status == 200)
-    check(path, answer.status, given)
+    check(path, answer.status, content)
 
 
 @pytest.mark.parametrize("path", [path for path, (_, kind) in GETS.items() if is_exact(kind)])
@@ -49,10 +49,10 @@ def test_every_answer_and_every_error_is_described() -> None:
     for path in (*GETS, *POSTS):
         ((method, route),) = document["paths"][path].items()
         for status, answer in route["responses"].items():
-            for media, told in answer["content"].items():
-                assert told["schema"], (method, path, status, media)
-    for one in POSTS.values():
-        assert is_exact(one.answer) or one.answer is Ranked
+            for media, result in answer["content"].items():
+                assert result["schema"], (method, path, status, media)
+    for group in POSTS.values():
+        assert is_exact(group.answer) or group.answer is Ranked
     assert all(map(is_exact, ERRORS.values()))
 
 

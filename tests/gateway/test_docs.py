@@ -86,8 +86,8 @@ async def test_a_snippet_of_curl(api: Open, number: int) -> None:
     body = words[words.index("-d") + 1]
     async with aiohttp.ClientSession(headers=headers) as session, session.post(words[1], data=body.encode()) as answer:
         assert answer.status == 200
-        told = json.loads(await answer.text())
-        results = told["results"] if number == 1 else told["choices"]
+        data = json.loads(await answer.text())
+        results = data["results"] if number == 1 else data["choices"]
         assert len(results) == 1
         assert number == 1 or results[0]["message"]["content"]
 
@@ -127,9 +127,9 @@ async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
         (CHAT, json_ | key | {"Host": "host.docker.internal"}, ask("guide", "x")),
         (CHAT, json_ | key | {"Origin": "http://localhost:3000"}, ask("guide", "x")),
     ]
-    said = [await status_of(api.base, "POST", *one) for one in wrong]
+    said = [await status_of(api.base, "POST", *group) for group in wrong]
     quoted = re.findall(r'^\| (\d{3}) "([^"]+)"', PAGE.read_text("utf-8"), re.MULTILINE)
-    quoted = [one for one in quoted if one[0] != "422"]  # that one takes a model that fails
+    quoted = [item for item in quoted if item[0] != "422"]  # that one takes a model that fails
     assert len(quoted) == len(wrong)
     for status, words in quoted:
         pattern = ".+".join(map(re.escape, words.split("…")))

@@ -54,16 +54,16 @@ async def client(api: Open) -> AsyncGenerator[openai.AsyncOpenAI, None]:
 
 async def test_the_vector_is_right_and_of_length_one(client: openai.AsyncOpenAI, bert: str) -> None:
     made = await client.embeddings.create(model=bert, input=IDS)  # the client asks for base64
-    (one,) = made.data
-    assert np.abs(np.array(one.embedding) - tiny_bert.expected(IDS)).max() < 1e-3
-    assert abs(np.linalg.norm(one.embedding) - 1) < 1e-5
+    (data,) = made.data
+    assert np.abs(np.array(data.embedding) - tiny_bert.expected(IDS)).max() < 1e-3
+    assert abs(np.linalg.norm(data.embedding) - 1) < 1e-5
     assert (made.model, made.usage.prompt_tokens, made.usage.total_tokens) == ("bert", 4, 4)
 
 
 async def test_several_at_once_are_what_each_is(client: openai.AsyncOpenAI, bert: str) -> None:
     words = ["one text", "another, longer text", "one text"]
     plain = await client.embeddings.create(model=bert, input=words, encoding_format="float")
-    assert [one.index for one in plain.data] == [0, 1, 2]
+    assert [item.index for item in plain.data] == [0, 1, 2]
     assert plain.data[0].embedding == plain.data[2].embedding != plain.data[1].embedding
     alone = await client.embeddings.create(model=bert, input=words[1], encoding_format="float")
     assert alone.data[0].embedding == plain.data[1].embedding
@@ -81,9 +81,9 @@ async def test_fewer_dimensions_are_the_first_ones_at_length_one(client: openai.
         await client.embeddings.create(model=bert, input=IDS, dimensions=33)
 
 
-@pytest.mark.parametrize("given", [[], "", [""], [[]], ["a", 1], [-1], [[1 << 31]], ["x"] * 2049, 7, None])
-async def test_an_odd_input_is_refused(http: aiohttp.ClientSession, bert: str, given: object) -> None:
-    async with http.post("/v1/embeddings", json={"model": bert, "input": given}) as answer:
+@pytest.mark.parametrize("value", [[], "", [""], [[]], ["a", 1], [-1], [[1 << 31]], ["x"] * 2049, 7, None])
+async def test_an_odd_input_is_refused(http: aiohttp.ClientSession, bert: str, value: object) -> None:
+    async with http.post("/v1/embeddings", json={"model": bert, "input": value}) as answer:
         error = (await answer.json())["error"]
         assert (answer.status, error["type"]) == (400, "invalid_request_error"), error
 
@@ -132,12 +132,12 @@ async def test_it_stands_beside_the_model_that_writes_and_takes_nothing_from_its
     own = now["loaded"]["machines"][0]["needs_bytes"] + there["needs_bytes"]
     assert now["node"]["lending"]["own_bytes"] == own
     async with http.get("/metrics") as answer:
-        told = await answer.text()
-    assert samples(told, "model_loaded", model="guide") == [1]
-    assert samples(told, "model_loaded", model="bert") == [1]
-    assert samples(told, "vectors_memory_bytes") == [there["needs_bytes"]]
-    assert samples(told, "tokens_total", kind="vectors")
-    assert "bert" in {one.id for one in (await client.models.list()).data}
+        output = await answer.text()
+    assert samples(output, "model_loaded", model="guide") == [1]
+    assert samples(output, "model_loaded", model="bert") == [1]
+    assert samples(output, "vectors_memory_bytes") == [there["needs_bytes"]]
+    assert samples(output, "tokens_total", kind="vectors")
+    assert "bert" in {item.id for item in (await client.models.list()).data}
 
 
 async def test_a_person_loads_it_and_unloads_it(api: Open, client: openai.AsyncOpenAI, bert: str) -> None:
@@ -199,16 +199,16 @@ async def test_ollamas_vectors_and_its_refusals_are_as_described(
 ) -> None:
     path, body, status = OF_OLLAMA[name]
     async with http.post(path, json={"model": bert, **body}) as answer:
-        given = await answer.read()
-    assert answer.status == status, given
-    check(path, status, given)
+        content = await answer.read()
+    assert answer.status == status, content
+    check(path, status, content)
 
 
 async def test_many_at_once_are_all_answered_and_each_gets_its_own(client: openai.AsyncOpenAI, bert: str) -> None:
     texts = [[3 + number, 4 + number] for number in range(16)]
     made = await asyncio.gather(*(client.embeddings.create(model=bert, input=t) for t in texts))
-    for ids, one in zip(texts, made, strict=True):
-        assert np.abs(np.array(one.data[0].embedding) - tiny_bert.expected(ids)).max() < 1e-3
+    for ids, item in zip(texts, made, strict=True):
+        assert np.abs(np.array(item.data[0].embedding) - tiny_bert.expected(ids)).max() < 1e-3
 
 
 @pytest.mark.long
@@ -223,8 +223,8 @@ async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
         assert (made.model, len(made.data[0].embedding)) == ("causal", 64)
         with pytest.raises(openai.BadRequestError, match="There are: bert, causal"):
             await client.embeddings.create(model="default", input="x")
-        asked: Json = {"model": bert, "input": IDS}
-        again = (await client.embeddings.create(**asked)).data[0].embedding
+        request: Json = {"model": bert, "input": IDS}
+        again = (await client.embeddings.create(**request)).data[0].embedding
         assert np.abs(np.array(again) - tiny_bert.expected(IDS)).max() < 1e-3
     finally:
         await asyncio.to_thread(api.control, "POST", "/unload", {"model": "causal"})
@@ -272,9 +272,9 @@ async def test_who_waited_while_its_tokens_were_used_up_gets_no_vectors() -> Non
     budget = TokenBudget(lambda _: 9, lambda: 0.0)
     routes = routes_with(budget)
     async with asyncio.TaskGroup() as group, routes._queue.turn("other"):
-        asked = group.create_task(told(routes.openai(asking(1))), name="asks")
+        task = group.create_task(told(routes.openai(asking(1))), name="asks")
         await all_had_a_turn()
         budget.spend("k", 9)
-    error = asked.result()
+    error = task.result()
     assert isinstance(error, Busy)
     assert error.reason.code == "api_tokens_minute"

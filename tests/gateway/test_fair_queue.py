@@ -18,9 +18,9 @@ class Room:
         return self.room
 
 
-async def take(queue: FairQueue, who: str, order: list[str]) -> None:
-    async with queue.turn(who):
-        order.append(who)
+async def take(queue: FairQueue, name: str, order: list[str]) -> None:
+    async with queue.turn(name):
+        order.append(name)
         await asyncio.sleep(0)
 
 
@@ -33,8 +33,8 @@ async def all_had_a_turn() -> None:
 async def test_programs_take_turns_however_much_one_asks() -> None:
     queue, order = FairQueue(Room(1)), list[str]()
     async with asyncio.TaskGroup() as group, queue.turn("first"):
-        for who in "aaaaaabbc":
-            group.create_task(take(queue, who, order), name=who)
+        for name in "aaaaaabbc":
+            group.create_task(take(queue, name, order), name=name)
         await asyncio.sleep(0)
         assert (queue.n_running, queue.n_waiting) == (1, 9)
     assert "".join(order) == "abcabaaaa"
@@ -74,8 +74,8 @@ async def test_too_many_are_told_when_to_come_again() -> None:
     queue = FairQueue(Room(1), max_waiting=2)
     async with asyncio.TaskGroup() as group, queue.turn("a"):
         order: list[str] = []
-        for who in "bc":
-            group.create_task(take(queue, who, order), name=who)
+        for name in "bc":
+            group.create_task(take(queue, name, order), name=name)
         await asyncio.sleep(0)
         with pytest.raises(Busy) as busy:
             async with queue.turn("d"):
@@ -88,19 +88,19 @@ async def test_who_fills_the_line_keeps_nobody_out() -> None:
     """The last of the longest line is turned away, and told when to come again."""
     queue, order, refused = FairQueue(Room(1), max_waiting=4), list[str](), list[str]()
 
-    async def ask(who: str) -> None:
+    async def ask(name: str) -> None:
         try:
-            await take(queue, who[0], order)
+            await take(queue, name[0], order)
         except Busy as busy:
-            refused.append(f"{who} for {busy.reason.facts['waiting']}")
+            refused.append(f"{name} for {busy.reason.facts['waiting']}")
 
     async with asyncio.TaskGroup() as group, queue.turn("first"):
-        for who in ("a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3", "c1"):
-            group.create_task(ask(who), name=who)
+        for name in ("a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3", "c1"):
+            group.create_task(ask(name), name=name)
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert queue.n_waiting == 4
-    assert refused == [f"{who} for 4" for who in ("a5", "a4", "a3", "b3", "a2")]
+    assert refused == [f"{name} for 4" for name in ("a5", "a4", "a3", "b3", "a2")]
     assert "".join(order) == "abcb"
     assert (queue.n_running, queue.n_waiting) == (0, 0)
 

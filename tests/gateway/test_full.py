@@ -41,24 +41,24 @@ async def ends_in_turn(pool: Full) -> list[str]:
 
     async def owner_waits() -> bool:
         now = (await control(pool.api, "GET", "/journal"))["now"]
-        return any(one["whose"]["kind"] == "owner" for one in now)
+        return any(item["whose"]["kind"] == "owner" for item in now)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(own(), name="owner")
         await pool.until(owner_waits)
         first.cancel()
     broken, *ended = await pool.ended()
-    return [one["whose"]["kind"] for one in ended] if broken["end"] == "stopped" else []
+    return [item["whose"]["kind"] for item in ended] if broken["end"] == "stopped" else []
 
 
 async def test_who_would_wait_too_long_is_told_when_to_come_again_in_the_shape_of_each_api(
     api: Open, http: aiohttp.ClientSession
 ) -> None:
-    told: list[tuple[str, int, str, Any]] = []
-    while not told:
+    reports: list[tuple[str, int, str, Any]] = []
+    while not reports:
         async with full(api, http) as pool:
-            told = await told_by_all(pool)
-    for path, status, after, body in told:
+            reports = await told_by_all(pool)
+    for path, status, after, body in reports:
         assert (status, int(after) >= 1) == (429, True), path
         error = body["error"]
         words = error if path.startswith("/api/") else error["message"]
@@ -73,12 +73,12 @@ async def test_who_would_wait_too_long_is_told_when_to_come_again_in_the_shape_o
 
 async def told_by_all(pool: Full) -> list[tuple[str, int, str, Any]]:
     """What each API says while all places are taken, streams too; nothing if the pool was not full till then."""
-    told: list[tuple[str, int, str, Any]] = []
+    reports: list[tuple[str, int, str, Any]] = []
 
     async def tell(path: str, body: Json) -> None:
         async with pool.http.post(path, json=body) as answer:
             after = answer.headers.get("Retry-After", "0")
-            told.append((path, answer.status, after, await answer.json()))
+            reports.append((path, answer.status, after, await answer.json()))
 
     async def all_wait() -> bool:
         return (await figures(pool.http))["queue_waiting"] == MAX_WAITING
@@ -96,6 +96,6 @@ async def told_by_all(pool: Full) -> list[tuple[str, int, str, Any]]:
                 await asyncio.wait({task, *pool.holding}, return_when=asyncio.FIRST_COMPLETED)
                 if not task.done():  # a place came free
                     task.cancel()
-        for one in waiting:
-            one.cancel()
-    return told if await pool.was_full() and len(told) == 2 * len(EVERYWHERE) else []
+        for item in waiting:
+            item.cancel()
+    return reports if await pool.was_full() and len(reports) == 2 * len(EVERYWHERE) else []

@@ -54,12 +54,12 @@ async def test_what_is_no_http_is_told_so_and_its_bytes_are_neither_kept_nor_sen
         assert json.loads(body)["error"]["type"] == "invalid_request_error"
         assert api.key.encode() not in answer
         assert SECRET.encode() not in answer
-    told = json.loads((Path(api.node.root) / "runtime.json").read_text("utf-8"))
-    garbled = f"GET /status HTTP/1.1\r\nAuthorization: Bearer {told['token']}\x01\r\n\r\n"
-    assert told["token"].encode() not in await said(told["port"], garbled.encode())
+    data = json.loads((Path(api.node.root) / "runtime.json").read_text("utf-8"))
+    garbled = f"GET /status HTTP/1.1\r\nAuthorization: Bearer {data['token']}\x01\r\n\r\n"
+    assert data["token"].encode() not in await said(data["port"], garbled.encode())
     log = log_of(api)
     assert "a request could not be served: " in log
-    for secret in (api.key, SECRET, told["token"]):
+    for secret in (api.key, SECRET, data["token"]):
         assert secret not in log
     await rests(api)
 
@@ -77,8 +77,8 @@ async def test_nobody_is_bid_to_send_a_body_before_he_has_passed(api: Open) -> N
 
 @pytest.mark.parametrize("line", ["Host: evil.example", "Origin: http://evil.example"])
 async def test_strangers_keep_no_connection(api: Open, line: str) -> None:
-    told = json.loads((Path(api.node.root) / "runtime.json").read_text("utf-8"))
-    for port, path in ((api.port, CHAT), (told["port"], "/status")):
+    data = json.loads((Path(api.node.root) / "runtime.json").read_text("utf-8"))
+    for port, path in ((api.port, CHAT), (data["port"], "/status")):
         host = "" if line.startswith("Host") else f"Host: 127.0.0.1:{port}\r\n"
         answer = await said(port, f"GET {path} HTTP/1.1\r\n{host}{line}\r\n\r\n".encode())
         assert answer.startswith((b"HTTP/1.1 421", b"HTTP/1.1 403"))

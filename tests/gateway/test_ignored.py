@@ -44,12 +44,12 @@ def columns() -> dict[str, tuple[list[str], list[str]]]:
     """Of each route the names that are ignored, and those that are refused."""
     page = PAGE.read_text("utf-8")
     section = page.split("## What is ignored, and what is refused")[1].split("\n## ")[0]
-    found = {}
+    result = {}
     for line in re.findall(r"^\| `/.*", section, re.MULTILINE):
         route, *cells = (cell.strip() for cell in line.strip("| ").split(" |"))
-        names = [re.findall(r"`([\w.]+)`", re.sub(r"without `\w+`", "", one)) for one in cells]
-        found[route.strip("`")] = (names[0], names[1] if len(names) > 1 else [])
-    return found
+        names = [re.findall(r"`([\w.]+)`", re.sub(r"without `\w+`", "", cell)) for cell in cells]
+        result[route.strip("`")] = (names[0], names[1] if len(names) > 1 else [])
+    return result
 
 
 def wish_of(route: str, more: Json) -> ApiRequest:

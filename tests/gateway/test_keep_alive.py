@@ -36,7 +36,7 @@ class Pool:
         self.running: Any = Model()
         self.gone: list[str] = []
         hosting: Any = SimpleNamespace(
-            loaded=Held({"guide": self.running}), give_back=lambda one: self.gone.append(one.entry.name)
+            loaded=Held({"guide": self.running}), give_back=lambda item: self.gone.append(item.entry.name)
         )
         self.queue = FairQueue(lambda _: room)
         answering: Any = SimpleNamespace(queue=self.queue)

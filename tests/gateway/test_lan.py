@@ -24,10 +24,10 @@ from tests.node.pool import Json, TestNode, node
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
     """A node to which loopback is a network of the household."""
     root = tmp_path_factory.mktemp("lan")
-    (lo,) = [one.name for one in interfaces() if "127.0.0.1" in one.addresses]
+    (lo,) = [interface.name for interface in interfaces() if "127.0.0.1" in interface.addresses]
     (root / "settings.json").write_text(json.dumps({"name": "den", "interfaces": [lo]}), "utf-8")
-    with node(root, "den") as one:
-        yield one
+    with node(root, "den") as test_node:
+        yield test_node
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,13 @@ def lan(host: TestNode) -> tuple[Open, str, str]:
     plain = host.control("POST", "/api", {"on": True, "port": free_port(), "ollama_open": True})
     assert plain["lan_addresses"] == []  # nobody asked for it
     assert host.control("GET", "/api/certificate") == {"certificate": None}
-    told = host.control("POST", "/api", {"lan": True})
-    (address,) = [one for one in told["lan_addresses"] if one.startswith("https://127.0.0.1:")]
+    result = host.control("POST", "/api", {"lan": True})
+    (address,) = [
+        lan_address for lan_address in result["lan_addresses"] if lan_address.startswith("https://127.0.0.1:")
+    ]
     (key,) = host.control("GET", "/api/keys")["keys"]
     pem = host.control("GET", "/api/certificate")["certificate"]
-    return Open(host, told["listens_at"], key["key"]), address, pem
+    return Open(host, result["listens_at"], key["key"]), address, pem
 
 
 @pytest.fixture
@@ -99,25 +101,25 @@ async def test_plain_http_and_silence_are_closed_and_keep_nobody_out(
     api, address, _ = lan
     port = int(address.removesuffix("/v1").rsplit(":", 1)[1])
 
-    async def ends(data: bytes, told: bytes = b"") -> float:
+    async def ends(data: bytes, result: bytes = b"") -> float:
         began = asyncio.get_running_loop().time()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
         with suppress(ConnectionError):
             said = await asyncio.wait_for(reader.read(), 60)
-            assert told in said if told else b"HTTP" not in said
+            assert result in said if result else b"HTTP" not in said
         writer.close()
         return asyncio.get_running_loop().time() - began
 
     async with asyncio.TaskGroup() as group:
-        asked = b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
-        plain = group.create_task(ends(asked, b"This port speaks TLS."), name="plain")
+        request = b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
+        plain = group.create_task(ends(request, b"This port speaks TLS."), name="plain")
         silent = [group.create_task(ends(b""), name=f"silent {n}") for n in range(6)]
         await asyncio.sleep(0.2)
         async with session.get("/v1/models", headers={"X-Api-Key": api.key}) as answer:
             assert answer.status == 200
-    assert all(0.5 < one.result() < 45 for one in silent)
-    assert plain.result() < min(one.result() for one in silent)
+    assert all(0.5 < task.result() < 45 for task in silent)
+    assert plain.result() < min(task.result() for task in silent)
 
 
 async def test_who_does_not_know_the_certificate_is_not_served(lan: tuple[Open, str, str]) -> None:

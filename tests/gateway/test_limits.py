@@ -88,7 +88,7 @@ def test_limits_of_all_keys_are_kept_and_told(api: Open) -> None:
     done = api.node.run("api", "on", "--at-once", "16", "--tokens-a-minute", "1000000")
     try:
         assert "Each key may have 16 requests at once and 1,000,000 tokens a minute." in " ".join(done.stdout.split())
-        told = api.control("GET", "/api")
-        assert (told["at_once"], told["tokens_a_minute"]) == (16, 1_000_000)
+        result = api.control("GET", "/api")
+        assert (result["at_once"], result["tokens_a_minute"]) == (16, 1_000_000)
     finally:
         api.control("POST", "/api", {"at_once": 32, "tokens_a_minute": 0})

@@ -34,11 +34,13 @@ SHAPES: list[tuple[Any, Json, str]] = [
 ]
 
 
-def tokens_of(told: Json) -> tuple[int, str]:
+def tokens_of(result: Json) -> tuple[int, str]:
     """How many tokens an answer has, and why it ended."""
-    usage = told["usage"]
+    usage = result["usage"]
     n = usage.get("completion_tokens", usage.get("output_tokens"))
-    why = told["choices"][0]["finish_reason"] if "choices" in told else told.get("stop_reason") or told["status"]
+    why = (
+        result["choices"][0]["finish_reason"] if "choices" in result else result.get("stop_reason") or result["status"]
+    )
     return n, why
 
 
@@ -75,9 +77,9 @@ def test_a_limit_of_0_is_one_that_was_given() -> None:
         assert kind(**rest, **{name: -1}).to_api_request(0).max_tokens == NO_LIMIT
     both = openai_requests.ChatRequest(messages=SHAPES[0][1]["messages"], max_completion_tokens=0, max_tokens=50)
     assert both.to_api_request(0).max_tokens == 1
-    for wanted, limit in ((0, 1), (-1, NO_LIMIT), (-2, NO_LIMIT), (7, 7), (None, None)):
+    for value, limit in ((0, 1), (-1, NO_LIMIT), (-2, NO_LIMIT), (7, 7), (None, None)):
         assert (
-            ollama_routes.OllamaRequest(options=ollama_routes.Options(num_predict=wanted)).base_request(0).max_tokens
+            ollama_routes.OllamaRequest(options=ollama_routes.Options(num_predict=value)).base_request(0).max_tokens
             == limit
         )
 

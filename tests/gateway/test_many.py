@@ -20,12 +20,12 @@ async def test_sixty_four_at_once(api: Open) -> None:
     done: list[str] = []
     texts: list[str] = []
 
-    async def ask(session: aiohttp.ClientSession, who: str, key: str) -> None:
+    async def ask(session: aiohttp.ClientSession, name: str, key: str) -> None:
         headers = {"Authorization": f"Bearer {key}"}
         async with session.post("/v1/chat/completions", json=ASK, headers=headers) as answer:
             assert answer.status == 200, await answer.text()
             texts.append((await answer.json())["choices"][0]["message"]["content"])
-        done.append(who)
+        done.append(name)
 
     async def own() -> None:
         async with api.node.client() as client:
@@ -35,9 +35,9 @@ async def test_sixty_four_at_once(api: Open) -> None:
 
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(api.base, connector=connector) as session, asyncio.TaskGroup() as group:
-        for who, key in (("first", api.key), ("second", other)):
+        for name, key in (("first", api.key), ("second", other)):
             for number in range(EACH):
-                group.create_task(ask(session, who, key), name=f"{who} {number}")
+                group.create_task(ask(session, name, key), name=f"{name} {number}")
             await asyncio.sleep(0.1)  # all of the first one's are there before the second's come
         group.create_task(own(), name="owner")
     await asyncio.to_thread(api.control, "DELETE", "/api/keys/second")

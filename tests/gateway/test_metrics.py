@@ -31,8 +31,8 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = await answer.text()
     assert samples(text, "tokens_total", kind="answer")[0] >= 5
-    asked = {"path": "/v1/chat/completions", "status": "200"}
-    assert samples(text, "requests_total", **asked)[0] >= 1
+    request = {"path": "/v1/chat/completions", "status": "200"}
+    assert samples(text, "requests_total", **request)[0] >= 1
     assert samples(text, "guessed_tokens_total", outcome="right") == [0]  # one machine: none idle
     (begun,) = samples(text, "time_to_first_token_seconds_count")
     (ended,) = samples(text, "request_to_driver_seconds_count")
@@ -51,7 +51,7 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     assert waited >= 0
     stages = re.findall(r"^poolhouse_stage_steps_total.*", text, re.MULTILINE)
     assert stages
-    assert all('layers="1-' in one for one in stages), stages  # counted as `status` does
+    assert all('layers="1-' in stage for stage in stages), stages  # counted as `status` does
     assert samples(text, "link_bytes_total", direction="out")
 
 
@@ -69,8 +69,8 @@ async def test_a_route_asked_by_another_method_is_counted_by_its_name(http: aioh
 async def test_the_owner_s_own_answers_are_counted_too(api: Open, http: aiohttp.ClientSession) -> None:
     before = await counted(http, "answer")
     ask = ("ask", "Hello", "--max-tokens", "3", "--json")
-    told = json.loads((await asyncio.to_thread(api.node.run, *ask)).stdout)
-    assert await counted(http, "answer") == before + len(told["token_ids"])
+    data = json.loads((await asyncio.to_thread(api.node.run, *ask)).stdout)
+    assert await counted(http, "answer") == before + len(data["token_ids"])
 
 
 async def counted(http: aiohttp.ClientSession, kind: str) -> float:

@@ -19,10 +19,10 @@ from tests.node.pool import Json, node
 def tooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """With a model that knows tools; asking for it loads it."""
     folder = tmp_path_factory.mktemp("namespaces")
-    with node(folder / "den", "den") as one:
-        one.run("import", str(hermes(folder)), "--name", MODEL)
-        house = opened(one, may_load=True)
-        yield Open(one, house.port, house.key, model=MODEL)
+    with node(folder / "den", "den") as test_node:
+        test_node.run("import", str(hermes(folder)), "--name", MODEL)
+        house = opened(test_node, may_load=True)
+        yield Open(test_node, house.port, house.key, model=MODEL)
 
 
 @pytest.mark.long
@@ -30,39 +30,39 @@ def tooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 def test_responses_name_the_namespace_of_a_tool(tooled: Open, stream: bool) -> None:
     """So that its program finds it: Codex keeps those of each MCP server in one."""
     clock = {"type": "function", "name": "clock", "parameters": SCHEMA}
-    asked: Json = {
+    request: Json = {
         "model": tooled.model, "input": [USER], "max_output_tokens": 400, "parallel_tool_calls": False,
         "tools": [{"type": "namespace", "name": "mcp__wall__", "description": "A wall.", "tools": [clock]}],
         "tool_choice": "required",
     }  # fmt: skip
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         if stream:
-            events = {event.type: event for event in client.responses.create(**asked, stream=True)}
+            events = {event.type: event for event in client.responses.create(**request, stream=True)}
             added = events["response.output_item.added"]
             done = events["response.function_call_arguments.done"]
             answer = events["response.completed"].response
             assert (added.item.namespace, added.item.name, done.name) == ("mcp__wall__", "clock", "clock")
         else:
-            answer = client.responses.create(**asked)
+            answer = client.responses.create(**request)
         (called,) = answer.output
         assert (called.namespace, called.name, answer.status) == ("mcp__wall__", "clock", "completed")
         assert answer.tools[0].tools[0].name == "clock"
         result = {"type": "function_call_output", "call_id": called.call_id, "output": "noon"}
-        asked["input"] = [USER, called.model_dump(exclude_none=True), result]
-        assert client.responses.create(**asked).output[0].name == "clock"
+        request["input"] = [USER, called.model_dump(exclude_none=True), result]
+        assert client.responses.create(**request).output[0].name == "clock"
 
 
 def space(name: str, *tools: str) -> Json:
-    return {"type": "namespace", "name": name, "tools": [{"type": "function", "name": one} for one in tools]}
+    return {"type": "namespace", "name": name, "tools": [{"type": "function", "name": tool} for tool in tools]}
 
 
 def test_a_tool_of_a_namespace_is_called_by_both_names() -> None:
     call = {"type": "function_call", "call_id": "a", "name": "clock", "namespace": "mcp__wall", "arguments": "{}"}
-    given: Json = {
+    value: Json = {
         "input": [USER, call], "tools": [space("mcp__wall", "clock", "date"), {"type": "function", "name": "clock"}],
     }  # fmt: skip
-    api_request = msgspec.convert(given, Responses).to_api_request(0)
-    assert [one.name for one in api_request.tools] == ["mcp__wall__clock", "mcp__wall__date", "clock"]
+    api_request = msgspec.convert(value, Responses).to_api_request(0)
+    assert [tool.name for tool in api_request.tools] == ["mcp__wall__clock", "mcp__wall__date", "clock"]
     assert (api_request.messages or ())[-1]["tool_calls"][0]["function"]["name"] == "mcp__wall__clock"
 
 

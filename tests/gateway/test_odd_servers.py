@@ -140,7 +140,7 @@ def test_whole_calls_without_ids_and_numbers_stay_apart() -> None:
     ):  # fmt: skip
         heard.pieces(said(tool_calls=[call(name=name, arguments=arguments)]))
     *calls, _ = heard.end(1.0, 0.5)
-    assert [(one.name, one.arguments) for one in calls if isinstance(one, CallDone)] == [
+    assert [(item.name, item.arguments) for item in calls if isinstance(item, CallDone)] == [
         ("clock", '{"zone": "UTC"}'),
         ("clock", '{"zone": "CET"}'),
         ("date", "{}"),

@@ -26,8 +26,8 @@ GREEDY = {"temperature": 0, "num_predict": 12}
 
 @pytest.fixture(scope="module")
 def client(api: Open) -> Iterator[Any]:
-    with ollama.Client(host=api.base, headers={"Authorization": f"Bearer {api.key}"}) as one:
-        yield one
+    with ollama.Client(host=api.base, headers={"Authorization": f"Bearer {api.key}"}) as item:
+        yield item
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_a_refusal_is_the_clients_own_error(client: Any, changes: Json, status: 
 
 
 def test_who_asks_nothing_has_the_model_loaded(client: Any) -> None:
-    for told in (client.generate(model="guide"), chat(client, messages=[], keep_alive="5m")):
-        assert (told.model, told.done, told.done_reason) == ("guide", True, "load")
+    for result in (client.generate(model="guide"), chat(client, messages=[], keep_alive="5m")):
+        assert (result.model, result.done, result.done_reason) == ("guide", True, "load")
     (loaded,) = client.ps().models
     assert loaded.model == "guide"
     assert loaded.context_length >= 1024
@@ -112,14 +112,14 @@ def test_who_asks_nothing_has_the_model_loaded(client: Any) -> None:
         with pytest.raises(ollama.ResponseError, match="guide stays loaded: others may be"):
             client.generate(model="guide", keep_alive=never)
         assert chat(client, keep_alive=never).done  # its owner loaded it, for whomever
-    assert [one.model for one in client.ps().models] == ["guide"]
+    assert [model.model for model in client.ps().models] == ["guide"]
 
 
 @pytest.mark.long
 def test_what_a_question_brought_goes_with_its_answer(api: Open, client: Any, plain: str) -> None:
     api.control("POST", "/unload")
-    told = chat(client, keep_alive=0, stream=True)
-    assert "".join(part.message.content for part in told) == plain
+    result = chat(client, keep_alive=0, stream=True)
+    assert "".join(part.message.content for part in result) == plain
     assert client.ps().models == []
     gone = client.generate(model="guide", keep_alive=0)
     assert gone.done_reason == "unload"
@@ -153,21 +153,21 @@ async def test_who_looks_for_ollama_hears_that_it_runs_and_is_new_enough(
 
 
 def test_a_model_is_shown(client: Any) -> None:
-    told = client.show("guide:latest")
-    assert told.details.family == told.modelinfo["general.architecture"] == "llama"
-    assert told.modelinfo["llama.context_length"] >= 1024
-    assert told.capabilities == ["completion"]  # the Guide's template has no tools
-    (listed,) = [one for one in client.list().models if one.model == "guide"]
-    for details in (told.details, listed.details):
+    result = client.show("guide:latest")
+    assert result.details.family == result.modelinfo["general.architecture"] == "llama"
+    assert result.modelinfo["llama.context_length"] >= 1024
+    assert result.capabilities == ["completion"]  # the Guide's template has no tools
+    (listed,) = [model for model in client.list().models if model.model == "guide"]
+    for details in (result.details, listed.details):
         assert (details.families, details.parent_model) == (["llama"], "")
         assert re.fullmatch(r"\d+(\.\d+)?[KMB]", details.parameter_size)
         assert details.quantization_level
-    assert told.modelinfo["general.parameter_count"] > 10**6
-    assert "tokenizer.ggml.tokens" not in told.modelinfo
-    assert "<|im_start|>" in told.template
-    assert re.search(r"^temperature +0.8$", told.parameters, re.MULTILINE)
-    assert told.modified_at == listed.modified_at is not None
-    assert told.license
+    assert result.modelinfo["general.parameter_count"] > 10**6
+    assert "tokenizer.ggml.tokens" not in result.modelinfo
+    assert "<|im_start|>" in result.template
+    assert re.search(r"^temperature +0.8$", result.parameters, re.MULTILINE)
+    assert result.modified_at == listed.modified_at is not None
+    assert result.license
     with pytest.raises(ollama.ResponseError, match="no model called llama9"):
         client.show("llama9")
 
@@ -185,9 +185,9 @@ def test_what_a_file_can_do_is_shown_before_it_is_loaded(
     for name, (path, can) in files.items():
         assert api.node.run("import", str(path), "--name", name).returncode == 0
         try:
-            told = client.show(name)
-            assert told.capabilities == can
-            assert told.modelinfo["general.parameter_count"] > 0
+            result = client.show(name)
+            assert result.capabilities == can
+            assert result.modelinfo["general.parameter_count"] > 0
         finally:
             api.control("DELETE", f"/models/{name}")
 

@@ -22,10 +22,10 @@ async def test_nothing_is_said_twice(request_: Any, ends: type[BaseException]) -
             await asyncio.sleep(60)
 
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(caught(open_requests()), name="asked")
+        task = group.create_task(caught(open_requests()), name="asked")
         await asyncio.sleep(0)
         await door.end_all(no_app)
-        assert type(await asked) is ends
+        assert type(await task) is ends
     await door.end_all(no_app)  # nothing is left
 
 

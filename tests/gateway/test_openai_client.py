@@ -25,13 +25,13 @@ DATE = {
 
 @pytest.fixture(scope="module")
 def client(api: Open) -> Iterator[OpenAI]:
-    with OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0, timeout=40) as one:
-        yield one
+    with OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0, timeout=40) as open_ai:
+        yield open_ai
 
 
 def chat(client: OpenAI, **changes: Any) -> Any:
-    asked = {"model": "guide", "messages": HELLO, "max_tokens": 12, "temperature": 0, "seed": 7}
-    return client.chat.completions.create(**asked | changes)
+    request = {"model": "guide", "messages": HELLO, "max_tokens": 12, "temperature": 0, "seed": 7}
+    return client.chat.completions.create(**request | changes)
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +55,10 @@ def is_date(answer: Any) -> bool:
 
 def has_logprobs(answer: Any) -> bool:
     tokens = answer.choices[0].logprobs.content
-    chosen = bytes(byte for one in tokens for byte in one.bytes).decode()
-    best = all(one.top_logprobs[0].logprob >= one.top_logprobs[-1].logprob for one in tokens)
-    sums = all(sum(math.exp(top.logprob) for top in one.top_logprobs) <= 1.001 for one in tokens)
-    return best and sums and chosen == content(answer) and {len(one.top_logprobs) for one in tokens} == {5}
+    chosen = bytes(byte for token in tokens for byte in token.bytes).decode()
+    best = all(token.top_logprobs[0].logprob >= token.top_logprobs[-1].logprob for token in tokens)
+    sums = all(sum(math.exp(top.logprob) for top in token.top_logprobs) <= 1.001 for token in tokens)
+    return best and sums and chosen == content(answer) and {len(token.top_logprobs) for token in tokens} == {5}
 
 
 JSON_SCHEMA = {"type": "json_schema", "json_schema": {"name": "date", "strict": True, "schema": DATE}}
@@ -165,13 +165,13 @@ def test_an_answer_has_the_id_of_its_request(client: OpenAI) -> None:
 def test_a_bias_brings_a_token_and_keeps_it_away(client: OpenAI, api: Open, plain: str) -> None:
     first, second = ids(api)
     always = chat(client, logit_bias={str(first): 100}, logprobs=True)
-    tokens = [one.token for one in always.choices[0].logprobs.content]
+    tokens = [item.token for item in always.choices[0].logprobs.content]
     assert tokens == ["I"] * 12
     assert plain.startswith("I am")
     other = content(chat(client, logit_bias={str(second): 100}))
     assert other.strip() == " ".join(["am"] * 12)
     never = chat(client, logit_bias={str(first): -100}, logprobs=True)
-    assert "I" not in [one.token for one in never.choices[0].logprobs.content][:1]
+    assert "I" not in [item.token for item in never.choices[0].logprobs.content][:1]
 
 
 @pytest.mark.parametrize("name", ["presence_penalty", "frequency_penalty"])
@@ -229,15 +229,15 @@ def test_tokens_that_a_stop_took_away_are_told_with_no_likelihood(client: OpenAI
     """Also where the stop begins in the middle of one."""
     whole = content(chat(client, max_tokens=20))
     for stop in (whole[6:12], whole[3:9], whole[8]):
-        told = [("", "")] * 2
+        reports = [("", "")] * 2
         answer = chat(client, max_tokens=20, stop=stop, logprobs=True, n=2, stream=stream)
         for part in answer if stream else [answer]:
             for choice in part.choices:
                 text = (choice.delta if stream else choice.message).content or ""
-                tokens = [one.token for one in choice.logprobs.content] if choice.logprobs else []
-                said, sampled = told[choice.index]
-                told[choice.index] = (said + text, sampled + "".join(tokens))
-        for said, sampled in told:
+                tokens = [item.token for item in choice.logprobs.content] if choice.logprobs else []
+                said, sampled = reports[choice.index]
+                reports[choice.index] = (said + text, sampled + "".join(tokens))
+        for said, sampled in reports:
             assert said == whole[: whole.find(stop)]
             assert sampled.startswith(said)
             assert stop not in sampled or len(stop) == 1
@@ -271,9 +271,9 @@ def test_a_text(client: OpenAI, case: str) -> None:
 
 
 def test_a_text_as_a_stream(client: OpenAI) -> None:
-    asked: Any = {"model": "guide", "prompt": BEGUN, "temperature": 0, "logprobs": 1}
-    whole = client.completions.create(**asked)
-    chunks = [chunk for chunk in client.completions.create(**asked, stream=True) if chunk.choices]
+    request: Any = {"model": "guide", "prompt": BEGUN, "temperature": 0, "logprobs": 1}
+    whole = client.completions.create(**request)
+    chunks = [chunk for chunk in client.completions.create(**request, stream=True) if chunk.choices]
     assert "".join(chunk.choices[0].text for chunk in chunks) == whole.choices[0].text
     offsets = [at for chunk in chunks if (likely := chunk.choices[0].logprobs) for at in likely.text_offset]
     assert offsets == whole.choices[0].logprobs.text_offset

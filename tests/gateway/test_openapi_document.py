@@ -56,9 +56,9 @@ def test_no_route_is_missing() -> None:
         check=web.normalize_path_middleware(), open_requests=OpenRequests()
     )
     routes = api._application(cast("Any", gate)).router.routes()
-    told = {(one.method, one.resource.canonical) for one in routes if one.resource is not None}
+    reports = {(route.method, route.resource.canonical) for route in routes if route.resource is not None}
     described = {("GET", path) for path in GETS} | {("POST", path) for path in POSTS}
-    assert {one for one in told if one[0] != "HEAD"} == described
+    assert {group for group in reports if group[0] != "HEAD"} == described
 
 
 async def test_it_is_served_and_says_what_happens(api: Open, http: aiohttp.ClientSession) -> None:

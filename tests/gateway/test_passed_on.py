@@ -42,15 +42,15 @@ REFUSED = {"functions", "audio", "logit_bias", *FORMS}
 @pytest.fixture
 async def there(api: Open) -> AsyncGenerator[There, None]:
     """An upstream that says one word to all, and keeps what it was asked with."""
-    one = There()
-    one.go.set()
-    server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
+    item = There()
+    item.go.set()
+    server = await asyncio.start_server(item.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     order = {"name": "odd", "url": url, "models": {"x": "theirs"}, "cap_tokens": CAP}
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd", {"on": True})
     async with server:
-        yield one
+        yield item
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
 
 
@@ -67,7 +67,7 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
     await sent(http, there, CHAT, FORWARDED_BY | {"max_tokens": 5, "n": 2})
     ours = {"model": "theirs", "stream": True, "stream_options": {"include_usage": True}}
     whole = FORWARDED_BY | ours | {"max_tokens": 5}
-    there.asked.sort(key=lambda one: int(one["seed"]))
+    there.asked.sort(key=lambda item: int(item["seed"]))
     assert there.asked == [whole, whole | {"seed": 8}]  # n answers, each with its own
 
 
@@ -135,9 +135,9 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
 async def test_so_is_all_of_the_other_apis(
     http: aiohttp.ClientSession, there: There, path: str, body: Json, goes: Json
 ) -> None:
-    told = await sent(http, there, path, body)
+    result = await sent(http, there, path, body)
     ours = {"model": "theirs", "stream": True, "stream_options": {"include_usage": True}}
-    assert told == ours | goes
+    assert result == ours | goes
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ async def test_who_knows_the_limit_by_its_newer_name_alone_is_asked_again_by_tha
         ),
     )
     there.asked.clear()
-    told = await sent(http, there, path, body)
+    result = await sent(http, there, path, body)
     first, second = there.asked
     assert (first.pop("max_tokens"), second.pop("max_completion_tokens")) == (9, 9)
-    assert first == second == told
+    assert first == second == result
     there.words = b'{"error": {"message": "max_tokens is too large."}}'
     async with http.post(path, json={"model": "x", **body}) as answer:
         assert (answer.status, len(there.asked)) == (400, 3)
@@ -179,12 +179,12 @@ async def test_what_ollama_s_tools_answered_names_its_call_there(http: aiohttp.C
     calls: list[Json] = [{"function": {"name": name, "arguments": {}}} for name in ("clock", "door")]
     answers = [{"role": "tool", "content": name, "tool_name": name} for name in ("door", "clock")]
     chat = [{"role": "assistant", "content": "", "tool_calls": calls}, *answers]
-    told = await sent(http, there, "/api/chat", {"messages": [*chat, *chat]})
-    messages = told["messages"]
-    ids = [[one["id"] for one in messages[at]["tool_calls"]] for at in (0, 3)]
+    result = await sent(http, there, "/api/chat", {"messages": [*chat, *chat]})
+    messages = result["messages"]
+    ids = [[tool_call["id"] for tool_call in messages[at]["tool_calls"]] for at in (0, 3)]
     assert len({*ids[0], *ids[1]}) == 4
     for at, of in ((0, ids[0]), (3, ids[1])):
-        assert [one["tool_call_id"] for one in messages[at + 1 : at + 3]] == of[::-1]
+        assert [message["tool_call_id"] for message in messages[at + 1 : at + 3]] == of[::-1]
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ async def test_what_cannot_be_passed_on_is_refused(
 
 
 def test_how_likely_tokens_of_a_text_were_is_read_too() -> None:
-    told = {"tokens": ["a", "b"], "token_logprobs": [-1, -2], "top_logprobs": [{"a": -1, "c": -3}, None]}
-    (said,) = UpstreamAnswer(0).pieces({"choices": [{"text": "ab", "logprobs": told}]})
+    result = {"tokens": ["a", "b"], "token_logprobs": [-1, -2], "top_logprobs": [{"a": -1, "c": -3}, None]}
+    (said,) = UpstreamAnswer(0).pieces({"choices": [{"text": "ab", "logprobs": result}]})
     first, second = [(b"a", -1.0), (b"a", -1.0), (b"c", -3.0)], [(b"b", -2.0)]
     assert said == TextPiece(0, "ab", (first, second))
 
@@ -232,8 +232,8 @@ def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     whole.add(end)
     (use,) = anthropic_routes.Answer("m", "m", collected=whole).message()["content"]
     assert use["input"] == {"zone": "UTC"}
-    told = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
-    assert told == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
+    message = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
+    assert message == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
 
 
 def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -> None:
@@ -245,5 +245,5 @@ def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -
         whole.add(piece)
     (use,) = anthropic_routes.Answer("m", "m", collected=whole).message()["content"]
     assert use["input"] == {}
-    told = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
-    assert told == {"role": "assistant", "content": deep}
+    message = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
+    assert message == {"role": "assistant", "content": deep}

@@ -38,23 +38,23 @@ async def asked(http: aiohttp.ClientSession, path: str, **body: object) -> tuple
 
 
 async def test_without_one_it_says_so_and_how_to_get_one(http: aiohttp.ClientSession) -> None:
-    got, told = await asked(http, PATHS[0], query=QUERY, documents=TEXTS)
-    assert (got, "No reranker is available" in told["error"]["message"]) == (404, True)
-    got, told = await asked(http, PATHS[0], model="guide", query=QUERY, documents=TEXTS)
-    assert (got, "guide is not a reranker, and none is available" in told["error"]["message"]) == (400, True)
+    got, result = await asked(http, PATHS[0], query=QUERY, documents=TEXTS)
+    assert (got, "No reranker is available" in result["error"]["message"]) == (404, True)
+    got, result = await asked(http, PATHS[0], model="guide", query=QUERY, documents=TEXTS)
+    assert (got, "guide is not a reranker, and none is available" in result["error"]["message"]) == (400, True)
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_the_scores_are_the_model_s_and_the_best_one_is_first(
     http: aiohttp.ClientSession, api: Open, scores: list[float], path: str
 ) -> None:
-    status, told = await asked(http, path, model="judge", query=QUERY, documents=TEXTS)
-    assert (status, told["object"], told["model"]) == (200, "list", "judge")
+    status, result = await asked(http, path, model="judge", query=QUERY, documents=TEXTS)
+    assert (status, result["object"], result["model"]) == (200, "list", "judge")
     order = sorted(range(len(TEXTS)), key=lambda index: -scores[index])
-    assert [one["index"] for one in told["results"]] == order
-    for one in told["results"]:
-        assert one == {"index": one["index"], "relevance_score": pytest.approx(scores[one["index"]], abs=1e-3)}
-    assert told["usage"]["prompt_tokens"] == told["usage"]["total_tokens"] > len(TEXTS)
+    assert [item["index"] for item in result["results"]] == order
+    for item in result["results"]:
+        assert item == {"index": item["index"], "relevance_score": pytest.approx(scores[item["index"]], abs=1e-3)}
+    assert result["usage"]["prompt_tokens"] == result["usage"]["total_tokens"] > len(TEXTS)
     held = api.control("GET", "/status")["embeds"]
     assert (held["model"], held["ranks"]) == ("judge", True), "what is told to the window"
 
@@ -62,13 +62,13 @@ async def test_the_scores_are_the_model_s_and_the_best_one_is_first(
 async def test_as_jina_s_and_as_tei_s_clients_ask(http: aiohttp.ClientSession, scores: list[float]) -> None:
     best = max(range(len(TEXTS)), key=lambda index: scores[index])
     documents = [{"text": TEXTS[0]}, *TEXTS[1:]]
-    _, told = await asked(http, PATHS[0], query=QUERY, documents=documents, top_n=1, return_documents=True)
-    (one,) = told["results"]
-    assert (one["index"], one["document"]) == (best, {"text": TEXTS[best]})
-    _, found = await asked(http, "/rerank", query=QUERY, texts=TEXTS, return_text=True)
-    assert isinstance(found, list)
-    assert (len(found), found[0]["index"], found[0]["text"]) == (len(TEXTS), best, TEXTS[best])
-    assert found[0]["score"] == pytest.approx(scores[best], abs=1e-3)
+    _, result = await asked(http, PATHS[0], query=QUERY, documents=documents, top_n=1, return_documents=True)
+    (item,) = result["results"]
+    assert (item["index"], item["document"]) == (best, {"text": TEXTS[best]})
+    _, results = await asked(http, "/rerank", query=QUERY, texts=TEXTS, return_text=True)
+    assert isinstance(results, list)
+    assert (len(results), results[0]["index"], results[0]["text"]) == (len(TEXTS), best, TEXTS[best])
+    assert results[0]["score"] == pytest.approx(scores[best], abs=1e-3)
 
 
 async def test_other_models_and_wrong_bodies_are_refused_plainly(
@@ -85,10 +85,10 @@ async def test_other_models_and_wrong_bodies_are_refused_plainly(
         ({"top_n": -1}, 400, "top_n"),
         ({"documents": ["word " * 100]}, 400, "tokens"),
     ):  # fmt: skip
-        got, told = await asked(http, PATHS[0], **body | wrong)
-        assert (got, words in told["error"]["message"]) == (status, True), (wrong, told)
+        got, result = await asked(http, PATHS[0], **body | wrong)
+        assert (got, words in result["error"]["message"]) == (status, True), (wrong, result)
     for path, field in (("/v1/embeddings", "input"), ("/v1/completions", "prompt")):
-        got, told = await asked(http, path, model="judge", **{field: "x"})
-        assert got in (400, 404), told
-    _, told = await asked(http, "/v1/completions", model="judge", prompt="x")
-    assert "judge is a reranker" in told["error"]["message"]
+        got, result = await asked(http, path, model="judge", **{field: "x"})
+        assert got in (400, 404), result
+    _, result = await asked(http, "/v1/completions", model="judge", prompt="x")
+    assert "judge is a reranker" in result["error"]["message"]

@@ -18,8 +18,8 @@ ASK: Json = {"model": "guide", "input": "Hello. Who are you?", "temperature": 0,
 
 @pytest.fixture(scope="module")
 def client(api: Open) -> Iterator[OpenAI]:
-    with OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0, timeout=40) as one:
-        yield one
+    with OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0, timeout=40) as open_ai:
+        yield open_ai
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, tokens: int) -> None:
     assert [event.type for event in events[:4]] == [
         "response.created", "response.in_progress", "response.output_item.added", "response.content_part.added",
     ]  # fmt: skip
-    told = "".join(event.delta for event in events if event.type == "response.output_text.delta")
-    assert told == whole.output_text == events[-1].response.output_text
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert text == whole.output_text == events[-1].response.output_text
     assert events[-1].response.status == whole.status
     with client.responses.stream(**ASK | {"max_output_tokens": 300}) as stream:  # the client's own gathering agrees
         stream.until_done()
@@ -81,19 +81,19 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, tokens: int) -> None:
 @pytest.mark.parametrize("case", ["instructions", "text in parts", "turns"])
 def test_tokens_are_counted_before(client: OpenAI, case: str) -> None:
     changes, _ = CASES[case]
-    asked = {"model": "guide", "input": ASK["input"]} | changes
-    counted = client.responses.input_tokens.count(**asked)
+    request = {"model": "guide", "input": ASK["input"]} | changes
+    counted = client.responses.input_tokens.count(**request)
     assert counted.input_tokens == client.responses.create(**ASK | changes).usage.input_tokens
     with pytest.raises(openai.NotFoundError, match="no model called other"):
         client.responses.input_tokens.count(model="other", input="x")
 
 
 def test_calls_of_one_turn_are_one_message() -> None:
-    calls = [{"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"} for one in "ab"]
-    outputs = [{"type": "function_call_output", "call_id": one, "output": "7"} for one in "ab"]
+    calls = [{"type": "function_call", "call_id": name, "name": "f", "arguments": "{}"} for name in "ab"]
+    outputs = [{"type": "function_call_output", "call_id": name, "output": "7"} for name in "ab"]
     messages = ResponsesRequest(input=[*PARTS, *calls, *outputs, *calls[:1]]).to_api_request(0).messages
     assert messages is not None
-    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "assistant"]
     assert [call["id"] for call in messages[1]["tool_calls"]] == ["a", "b"]
 
 
@@ -104,9 +104,9 @@ def test_what_a_turn_says_and_calls_is_one_message() -> None:
     output = {"type": "function_call_output", "call_id": "a", "output": "7"}
     messages = ResponsesRequest(input=[*PARTS, said, call, output, said]).to_api_request(0).messages
     assert messages is not None
-    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
     assert messages[1]["content"] == "I look."
-    assert [one["id"] for one in messages[1]["tool_calls"]] == ["a"]
+    assert [tool_call["id"] for tool_call in messages[1]["tool_calls"]] == ["a"]
     assert "tool_calls" not in messages[3]
 
 

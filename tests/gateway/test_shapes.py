@@ -25,10 +25,10 @@ def test_blocks_of_a_message_are_each_looked_at_once() -> None:
     one for minutes."""
     blocks: list[Json] = [{"type": "tool_use"}] * 20_000 + [{"type": "text", "text": "x"}] * 20_000
     message = {"role": "assistant", "content": blocks}
-    asked = msgspec.convert({"messages": [message, HELLO], "max_tokens": 1}, Messages)
+    messages_request = msgspec.convert({"messages": [message, HELLO], "max_tokens": 1}, Messages)
     begun_s = time.process_time()
     with pytest.raises(BadInput):  # the calls have no name
-        asked.to_api_request(0)
+        messages_request.to_api_request(0)
     assert time.process_time() - begun_s < 0.5
 
 
@@ -57,16 +57,16 @@ SCHEMA: Json = {"type": "object", "properties": {"a": {"type": "null"}}}
 )
 def test_a_form_is_that_of_its_schema_wherever_that_stands(form: Json) -> None:
     """The last two are llama.cpp's. Any object at all answered the last one."""
-    asked = msgspec.convert({"messages": [HELLO], "response_format": form}, Chat)
-    assert asked.to_api_request(0).schema == SCHEMA
+    chat_request = msgspec.convert({"messages": [HELLO], "response_format": form}, Chat)
+    assert chat_request.to_api_request(0).schema == SCHEMA
 
 
 @pytest.mark.parametrize("kind", ["web_search", "image_generation", "tool_search"])
 def test_tools_that_openai_runs_itself_are_no_tools_here(kind: str) -> None:
     """Codex sends the first with everything, and was refused."""
     own = {"type": "function", "name": "clock", "parameters": {}}
-    asked = msgspec.convert({"input": "x", "tools": [{"type": kind}, own]}, Responses)
-    assert [tool.name for tool in asked.to_api_request(0).tools] == ["clock"]
-    assert [tool.name for tool in asked.own_tools] == ["clock"]
+    request = msgspec.convert({"input": "x", "tools": [{"type": kind}, own]}, Responses)
+    assert [tool.name for tool in request.to_api_request(0).tools] == ["clock"]
+    assert [tool.name for tool in request.own_tools] == ["clock"]
     with pytest.raises(BadInput):
-        msgspec.structs.replace(asked, tool_choice={"type": kind}).to_api_request(0)
+        msgspec.structs.replace(request, tool_choice={"type": kind}).to_api_request(0)

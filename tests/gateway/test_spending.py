@@ -88,7 +88,7 @@ async def test_many_at_once_stay_within_the_cap_together(upstreams: Upstreams, t
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(answered(upstreams, many), name=f"{n}") for n in range(4)]
         await until(there, 4)
-        assert [one["max_tokens"] for one in there.asked] == [300, 300, 300, 1000 - 3 * (GUESS + 300) - GUESS]
+        assert [item["max_tokens"] for item in there.asked] == [300, 300, 300, 1000 - 3 * (GUESS + 300) - GUESS]
         assert upstreams.choose("m") is None
         with pytest.raises(Busy, match="upstream_busy"):  # nothing is spent yet
             upstreams.explain_missing("m", BadInput("model_unknown"))
@@ -130,7 +130,7 @@ async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(upstream
 
 
 @pytest.mark.parametrize(
-    ("says", "cost"),
+    ("expected", "cost"),
     [
         ([WORD] * 5 + [{"usage": {"prompt_tokens": -500, "completion_tokens": -500}}], GUESS + 5),
         ([WORD, {"usage": {"prompt_tokens": 7, "completion_tokens": 2}}], 9),
@@ -142,15 +142,15 @@ async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(upstream
     ],
 )
 async def test_no_server_says_that_it_cost_less_than_it_must_have(
-    upstreams: Upstreams, there: There, says: list[Json], cost: int
+    upstreams: Upstreams, there: There, expected: list[Json], cost: int
 ) -> None:
-    there.says = says
+    there.says = expected
     there.go.set()
     pieces = await answered(upstreams, ApiRequest("m", WISH.messages, max_tokens=50))
     assert upstreams.spent == {"barn": cost}
     end = pieces[-1]
     assert isinstance(end, AnswerEnd)
-    assert (end.reason == "length") == (len(says) == 400)
+    assert (end.reason == "length") == (len(expected) == 400)
 
 
 async def test_tools_and_the_form_of_an_answer_are_read_there_too(upstreams: Upstreams, there: There) -> None:
@@ -177,8 +177,8 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
     assert chosen is not None
     taken, check, paid = asyncio.Event(), module._check, list[int]()
 
-    async def checked(*given: Any) -> None:
-        await check(*given)
+    async def checked(*args: Any) -> None:
+        await check(*args)
         taken.set()
 
     monkeypatch.setattr(module, "_check", checked)
@@ -202,20 +202,20 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
 async def test_a_damaged_count_closes_the_cap_until_the_owner_has_it_counted_anew(
     upstreams: Upstreams, tmp_path: Path, content: bytes
 ) -> None:
-    file, told = tmp_path / "spent.json", list[str]()
+    file, messages = tmp_path / "spent.json", list[str]()
     file.write_bytes(content)
-    again = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: told.append(said(why)))
+    again = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: messages.append(said(why)))
     assert again.choose("m") is None
     again.report_uncounted()
-    (sentence,) = told
+    (sentence,) = messages
     assert str(file) in sentence
     assert sentence.endswith("barn.")
     with pytest.raises(BadInput, match="upstream_uncounted"):
         again.explain_missing("m", BadInput("model_unknown"))
     await again.reset_spent("other")  # of another one alone: it is written, and what is unknown stays so
-    later = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: told.append(said(why)))
+    later = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: messages.append(said(why)))
     assert not later.is_counted("barn")
     await later.reset_spent("barn")
     assert later.choose("m") is not None
     later.report_uncounted()
-    assert len(told) == 1
+    assert len(messages) == 1

@@ -162,9 +162,9 @@ async def test_who_sends_no_body_is_told_so_and_parted_at_once(
     reader, writer = await asyncio.open_connection(*host.split(":"))
     begun = f"POST /v1/x HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n"
     writer.write(f"{begun}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode())
-    told = await reader.read()
-    assert told.startswith(b"HTTP/1.1 408 ")
-    assert b"too slowly" in told
+    content = await reader.read()
+    assert content.startswith(b"HTTP/1.1 408 ")
+    assert b"too slowly" in content
     writer.close()
 
 
@@ -260,8 +260,8 @@ async def test_a_door_that_closes_ends_each_answer_with_an_error_in_its_shape(
         for path in LAST:
             body = json.dumps({"model": "m", "input": "x", "stream": True})
             kind = {"Content-Type": "application/json"}
-            asked = http.post(path, data=body, headers=kind)
-            begun[path] = await stack.enter_async_context(asked)
+            manager = http.post(path, data=body, headers=kind)
+            begun[path] = await stack.enter_async_context(manager)
             await begun[path].content.readline()
         parts.first.clear()
 
@@ -317,7 +317,7 @@ async def test_who_leaves_with_the_last_part_was_answered(
     page = parts.figures.page().decode()
     assert samples(page, "requests_total") == [1]
     assert samples(page, "requests_total", path="/v1/x", status="200") == [1]
-    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
     writer.close()
 
 

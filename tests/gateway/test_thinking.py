@@ -29,50 +29,50 @@ HELLO = [{"role": "user", "content": "Hello"}]
 def thinks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     folder = tmp_path_factory.mktemp("thinks")
     path = tiny.llama(folder / "thinker.gguf", layers=1, vocab=300, template=TEMPLATE, says=SAYS)
-    with node(folder / "home", "den") as one:
-        one.run("import", str(path), "--name", "thinker")
-        house = opened(one, may_load=True)
-        yield Open(one, house.port, house.key, model="thinker")
+    with node(folder / "home", "den") as test_node:
+        test_node.run("import", str(path), "--name", "thinker")
+        house = opened(test_node, may_load=True)
+        yield Open(test_node, house.port, house.key, model="thinker")
 
 
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize("stream", [False, True])
 def test_openai(thinks: Open, stream: bool) -> None:
-    asked: Json = {"model": "thinker", "messages": HELLO, "temperature": 0}
+    request: Json = {"model": "thinker", "messages": HELLO, "temperature": 0}
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
         if stream:
             usage = {"include_usage": True}
-            chunks = list(client.chat.completions.create(**asked, stream=True, stream_options=usage))
+            chunks = list(client.chat.completions.create(**request, stream=True, stream_options=usage))
             deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
             thoughts = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
-            thought, told = "".join(thoughts), "".join(delta.content or "" for delta in deltas)
+            thought, text = "".join(thoughts), "".join(delta.content or "" for delta in deltas)
             assert sum(map(bool, thoughts)) > 2  # while it comes
             counted = chunks[-1].usage
         else:
-            whole = client.chat.completions.create(**asked)
+            whole = client.chat.completions.create(**request)
             message, counted = whole.choices[0].message, whole.usage
-            thought, told = message.reasoning_content, message.content
-        assert (thought, told) == (THOUGHT, ANSWER)
+            thought, text = message.reasoning_content, message.content
+        assert (thought, text) == (THOUGHT, ANSWER)
         assert counted is not None
         assert counted.completion_tokens_details is not None
         assert counted.completion_tokens_details.reasoning_tokens == 7
         assert counted.completion_tokens == len(SAYS)
         with pytest.raises(openai.BadRequestError, match="always thinks"):
-            client.chat.completions.create(**asked, reasoning_effort="none")
-        client.chat.completions.create(**asked, reasoning_effort="high")  # sent to any model
+            client.chat.completions.create(**request, reasoning_effort="none")
+        client.chat.completions.create(**request, reasoning_effort="high")  # sent to any model
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses(thinks: Open, stream: bool) -> None:
-    asked: Json = {"model": "thinker", "input": "Hello", "temperature": 0}
+    request: Json = {"model": "thinker", "input": "Hello", "temperature": 0}
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
         if stream:
-            events = list(client.responses.create(**asked, stream=True))
-            more = [one for one in events if one.type == "response.reasoning_text.delta"]
-            assert "".join(one.delta for one in more) == THOUGHT
+            events = list(client.responses.create(**request, stream=True))
+            more = [event for event in events if event.type == "response.reasoning_text.delta"]
+            assert "".join(item.delta for item in more) == THOUGHT
             whole = events[-1].response
         else:
-            whole = client.responses.create(**asked)
+            whole = client.responses.create(**request)
         thought, message = whole.output
         assert (thought.type, message.type) == ("reasoning", "message")
         assert thought.content[0].text == THOUGHT
@@ -85,21 +85,21 @@ def test_responses(thinks: Open, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_anthropic(thinks: Open, stream: bool) -> None:
-    asked: Json = {"model": "thinker", "messages": HELLO, "extra_body": {"temperature": 0}, "max_tokens": 200,
+    request: Json = {"model": "thinker", "messages": HELLO, "extra_body": {"temperature": 0}, "max_tokens": 200,
                    "thinking": {"type": "enabled", "budget_tokens": 1024}}  # fmt: skip
     with anthropic.Anthropic(api_key=thinks.key, base_url=thinks.base, max_retries=0) as client:
         if stream:
-            with client.messages.stream(**asked) as events:
+            with client.messages.stream(**request) as events:
                 whole = events.get_final_message()
         else:
-            whole = client.messages.create(**asked)
+            whole = client.messages.create(**request)
         thought, text = whole.content
         assert (thought.type, text.type) == ("thinking", "text")
         assert (thought.thinking, text.text) == (THOUGHT, ANSWER)
         assert thought.signature
-        answered = {"role": "assistant", "content": [one.model_dump() for one in whole.content]}
+        answered = {"role": "assistant", "content": [item.model_dump() for item in whole.content]}
         again = {
-            **asked,
+            **request,
             "messages": [*HELLO, answered, {"role": "user", "content": "Sure?"}],
             "thinking": {"type": "disabled"},
         }
@@ -111,14 +111,14 @@ def test_anthropic(thinks: Open, stream: bool) -> None:
 def test_ollama(thinks: Open, stream: bool) -> None:
     headers = {"Authorization": f"Bearer {thinks.key}"}
     with ollama.Client(host=thinks.base, headers=headers) as client:
-        asked: Json = {"model": "thinker", "messages": HELLO, "options": {"temperature": 0}}
-        parts = client.chat(**asked, stream=True) if stream else [client.chat(**asked, think=True)]
+        request: Json = {"model": "thinker", "messages": HELLO, "options": {"temperature": 0}}
+        parts = client.chat(**request, stream=True) if stream else [client.chat(**request, think=True)]
         messages = [part["message"] for part in parts]
-        assert "".join(one.get("thinking") or "" for one in messages) == THOUGHT
-        assert "".join(one["content"] for one in messages) == ANSWER
+        assert "".join(message.get("thinking") or "" for message in messages) == THOUGHT
+        assert "".join(message["content"] for message in messages) == ANSWER
         assert "thinking" in client.show("thinker").capabilities
         with pytest.raises(ollama.ResponseError, match="always thinks"):
-            client.chat(**asked, think=False)
+            client.chat(**request, think=False)
         with pytest.raises(ollama.ResponseError, match="cannot think"):
             client.chat(model="guide", messages=HELLO, think=True)
 
@@ -140,12 +140,12 @@ def test_how_likely_tokens_were_is_told_of_the_answers(thinks: Open) -> None:
         whole = client.chat.completions.create(model="thinker", messages=HELLO, temperature=0, logprobs=True)
     likely = whole.choices[0].logprobs
     assert likely is not None
-    assert [one.token for one in likely.content or ()] == ["\n\nYes,", " it ", "is."]
+    assert [item.token for item in likely.content or ()] == ["\n\nYes,", " it ", "is."]
 
 
 @pytest.mark.long
 def test_the_command_line_leaves_thoughts_out_where_nobody_watches(thinks: Open) -> None:
-    asked = ("ask", "Hello", "-m", "thinker", "-t", "0")
-    assert thinks.node.run(*asked).stdout.strip() == ANSWER
-    told = json.loads(thinks.node.run(*asked, "--json").stdout)
-    assert (told["thought"], told["text"]) == (THOUGHT, ANSWER)
+    requests = ("ask", "Hello", "-m", "thinker", "-t", "0")
+    assert thinks.node.run(*requests).stdout.strip() == ANSWER
+    data = json.loads(thinks.node.run(*requests, "--json").stdout)
+    assert (data["thought"], data["text"]) == (THOUGHT, ANSWER)

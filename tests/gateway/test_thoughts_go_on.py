@@ -23,35 +23,35 @@ HELLO = {"role": "user", "content": "Hello"}
 def thinks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     folder = tmp_path_factory.mktemp("cut")
     path = thinker.thinker(folder / "thinker.gguf", layers=1)
-    with node(folder / "home", "den") as one:
-        one.run("import", str(path), "--name", "thinker")
-        house = opened(one, may_load=True)
-        yield Open(one, house.port, house.key, model="thinker")
+    with node(folder / "home", "den") as test_node:
+        test_node.run("import", str(path), "--name", "thinker")
+        house = opened(test_node, may_load=True)
+        yield Open(test_node, house.port, house.key, model="thinker")
 
 
 def test_openai(thinks: Open) -> None:
-    asked: Json = {"model": "thinker", "temperature": 0}
+    request: Json = {"model": "thinker", "temperature": 0}
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
-        cut = client.chat.completions.create(**asked, messages=[HELLO], max_tokens=2).choices[0]
+        cut = client.chat.completions.create(**request, messages=[HELLO], max_tokens=2).choices[0]
         assert (cut.message.reasoning_content, cut.message.content or "") == (CUT, "")
         assert cut.finish_reason == "length"
         for content in ("", None):
             begun = {"role": "assistant", "content": content, "reasoning_content": CUT}
-            rest = client.chat.completions.create(**asked, messages=[HELLO, begun]).choices[0]
+            rest = client.chat.completions.create(**request, messages=[HELLO, begun]).choices[0]
             assert rest.message.reasoning_content.strip() == REST.strip()
             assert rest.message.content == ANSWER
         said = {"role": "assistant", "content": "\n\nYes,", "reasoning_content": CUT + REST}
-        rest = client.chat.completions.create(**asked, messages=[HELLO, said]).choices[0]
+        rest = client.chat.completions.create(**request, messages=[HELLO, said]).choices[0]
         assert getattr(rest.message, "reasoning_content", None) is None
         assert rest.message.content == " it is."
 
 
 def test_responses(thinks: Open) -> None:
-    asked: Json = {"model": "thinker", "temperature": 0}
+    request: Json = {"model": "thinker", "temperature": 0}
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
         thought = {"type": "reasoning", "id": "rs_1", "summary": [],
                    "content": [{"type": "reasoning_text", "text": CUT}]}  # fmt: skip
-        rest = client.responses.create(**asked, input=[HELLO, thought])
+        rest = client.responses.create(**request, input=[HELLO, thought])
         assert rest.output[0].content[0].text == REST.strip()
         assert rest.output_text == ANSWER
 

@@ -44,8 +44,8 @@ def tooled(request: pytest.FixtureRequest, house: Open, tmp_path_factory: pytest
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
-    with node(tmp_path_factory.mktemp("tools"), "den") as one:
-        yield opened(one, may_load=True)
+    with node(tmp_path_factory.mktemp("tools"), "den") as test_node:
+        yield opened(test_node, may_load=True)
 
 
 def right(arguments: Json) -> bool:
@@ -56,12 +56,12 @@ def right(arguments: Json) -> bool:
 @pytest.mark.parametrize("stream", [False, True])
 def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
-        asked: Json = {
+        request: Json = {
             "model": tooled.model, "messages": [USER], "max_tokens": 400, "tools": [tool("clock"), tool("other")],
             "tool_choice": {"type": "function", "function": {"name": "clock"}}, "parallel_tool_calls": False,
         }  # fmt: skip
         if stream:
-            chunks = [chunk.choices[0] for chunk in client.chat.completions.create(**asked, stream=True)]
+            chunks = [chunk.choices[0] for chunk in client.chat.completions.create(**request, stream=True)]
             pieces = [call for chunk in chunks for call in chunk.delta.tool_calls or ()]
             calls = [call for call in pieces if call.id]
             for call, piece in product(calls, pieces):
@@ -69,14 +69,18 @@ def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
                     call.function.arguments += piece.function.arguments
             reason = chunks[-1].finish_reason
         else:
-            choice = client.chat.completions.create(**asked).choices[0]
+            choice = client.chat.completions.create(**request).choices[0]
             calls, reason = choice.message.tool_calls, choice.finish_reason
             assert choice.message.content is None
         (call,) = calls
         assert (call.function.name, reason, call.id[:5]) == ("clock", "tool_calls", "call_")
         assert right(json.loads(call.function.arguments))
-        told = {"id": call.id, "type": "function", "function": {"name": "clock", "arguments": call.function.arguments}}
-        later = [USER, {"role": "assistant", "content": None, "tool_calls": [told]},
+        result = {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": "clock", "arguments": call.function.arguments},
+        }
+        later = [USER, {"role": "assistant", "content": None, "tool_calls": [result]},
                  {"role": "tool", "tool_call_id": call.id, "content": "noon"}]  # fmt: skip
         after = client.chat.completions.create(
             model=tooled.model, messages=later, tools=[tool("clock")], tool_choice="auto", max_tokens=5
@@ -122,9 +126,9 @@ def test_several_system_messages_are_told_to_a_model_whose_template_takes_one(to
         )
         assert answer.usage.input_tokens > 20
     with anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as theirs:
-        asked: Json = common | {"system": "Be kind.", "messages": [USER, later]}
-        usage = theirs.messages.create(max_tokens=2, **asked).usage
-        counted = theirs.messages.count_tokens(**asked)
+        request: Json = common | {"system": "Be kind.", "messages": [USER, later]}
+        usage = theirs.messages.create(max_tokens=2, **request).usage
+        counted = theirs.messages.count_tokens(**request)
         assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
     with ollama.Client(tooled.base, headers={"Authorization": f"Bearer {tooled.key}"}) as client:
         options = {"num_predict": 2}
@@ -144,17 +148,17 @@ def test_a_tool_that_is_not_there_cannot_be_forced(tooled: Open) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_anthropic_calls_what_is_forced(tooled: Open, stream: bool) -> None:
-    asked: Json = {
+    request: Json = {
         "model": tooled.model, "messages": [USER], "max_tokens": 400,
         "tools": [{"name": "clock", "description": "x", "input_schema": SCHEMA}],
         "tool_choice": {"type": "tool", "name": "clock", "disable_parallel_tool_use": True},
     }  # fmt: skip
     with anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as client:
         if stream:
-            with client.messages.stream(**asked) as events:
+            with client.messages.stream(**request) as events:
                 answer = events.get_final_message()
         else:
-            answer = client.messages.create(**asked)
+            answer = client.messages.create(**request)
     (used,) = answer.content
     assert (used.type, used.name, answer.stop_reason) == ("tool_use", "clock", "tool_use")
     assert right(used.input)
@@ -162,16 +166,16 @@ def test_anthropic_calls_what_is_forced(tooled: Open, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses_call_what_is_forced(tooled: Open, stream: bool) -> None:
-    asked: Json = {
+    request: Json = {
         "model": tooled.model, "input": USER["content"], "max_output_tokens": 400, "parallel_tool_calls": False,
         "tools": [{"type": "function", "name": "clock", "parameters": SCHEMA}],
         "tool_choice": {"type": "function", "name": "clock"},
     }  # fmt: skip
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         if stream:
-            answer = list(client.responses.create(**asked, stream=True))[-1].response
+            answer = list(client.responses.create(**request, stream=True))[-1].response
         else:
-            answer = client.responses.create(**asked)
+            answer = client.responses.create(**request)
     (called,) = answer.output
     assert (called.type, called.name, answer.status) == ("function_call", "clock", "completed")
     assert right(json.loads(called.arguments))
@@ -183,15 +187,15 @@ async def test_ollama_gets_a_call_as_described(tooled: Open, stream: bool) -> No
     """Its API forces no call; but the form of an answer may be that of one. Beside it the model may call several."""
     call = {"type": "object", "properties": {"name": {"const": "clock"}, "parameters": SCHEMA},
             "required": ["name", "parameters"]}  # fmt: skip
-    asked: Json = {"model": tooled.model, "messages": [USER], "tools": [tool("clock")], "format": call}
+    request: Json = {"model": tooled.model, "messages": [USER], "tools": [tool("clock")], "format": call}
     headers = {"Authorization": f"Bearer {tooled.key}"}
     async with (
         aiohttp.ClientSession(tooled.base, headers=headers) as http,
-        http.post("/api/chat", json=asked | {"stream": stream}) as answer,
+        http.post("/api/chat", json=request | {"stream": stream}) as answer,
     ):
-        given = await answer.read()
-    check("/api/chat", answer.status, given)
-    parts = [ollama.ChatResponse(**json.loads(line)) for line in given.splitlines()]
+        content = await answer.read()
+    check("/api/chat", answer.status, content)
+    parts = [ollama.ChatResponse(**json.loads(line)) for line in content.splitlines()]
     assert (len(parts) > 1, parts[-1].done, parts[-1].done_reason) == (stream, True, "stop")
     calls = [called for part in parts for called in part.message.tool_calls or ()]
     assert 1 <= len(calls) <= 8
@@ -220,19 +224,19 @@ async def test_system_messages_as_llama_cpps_server_answers(tooled: Open, name: 
 async def test_a_call_as_llama_cpps_server_answers(tooled: Open, name: str) -> None:
     headers = {"Authorization": f"Bearer {tooled.key}"}
     async with aiohttp.ClientSession(tooled.base, headers=headers) as http:
-        given = await compare(http, name)
+        comparison = await compare(http, name)
     n_calls = N_CALLS.get(name.split(": ")[1], 2)
-    assert len(set(re.findall(rb"call_\w{24}", given))) == n_calls
+    assert len(set(re.findall(rb"call_\w{24}", comparison))) == n_calls
 
 
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
     """As OpenAI and Anthropic tell it; but Ollama's clients would make it, and get the text of it."""
-    key, asked, few = tooled.key, {"role": "user", "content": "Call the clock!"}, 8
+    key, request, few = tooled.key, {"role": "user", "content": "Call the clock!"}, 8
     common: Json = {"model": tooled.model, "temperature": 0}
     with openai.OpenAI(api_key=key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         (choice,) = client.chat.completions.create(
-            messages=[asked], tools=[tool("clock")], max_tokens=few, **common
+            messages=[request], tools=[tool("clock")], max_tokens=few, **common
         ).choices
         (call,) = choice.message.tool_calls
         half = ("clock", '{"zone": "UTC", "exact": true')
@@ -241,16 +245,18 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
         said = {"role": "assistant", "tool_calls": [call.model_dump()]}
         came = {"role": "tool", "tool_call_id": call.id, "content": "it was cut"}
         again = client.chat.completions.create(
-            messages=[asked, said, came], tools=[tool("clock")], max_tokens=2, **common
+            messages=[request, said, came], tools=[tool("clock")], max_tokens=2, **common
         )
         assert again.choices
-        answer = client.responses.create(input=asked["content"], tools=[flat("clock")], max_output_tokens=few, **common)
+        answer = client.responses.create(
+            input=request["content"], tools=[flat("clock")], max_output_tokens=few, **common
+        )
         (called,) = answer.output
         assert (called.name, called.arguments, called.status) == (*half, "incomplete")
         assert answer.status == "incomplete"
     with anthropic.Anthropic(api_key=key, base_url=tooled.base, max_retries=0) as client:
         message = client.messages.create(
-            model=tooled.model, messages=[asked], tools=[used("clock")], max_tokens=few,
+            model=tooled.model, messages=[request], tools=[used("clock")], max_tokens=few,
             extra_body={"temperature": 0},
         )  # fmt: skip
         (use,) = message.content
@@ -259,11 +265,11 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
     bearer = {"Authorization": f"Bearer {key}"}
     with ollama.Client(host=tooled.base, headers=bearer) as client:
         for stream in (False, True):
-            told = client.chat(
-                tooled.model, [asked], tools=[tool("clock")], stream=stream,
+            result = client.chat(
+                tooled.model, [request], tools=[tool("clock")], stream=stream,
                 options={"num_predict": few, "temperature": 0},
             )  # fmt: skip
-            parts = list(told) if stream else [told]
+            parts = list(result) if stream else [result]
             assert not any(part.message.tool_calls for part in parts)
             assert "".join(part.message.content for part in parts).startswith("<tool_call>")
             assert parts[-1].done_reason == "length"
@@ -272,17 +278,17 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 def test_a_model_may_call_though_its_answer_has_a_form(tooled: Open) -> None:
     """As agents ask that want JSON in the end: with the form in every turn."""
-    asked, form = {"role": "user", "content": "Call the clock!"}, {"name": "done", "schema": SCHEMA}
+    request, form = {"role": "user", "content": "Call the clock!"}, {"name": "done", "schema": SCHEMA}
     odd = tool("odd")
     odd["function"]["parameters"] = {"type": "object", "properties": {"a": {"pattern": "x"}}}
     common: Json = {
-        "model": tooled.model, "messages": [asked], "tools": [tool("clock"), odd], "temperature": 0,
+        "model": tooled.model, "messages": [request], "tools": [tool("clock"), odd], "temperature": 0,
         "response_format": {"type": "json_schema", "json_schema": form}, "max_tokens": 60,
     }  # fmt: skip
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         choice = client.chat.completions.create(**common).choices[0]
         assert choice.finish_reason == "tool_calls"
-        assert [json.loads(one.function.arguments)["zone"] for one in choice.message.tool_calls] == [
+        assert [json.loads(tool_call.function.arguments)["zone"] for tool_call in choice.message.tool_calls] == [
             "UTC", "CET",
         ]  # fmt: skip
         answer = client.chat.completions.create(**common | {"tool_choice": "none", "max_tokens": 400}).choices[0]
@@ -293,13 +299,13 @@ def test_a_model_may_call_though_its_answer_has_a_form(tooled: Open) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(tooled: Open, stream: bool) -> None:
     """In every API that can ask for it, and with the reason that a single call has."""
-    asked, common = {"role": "user", "content": "Call the clock!"}, {"model": tooled.model}
+    request, common = {"role": "user", "content": "Call the clock!"}, {"model": tooled.model}
     choice: Any
     answer: Any
     message: Any
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         once: Json = common | {"parallel_tool_calls": False, "temperature": 0}
-        chat: Json = once | {"messages": [asked], "tools": [tool("clock")], "max_tokens": 60}
+        chat: Json = once | {"messages": [request], "tools": [tool("clock")], "max_tokens": 60}
         if stream:
             with client.chat.completions.stream(**chat) as events:
                 choice = events.get_final_completion().choices[0]
@@ -307,7 +313,7 @@ def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(tool
             choice = client.chat.completions.create(**chat).choices[0]
         (call,) = choice.message.tool_calls
         assert (json.loads(call.function.arguments), choice.finish_reason) == (GIVEN, "tool_calls")
-        form: Json = once | {"input": asked["content"], "tools": [flat("clock")]}
+        form: Json = once | {"input": request["content"], "tools": [flat("clock")]}
         if stream:
             answer = list(client.responses.create(**form, stream=True))[-1].response
         else:
@@ -315,14 +321,14 @@ def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(tool
         (called,) = answer.output
         assert (json.loads(called.arguments), answer.status) == (GIVEN, "completed")
     with anthropic.Anthropic(api_key=tooled.key, base_url=tooled.base, max_retries=0) as theirs:
-        told: Json = common | {"messages": [asked], "tools": [used("clock")], "max_tokens": 60}
-        told["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
-        told["extra_body"] = {"temperature": 0}
+        result: Json = common | {"messages": [request], "tools": [used("clock")], "max_tokens": 60}
+        result["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
+        result["extra_body"] = {"temperature": 0}
         if stream:
-            with theirs.messages.stream(**told) as events:
+            with theirs.messages.stream(**result) as events:
                 message = events.get_final_message()
         else:
-            message = theirs.messages.create(**told)
+            message = theirs.messages.create(**result)
     (use,) = message.content
     assert (use.input, message.stop_reason) == (GIVEN, "tool_use")
 

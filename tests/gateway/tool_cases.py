@@ -107,11 +107,11 @@ def hermes(folder: Path) -> Path:
 
 def tool_cases() -> dict[str, Case]:
     """Name -> what is asked, of a tiny model called hermes."""
-    found: dict[str, Case] = {}
+    result: dict[str, Case] = {}
     for path, each in OF_EACH.items():
         for name, change in each.items():
             body = ALIKE | USUAL[path] | change
-            found[f"{KINDS[path]} with tools: {name}"] = ("POST", path, body)
+            result[f"{KINDS[path]} with tools: {name}"] = ("POST", path, body)
             if (path, name) in STREAMED:
-                found[f"{KINDS[path]} with tools, streamed: {name}"] = ("POST", path, body | {"stream": True})
-    return found
+                result[f"{KINDS[path]} with tools, streamed: {name}"] = ("POST", path, body | {"stream": True})
+    return result

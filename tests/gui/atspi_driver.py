@@ -84,9 +84,9 @@ def press(order: dict[str, Any]) -> None:
         node = find(order["name"], order.get("role"), late - time.monotonic())
         actions = node.queryAction()
         names = [actions.getName(n).lower() for n in range(actions.nActions)]
-        for wanted in ("press", "toggle", "click", "showmenu", "setfocus"):
-            if wanted in names:
-                actions.doAction(names.index(wanted))
+        for name in ("press", "toggle", "click", "showmenu", "setfocus"):
+            if name in names:
+                actions.doAction(names.index(name))
                 return
         if time.monotonic() > late:
             raise LookupError(f"{order['name']!r} cannot be pressed: {names}")
@@ -144,9 +144,9 @@ def inside(order: dict[str, Any]) -> str:
     """All names and texts of the last object whose name begins as one of these."""
     late, names = time.monotonic() + order.get("within", 10), tuple(order["names"])
     while True:
-        found = [node for node in everything() if node.name.startswith(names)]
-        if found:
-            words = [word for node in showing(found[-1]) for word in (node.name, text_of(node))]
+        results = [node for node in everything() if node.name.startswith(names)]
+        if results:
+            words = [word for node in showing(results[-1]) for word in (node.name, text_of(node))]
             return " ".join(filter(None, words))
         if time.monotonic() > late:
             raise LookupError(f"nothing whose name begins with {names} is on the screen")

@@ -43,7 +43,7 @@ def everywhere(
     qtbot: QtBot, window: Window, at_lone: Desk, name: str, look: Callable[[QWidget], list[str]]
 ) -> list[str]:
     """What `look` finds on a page, in its tabs, in both palettes."""
-    found = []
+    result = []
     window.go(name)
     assert window.page(name).isVisible()
     qtbot.wait(SETTLE_MS)
@@ -51,8 +51,8 @@ def everywhere(
         at_lone.services.theme.choose(scheme, 1.0)
         for tab in walk.tabs(window.page(name)):
             qtbot.wait(20)
-            found += [f"{name} {tab} {scheme}: {what}" for what in look(window)]
-    return found
+            result += [f"{name} {tab} {scheme}: {label}" for label in look(window)]
+    return result
 
 
 @pytest.mark.many(keep=2)
@@ -60,14 +60,14 @@ def everywhere(
 def test_a_page_can_be_used_by_everybody(qtbot: QtBot, window: Window, at_lone: Desk, name: str) -> None:
     def look(root: QWidget) -> list[str]:
         return [
-            *(f"no name: {one}" for one in walk.nameless(root)),
-            *(f"no tooltip: {one}" for one in walk.unexplained(root)),
-            *(f"too small: {one}" for one in walk.too_small(root)),
-            *(f"wrong order: {one}" for one in walk.out_of_order(root, window.page(name))),
+            *(f"no name: {name}" for name in walk.nameless(root)),
+            *(f"no tooltip: {name}" for name in walk.unexplained(root)),
+            *(f"too small: {name}" for name in walk.too_small(root)),
+            *(f"wrong order: {name}" for name in walk.out_of_order(root, window.page(name))),
         ]
 
-    found = everywhere(qtbot, window, at_lone, name, look)
-    assert not found, "\n".join(found)
+    names = everywhere(qtbot, window, at_lone, name, look)
+    assert not names, "\n".join(names)
 
 
 @pytest.mark.parametrize("name", SHEETS)
@@ -78,15 +78,15 @@ def test_so_can_a_dialog(qtbot: QtBot, away: Desk, name: str) -> None:
     sheet = SHEETS[name](away.services, machines_of(snapshot_of(household(3)))[1], window)
     sheet.show()
     qtbot.wait(20)
-    found = [
-        *(f"no name: {one}" for one in walk.nameless(sheet)),
-        *(f"no tooltip: {one}" for one in walk.unexplained(sheet)),
-        *(f"too small: {one}" for one in walk.too_small(sheet)),
-        *(f"wrong order: {one}" for one in walk.out_of_order(sheet, sheet)),
+    names = [
+        *(f"no name: {name}" for name in walk.nameless(sheet)),
+        *(f"no tooltip: {name}" for name in walk.unexplained(sheet)),
+        *(f"too small: {name}" for name in walk.too_small(sheet)),
+        *(f"wrong order: {name}" for name in walk.out_of_order(sheet, sheet)),
     ]
     reached = walk.tab_chain(sheet, sheet)
     sheet.close()
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
     assert reached
 
 
@@ -103,7 +103,7 @@ def rectangle(left: int, top: int, wide: int = 100, high: int = 30) -> QRect:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "back"),
+    ("rect", "other", "back"),
     [
         (rectangle(0, 0), rectangle(110, 0), False),  # to the right
         (rectangle(110, 0), rectangle(0, 0), True),
@@ -114,5 +114,5 @@ def rectangle(left: int, top: int, wide: int = 100, high: int = 30) -> QRect:
         (rectangle(0, 0), rectangle(110, 10, high=10), False),  # lower ones of a row
     ],
 )
-def test_what_goes_back(one: QRect, other: QRect, back: bool) -> None:
-    assert walk.goes_back(one, other) is back
+def test_what_goes_back(rect: QRect, other: QRect, back: bool) -> None:
+    assert walk.goes_back(rect, other) is back

@@ -17,19 +17,19 @@ from tests.gui.desk import Desk, window_over
 
 
 def buttons(empty: EmptyState) -> list[QPushButton]:
-    return [one for one in empty.findChildren(QPushButton) if one.isVisible() and one.text()]
+    return [button for button in empty.findChildren(QPushButton) if button.isVisible() and button.text()]
 
 
 def empties(of: QWidget) -> list[EmptyState]:
     """Those that can be seen now."""
-    return [one for one in of.findChildren(EmptyState) if one.isVisible()]
+    return [empty_state for empty_state in of.findChildren(EmptyState) if empty_state.isVisible()]
 
 
 def incomplete(of: QWidget) -> list[str]:
     return [
-        f"{one.title.text()!r}: {one.sentence.text()!r}"
-        for one in empties(of)
-        if not (one.title.text() and one.sentence.text() and buttons(one))
+        f"{empty.title.text()!r}: {empty.sentence.text()!r}"
+        for empty in empties(of)
+        if not (empty.title.text() and empty.sentence.text() and buttons(empty))
     ]
 
 
@@ -41,14 +41,14 @@ def test_without_a_node_every_page_says_what_to_press(qtbot: QtBot, away: Desk, 
 
 
 def test_a_machine_alone_is_offered_another(qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr(PoolPage, "add_machine", lambda _: asked.append(True))
+    requests: list[bool] = []
+    monkeypatch.setattr(PoolPage, "add_machine", lambda _: requests.append(True))
     page = PoolPage(at_lone.services)
     qtbot.addWidget(page)
     page.show()
     assert not incomplete(page)
     buttons(page.alone)[0].click()
-    assert asked == [True]
+    assert requests == [True]
 
 
 def test_what_waits_for_the_node_leads_to_its_log(qtbot: QtBot, away: Desk) -> None:
@@ -73,9 +73,9 @@ def test_a_log_that_shows_nothing_shows_everything_again(qtbot: QtBot, away: Des
     assert away.went == [navigation.CHAT]
     page.log.words.setText("no such words")
     page.log.kind.setCurrentIndex(1)
-    found = empties(page.log)[0]
-    assert found.title.text() == "Nothing found"
-    buttons(found)[0].click()
+    empty_state = empties(page.log)[0]
+    assert empty_state.title.text() == "Nothing found"
+    buttons(empty_state)[0].click()
     assert (page.log.words.text(), page.log.kind.currentIndex()) == ("", 0)
 
 

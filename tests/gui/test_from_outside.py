@@ -64,8 +64,8 @@ def test_an_evening(tmp_path: Path) -> None:
                 node.wait(60)  # the window started it, so it ends it
             assert (tmp_path / "window.txt").read_text().count("Traceback") == 0
         finally:
-            for one in lenders:
-                one.end()
+            for lender in lenders:
+                lender.end()
 
 
 def first_run(evening: Evening) -> None:
@@ -130,7 +130,7 @@ def lose_a_machine(evening: Evening) -> None:
     """The text that came stays, the window stays usable, and the next question is answered."""
     screen = evening.screen
     stages = evening.host.ask("GET", "/status")["loaded"]["stages"]
-    lost = next(one for one in evening.lenders if one.name in {stage["machine"] for stage in stages})
+    lost = next(lender for lender in evening.lenders if lender.name in {stage["machine"] for stage in stages})
     before = answer(screen)
     lost.kill()
     screen.read(lost.name, within=20)
@@ -171,7 +171,7 @@ def answer(screen: Outside, within: float = 20) -> str:
     late = time.monotonic() + within
     while time.monotonic() < late:
         text = screen.inside(ANSWER).partition("Text ")[2].partition("tok/s")[0]
-        if letters := "".join(one for one in text if one.isalpha()):
+        if letters := "".join(name for name in text if name.isalpha()):
             return letters
         time.sleep(0.1)
     raise AssertionError(f"no answer within {within} s: {screen.tree()}")

@@ -106,15 +106,15 @@ def sources(*roots: Path) -> Iterator[tuple[str, ast.Module]]:
 
 def qt_modules(tree: ast.Module) -> set[str]:
     """Which parts of Qt a file imports."""
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("PySide6"):
             parts = (node.module or "").split(".")[1:]
-            found |= set(parts[:1]) if parts else {name.name for name in node.names}
+            names |= set(parts[:1]) if parts else {name.name for name in node.names}
         elif isinstance(node, ast.Import):
             named = [name.name.split(".") for name in node.names]
-            found |= {parts[1] for parts in named if parts[0] == "PySide6" and len(parts) > 1}
-    return found
+            names |= {parts[1] for parts in named if parts[0] == "PySide6" and len(parts) > 1}
+    return names
 
 
 def test_only_the_allowed_parts_of_qt_are_used() -> None:
@@ -147,11 +147,11 @@ def docstrings(tree: ast.Module) -> set[int]:
 
 def colors_and_sizes(tree: ast.Module) -> list[str]:
     """The colors, the pixels in style sheets and the numeric sizes of a file: they belong in theme.py and sizes.py."""
-    told = docstrings(tree)
+    values = docstrings(tree)
     return [
         f"{node.lineno}: {ast.unparse(node)[:60]}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.expr) and id(node) not in told and is_of_the_theme(node)
+        if isinstance(node, ast.expr) and id(node) not in values and is_of_the_theme(node)
     ]
 
 
@@ -174,13 +174,13 @@ def is_size(node: ast.expr) -> bool:
 
 def test_colors_and_sizes_stand_in_the_theme_only() -> None:
     """What is exported is a document of its own, on paper or in a browser."""
-    found = [
-        f"{name}:{what}"
+    names = [
+        f"{name}:{colors_and_size}"
         for name, tree in sources(WINDOW)
         if Path(name).name not in ("theme.py", "sizes.py", "documents.py")
-        for what in colors_and_sizes(tree)
+        for colors_and_size in colors_and_sizes(tree)
     ]
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 def test_the_style_sheet_takes_its_colors_and_sizes_from_the_theme() -> None:
@@ -226,12 +226,12 @@ def test_imports_are_seen(source: str, modules: set[str]) -> None:
 def test_every_dialog_is_one_that_stays_on_its_screen() -> None:
     own = WINDOW / "widgets" / "dialog.py"
     qt = re.compile(r"\((?:Qt\w*\.)?QDialog\b|\bQ(?:MessageBox|InputDialog)\b")
-    found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
-    assert found == [own]
+    paths = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
+    assert paths == [own]
 
 
 def test_every_box_to_choose_from_is_ours() -> None:
     own = WINDOW / "widgets" / "fields.py"
     qt = re.compile(r"\bQComboBox\b(?:\(\)|\):)")
-    found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
-    assert found == [own]
+    paths = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
+    assert paths == [own]

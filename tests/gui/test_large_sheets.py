@@ -108,9 +108,9 @@ def test_a_dialog_is_no_wider_than_its_window_and_cuts_no_word(
     sheet.fail(AppError("history_unwritten", path="/home/me/a/long/path", why="the disk is full"))
     qtbot.wait(20)
     assert sheet.width() <= NARROW
-    found = walk.untidy(sheet)
+    names = walk.untidy(sheet)
     sheet.close()
-    assert not found, f"{name} in {spoken}: " + "\n".join(found)
+    assert not names, f"{name} in {spoken}: " + "\n".join(names)
 
 
 def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
@@ -123,9 +123,9 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
     qtbot.wait(20)
     assert dialog.width() <= NARROW
     assert dialog.height() <= HEIGHT
-    found = walk.untidy(dialog)
+    names = walk.untidy(dialog)
     dialog.close()
-    assert not found, f"in {spoken}: " + "\n".join(found)
+    assert not names, f"in {spoken}: " + "\n".join(names)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
@@ -138,12 +138,12 @@ def test_a_code_and_the_address_below_it_are_whole(qtbot: QtBot, at_lone: Desk, 
     sheet.show()
     qtbot.waitUntil(lambda: bool(sheet.code), timeout=5000)
     qtbot.wait(20)
-    found = walk.untidy(sheet)
+    names = walk.untidy(sheet)
     if scale == 1.0:  # there is room for all of it
         qtbot.waitUntil(lambda: not sheet._view.verticalScrollBar().maximum(), timeout=5000)
     sheet.close()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, f"in {spoken}: " + "\n".join(found)
+    assert not names, f"in {spoken}: " + "\n".join(names)
 
 
 def test_a_notice_with_two_buttons_has_room(qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str) -> None:
@@ -157,25 +157,25 @@ def test_a_notice_with_two_buttons_has_room(qtbot: QtBot, away: Desk, narrow: QW
         notice.say(words, "warning", (leave_out, nothing), ("Wait for it", nothing))
         qtbot.wait(20)
         assert narrow.width() == width
-        found = walk.untidy(narrow)
-        assert not found, f"{width} wide in {spoken}: " + "\n".join(found)
+        names = walk.untidy(narrow)
+        assert not names, f"{width} wide in {spoken}: " + "\n".join(names)
 
 
 def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(qtbot: QtBot, narrow: QWidget) -> None:
     words = "Die ältesten Nachrichten auslassen"
-    one = wrapping(words, nothing)
-    narrow.setLayout(column(held(Flow(one)), None))
+    button = wrapping(words, nothing)
+    narrow.setLayout(column(held(Flow(button)), None))
     narrow.show()
     qtbot.wait(20)
-    line = one.sizeHint()
+    line = button.sizeHint()
     narrow.resize(line.width() + 2 * line.height(), 600)
     qtbot.wait(20)
-    assert one.size() == line
+    assert button.size() == line
     narrow.resize(4 * line.width() // 5, 600)
     qtbot.wait(20)
-    assert QPushButton.text(one) == "Die ältesten Nachrichten\nauslassen"
-    assert one.height() > line.height()
-    assert (one.text(), one.accessibleName(), one.sizeHint()) == (words, words, line)
+    assert QPushButton.text(button) == "Die ältesten Nachrichten\nauslassen"
+    assert button.height() > line.height()
+    assert (button.text(), button.accessibleName(), button.sizeHint()) == (words, words, line)
     assert not walk.untidy(narrow)
 
 
@@ -204,11 +204,11 @@ def settings(services: AppContext, parent: QWidget) -> QDialog:
 
 
 def removal(services: AppContext, parent: QWidget) -> QDialog:
-    asked = Removal(Page(services, "Models"), services.client, services.importing)
-    asked._page.setParent(parent)
-    asked.ask_anyway("A model with a long name of 70 billion parameters", nothing)
-    assert asked.question is not None
-    return asked.question
+    request = Removal(Page(services, "Models"), services.client, services.importing)
+    request._page.setParent(parent)
+    request.ask_anyway("A model with a long name of 70 billion parameters", nothing)
+    assert request.question is not None
+    return request.question
 
 
 OTHERS: dict[str, Opens] = {
@@ -251,9 +251,9 @@ def test_every_button_of_a_dialog_is_on_a_small_screen(
     qtbot.wait(20)
     beyond = walk.beyond(dialog, small_screen)
     seen = small_screen.contains(dialog.geometry())
-    found = walk.cut(dialog)
+    cut = walk.cut(dialog)
     dialog.done(0)
     away.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not beyond, "\n".join(beyond)
     assert seen
-    assert not found, "\n".join(found)
+    assert not cut, "\n".join(cut)

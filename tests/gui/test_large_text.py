@@ -63,23 +63,23 @@ def chat_of(window: Window) -> ChatPage:
 def test_a_page_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float, name: str) -> None:
     window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)
-    found = []
+    result = []
     for part in walk.parts(window.page(name)):
         qtbot.wait(20)
-        found += [f"{name} {part} at {scale}: {what}" for what in walk.untidy(window)]
-    assert not found, "\n".join(found)
+        result += [f"{name} {part} at {scale}: {label}" for label in walk.untidy(window)]
+    assert not result, "\n".join(result)
 
 
 def test_the_settings_have_room_for_large_german(qtbot: QtBot, qapp: QApplication, at_lone: Desk) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
-    found = []
+    result = []
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, navigation.SETTINGS)
         for part in walk.parts(window.page(navigation.SETTINGS)):
             qtbot.wait(20)
-            found += [f"{part}: {what}" for what in walk.untidy(window)]
+            result += [f"{part}: {label}" for label in walk.untidy(window)]
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.long
@@ -97,14 +97,14 @@ def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: floa
     page.fail(error, (LONG, lambda: None))
     page.conversation.views[0].edit()
     qtbot.wait(SETTLE_MS)
-    found = walk.untidy(window)
+    names = walk.untidy(window)
     page.close_history()
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 def test_a_message_is_edited_in_a_narrow_column(qtbot: QtBot, qapp: QApplication, at_lone: Desk) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
-    found = []
+    result = []
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, navigation.CHAT, size=SMALLEST)
         page = chat_of(window)
@@ -115,14 +115,14 @@ def test_a_message_is_edited_in_a_narrow_column(qtbot: QtBot, qapp: QApplication
         for view in page.conversation.views:
             view.edit()
             qtbot.wait(SETTLE_MS)
-            found += walk.untidy(window)
+            result += walk.untidy(window)
         field = view.findChild(QPlainTextEdit)
         assert field is not None
         least = 3 * field.fontMetrics().lineSpacing()  # one paragraph, but more than one line
-        found += [] if field.viewport().height() >= least else ["most of the answer is not seen"]
+        result += [] if field.viewport().height() >= least else ["most of the answer is not seen"]
         page.close_history()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.many(keep=3)
@@ -141,9 +141,9 @@ def test_a_page_that_is_there_already_makes_room_for_larger_german(
         at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
         window.go(name)
         qtbot.wait(2 * SETTLE_MS)
-        found = walk.untidy(page)
+        names = walk.untidy(page)
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 @pytest.mark.parametrize("size", [SMALLEST, USUAL])
@@ -160,9 +160,9 @@ def test_what_can_be_done_with_a_model_is_whole(
     assert isinstance(page, ModelsPage)
     qtbot.waitUntil(lambda: len(page.details.foot.bar.buttons) == len(words), timeout=WITHIN_MS)
     qtbot.wait(SETTLE_MS)
-    found = walk.untidy(page.details)
+    names = walk.untidy(page.details)
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -180,7 +180,7 @@ def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
         qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
         qtbot.waitUntil(lambda: bool(page.details.foot.bar.buttons), timeout=WITHIN_MS)
         qtbot.wait(SETTLE_MS)
-        found = walk.untidy(window)
+        names = walk.untidy(window)
         rows = page.list.view.viewport().height() / theme.px(LINE_HEIGHT)
         lines = page.details._area.height() / page.details.fontMetrics().lineSpacing()
         page.list.entered.emit()
@@ -189,7 +189,7 @@ def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
         bar = page._area.verticalScrollBar()
         scrolls, is_told = bool(bar.maximum()), bar.isVisible()
     theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
     assert (rows >= 2, lines >= 3, shown) == (True, True, True)
     assert is_told is scrolls
     assert not (scrolls and text == 1.0)
@@ -215,14 +215,14 @@ def test_all_that_can_be_done_with_an_answer_is_in_sight(
         page.history.keep(chat)
         page.open_chat(chat.id)
         qtbot.wait(SETTLE_MS)
-        found = walk.untidy(window)
+        names = walk.untidy(window)
         wide = page.conversation.viewport().width()
         inner = page.conversation.widget()
         assert inner is not None
-        found += [] if inner.width() <= wide else [f"{inner.width()} in {wide}"]
+        names += [] if inner.width() <= wide else [f"{inner.width()} in {wide}"]
         page.close_history()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
 
 
 def test_a_long_message_with_files_leaves_its_buttons_in_sight(
@@ -275,9 +275,9 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
         error = AppError("prompt_too_long", tokens=5_000, context=1_024)
         page.fail(error, *page._error_actions.after(error, page.chat))
         qtbot.wait(SETTLE_MS)
-        found = walk.untidy(window)
+        names = walk.untidy(window)
         *_, last = page.notice.findChildren(WrappingButton)
-        view = next(one for one in page.findChildren(Bounded) if one.isAncestorOf(last))
+        view = next(bounded for bounded in page.findChildren(Bounded) if bounded.isAncestorOf(last))
         view.ensureWidgetVisible(last)
         shown = view.viewport().rect().contains(last.mapTo(view.viewport(), last.rect().center()))
         scrolls = bool(view.verticalScrollBar().maximum())
@@ -285,7 +285,7 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
         assert not view.isVisible()
         page.close_history()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)
     assert (shown, scrolls) == (True, text > 1)
 
 
@@ -294,39 +294,39 @@ def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale:
     page = window.page(navigation.MODELS)
     assert isinstance(page, ModelsPage)
     qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
-    found = []
+    result = []
     for item in page.list.items()[:SOME]:
         page.list.select(item.key)
         qtbot.wait(SETTLE_MS)
-        found += [f"{item.name} at {scale}: {what}" for what in walk.untidy(window)]
+        result += [f"{item.name} at {scale}: {label}" for label in walk.untidy(window)]
     page.end()
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
 
 
 def test_the_first_steps_have_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
     window = window_over(qtbot, at_lone.services)
     steps = Welcome(at_lone.services, window)
     steps.begin()
-    found = []
+    result = []
     for number in range(STEPS):
         qtbot.wait(SETTLE_MS)
-        found += [f"step {number + 1} at {scale}: {what}" for what in walk.untidy(steps)]
+        result += [f"step {number + 1} at {scale}: {label}" for label in walk.untidy(steps)]
         assert steps.is_last is (number == STEPS - 1)
         if not steps.is_last:
             steps.skip()
     steps.end()
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_small_window_has_room_for_everything(qtbot: QtBot, at_lone: Desk, name: str) -> None:
     window = window_over(qtbot, at_lone.services, name, size=SMALLEST)
     qtbot.wait(SETTLE_MS)
-    found = []
+    result = []
     for part in walk.parts(window.page(name)):
         qtbot.wait(20)
-        found += [f"{name} {part}: {what}" for what in walk.untidy(window)]
-    assert not found, "\n".join(found)
+        result += [f"{name} {part}: {label}" for label in walk.untidy(window)]
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.parametrize("text", SCALES)
@@ -344,6 +344,6 @@ def test_the_details_of_a_machine_have_room(qtbot: QtBot, away: Desk, text: floa
     page.choose(page.machines[2].id)
     qtbot.waitUntil(page.inspector.isVisible, timeout=5000)
     qtbot.wait(20)
-    found = walk.untidy(page)
+    names = walk.untidy(page)
     services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not names, "\n".join(names)

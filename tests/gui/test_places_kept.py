@@ -61,17 +61,17 @@ def test_the_focus_makes_nothing_larger(qtbot: QtBot, away: Desk, make: Callable
         window.close()
 
 
-def around(one: QWidget) -> QSize:
+def around(widget: QWidget) -> QSize:
     """What is not left for the words."""
-    return one.size() - one.viewport().size() if isinstance(one, QAbstractScrollArea) else QSize()
+    return widget.size() - widget.viewport().size() if isinstance(widget, QAbstractScrollArea) else QSize()
 
 
 def test_the_titles_of_pages_stand_at_one_height(qtbot: QtBot, away: Desk) -> None:
     def height(*beside: QWidget) -> float:
         page = Page(away.services, "Title")
         qtbot.addWidget(page)
-        for one in beside:
-            page.head.addWidget(one)
+        for widget in beside:
+            page.head.addWidget(widget)
         page.resize(900, 400)
         page.show()
         return page.title.geometry().center().y()

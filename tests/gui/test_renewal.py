@@ -151,7 +151,7 @@ def test_nothing_of_the_window_before_stays(qtbot: QtBot, app: Application) -> N
     services.theme.changed.emit()
     services.pool.changed.emit()
     qtbot.waitUntil(lambda: gc.collect() >= 0 and before() is None)
-    assert [one() for one in pages] == [None] * len(pages)
+    assert [page() for page in pages] == [None] * len(pages)
 
 
 def test_what_is_not_finished_keeps_the_window(qtbot: QtBot, app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_what_is_said_over_every_page_is_said_on_in_the_other_language(qtbot: Qt
     choose(app, "de")
     qtbot.waitUntil(lambda: app.window is not before)
     assert app.window._told.sentence.startswith("Der Hintergrunddienst")
-    details = next(one for one in app.window._told.findChildren(QPushButton))
+    details = next(button for button in app.window._told.findChildren(QPushButton))
     assert details.text() == "Details"
     details.click()
     assert app.window.place == "settings/Advanced"

@@ -43,14 +43,14 @@ class Told:
     words: list[tuple[str, float, str]] = field(default_factory=list)
     done: Json = field(default_factory=dict)
 
-    def hear(self, who: str, words: str) -> None:
+    def hear(self, name: str, words: str) -> None:
         if self.struck_at:
-            self.words.append((who, time.monotonic() - self.struck_at, words))
+            self.words.append((name, time.monotonic() - self.struck_at, words))
 
-    def first_s(self, who: str, words: str) -> float:
-        found = [after_s for one, after_s, said in self.words if one == who and words in said]
-        assert found, f"{who} never said {words!r}: {self.words}"
-        return min(found)
+    def first_s(self, name: str, words: str) -> float:
+        results = [after_s for word, after_s, said in self.words if word == name and words in said]
+        assert results, f"{name} never said {words!r}: {self.words}"
+        return min(results)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ async def load(den: TestNode) -> None:
         await client.work("POST", "/load", LOAD)
 
 
-async def ask(den: TestNode, attic: TestNode, told: Told) -> None:
+async def ask(den: TestNode, attic: TestNode, result: Told) -> None:
     """One answer, in the midst of which the lender's worker is killed."""
     n_tokens = 0
     async with den.client() as client, aclosing(client.stream("POST", "/ask", ORDER)) as lines:
@@ -73,20 +73,20 @@ async def ask(den: TestNode, attic: TestNode, told: Told) -> None:
             if "delta" in line:
                 n_tokens += len(line["delta"]["token_ids"])
             elif "recovery" in line:
-                told.hear(ANSWER, line["recovery"]["text"])
+                result.hear(ANSWER, line["recovery"]["text"])
             elif "done" in line:
-                told.done = line["done"]
-            if n_tokens >= 100 and not told.struck_at:
+                result.done = line["done"]
+            if n_tokens >= 100 and not result.struck_at:
                 (await attic.one_worker()).kill()
-                told.struck_at = time.monotonic()
+                result.struck_at = time.monotonic()
 
 
-async def look(den: TestNode, told: Told) -> None:
+async def look(den: TestNode, result: Told) -> None:
     """At the status, as the command line has it."""
     async with den.client() as client:
-        while not told.done:
+        while not result.done:
             recovery = (await client.get("/status"))["loaded"]["recovery"]
-            told.hear(STATUS, recovery["text"] if recovery else "")
+            result.hear(STATUS, recovery["text"] if recovery else "")
             await asyncio.sleep(LOOK_S)
 
 
@@ -94,21 +94,21 @@ def test_a_loss_is_told_everywhere_within_a_second_and_stays_in_the_answers_deta
     qtbot: QtBot, qapp: QApplication, nodes: list[TestNode]
 ) -> None:
     den, attic = nodes
-    told, made = Told(), desk(qapp, den.root)
+    result, made = Told(), desk(qapp, den.root)
     follow(qtbot, made.services)
     pool = made.services.pool
-    pool.changed.connect(lambda: told.hear(WINDOW, current_status(pool).sentence))
+    pool.changed.connect(lambda: result.hear(WINDOW, current_status(pool).sentence))
     with ThreadPoolExecutor(2) as threads:
-        both = [threads.submit(asyncio.run, one) for one in (ask(den, attic, told), look(den, told))]
-        qtbot.waitUntil(lambda: all(one.done() for one in both))
-        for one in both:
-            one.result()
+        both = [threads.submit(asyncio.run, coroutine) for coroutine in (ask(den, attic, result), look(den, result))]
+        qtbot.waitUntil(lambda: all(future.done() for future in both))
+        for future in both:
+            future.result()
     pool.stop()
     made.services.lock.close()
-    assert told.first_s(ANSWER, "(attic) is gone") <= SOON_S  # what happened
-    for who in (ANSWER, STATUS, WINDOW):  # what is done about it, and how long that takes
-        assert told.first_s(who, "attic lost its layers. Loading them again, about ") <= SOON_S
-    (kept,) = told.done["recovered"]
+    assert result.first_s(ANSWER, "(attic) is gone") <= SOON_S  # what happened
+    for name in (ANSWER, STATUS, WINDOW):  # what is done about it, and how long that takes
+        assert result.first_s(name, "attic lost its layers. Loading them again, about ") <= SOON_S
+    (kept,) = result.done["recovered"]
     assert kept["machine"] == "attic"
     assert "(attic) is gone" in kept["reason"]
     assert kept["detected_after_s"] <= SOON_S

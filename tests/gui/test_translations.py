@@ -23,7 +23,7 @@ SETTLE_MS = 300
 
 
 def test_everything_can_be_collected() -> None:
-    contexts = {one.context for one in everything()}
+    contexts = {item.context for item in everything()}
     assert {"Sidebar", "Standing", "Window", "ActivityPage"} <= contexts
 
 
@@ -103,20 +103,20 @@ def test_a_translation_reaches_the_window(speaks_long: None) -> None:
 def test_nothing_is_cut_in_a_language_that_is_longer(qtbot: QtBot, speaks_long: None, at_lone: Desk, name: str) -> None:
     window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)
-    found = []
+    result = []
     for tab in walk.tabs(window.page(name)):
         qtbot.wait(20)
-        found += [f"{name} {tab}: {what}" for what in walk.cut(window)]
-    assert not found, "\n".join(found)
+        result += [f"{name} {tab}: {label}" for label in walk.cut(window)]
+    assert not result, "\n".join(result)
 
 
 def messages(file: Path) -> Iterator[tuple[str, list[str]]]:
     """Each text of a language, and what it became: two forms where it counts something."""
     for message in ET.parse(file).iter("message"):  # noqa: S314  our own file
-        told = message.find("translation")
-        assert told is not None
-        forms = [one.text or "" for one in told.findall("numerusform")]
-        yield str(message.findtext("source")), forms or [told.text or ""]
+        element = message.find("translation")
+        assert element is not None
+        forms = [item.text or "" for item in element.findall("numerusform")]
+        yield str(message.findtext("source")), forms or [element.text or ""]
 
 
 PLACES = re.compile(r"\{\w*\}|%L?n|%[0-9]")
@@ -140,7 +140,7 @@ def test_what_counts_has_a_form_of_its_own_for_one() -> None:
     same = {"%n token(s)", "Thinking… %n token(s)", "All checks (%n)", "%n with this version"}
     german = translations.FOLDER / "poolhouse_de.ts"
     counted = {source: forms for source, forms in messages(german) if len(forms) == 2}
-    assert {source for source, (one, more) in counted.items() if one == more} == same
+    assert {source for source, (name, more) in counted.items() if name == more} == same
 
 
 def test_the_shipped_languages_are_up_to_date_and_complete(tmp_path: Path) -> None:

@@ -98,30 +98,30 @@ def too_small(root: QWidget) -> list[str]:
 def tab_chain(window: QWidget, root: QWidget) -> list[QWidget]:
     """What of `root` the Tab key reaches, in its order."""
     usable = set(focusable(root))
-    found, at = [], window.nextInFocusChain()
+    result, at = [], window.nextInFocusChain()
     while at is not None and at is not window:
         if at in usable and at.focusPolicy() & Qt.FocusPolicy.TabFocus:
-            found.append(at)
+            result.append(at)
         at = at.nextInFocusChain()
-    return found
+    return result
 
 
 def out_of_order(window: QWidget, root: QWidget) -> list[str]:
     """Steps of the Tab key that go back: up and not to the right, or left in the same row."""
     chain = tab_chain(window, root)
     return [
-        f"{described(one)} -> {described(other)}"
-        for one, other in pairwise(chain)
-        if goes_back(_place(one, window), _place(other, window))
+        f"{described(earlier)} -> {described(other)}"
+        for earlier, other in pairwise(chain)
+        if goes_back(_place(earlier, window), _place(other, window))
     ]
 
 
-def goes_back(one: QRect, other: QRect) -> bool:
+def goes_back(rect: QRect, other: QRect) -> bool:
     """Whether reading `other` after `one` is the wrong way round."""
-    overlap = min(one.bottom(), other.bottom()) - max(one.top(), other.top())
-    if overlap > min(one.height(), other.height()) / 2:
-        return other.right() <= one.left()
-    return other.bottom() <= one.top() and other.left() <= one.right()
+    overlap = min(rect.bottom(), other.bottom()) - max(rect.top(), other.top())
+    if overlap > min(rect.height(), other.height()) / 2:
+        return other.right() <= rect.left()
+    return other.bottom() <= rect.top() and other.left() <= rect.right()
 
 
 def _place(widget: QWidget, window: QWidget) -> QRect:
@@ -150,8 +150,8 @@ def _cut_buttons(root: QWidget) -> Iterator[str]:
     for button in root.findChildren(QAbstractButton):
         shown = button.isVisible() and button.text() and not isinstance(button.parent(), QTabBar)
         wraps = isinstance(button, WrappingButton)
-        wanted = button.minimumSizeHint() if wraps else button.sizeHint()
-        narrow = wanted.width() > button.width() + SLACK
+        size = button.minimumSizeHint() if wraps else button.sizeHint()
+        narrow = size.width() > button.width() + SLACK
         if shown and narrow and not _is_icon_only(button):
             yield f"{described(button)} is too narrow"
         if shown and wraps and button.heightForWidth(button.width()) > button.height() + SLACK:
@@ -213,14 +213,14 @@ def _scrolls(widget: QWidget) -> bool:
 
 def overlapping(root: QWidget) -> list[str]:
     """What lies on its neighbour."""
-    found = []
+    result = []
     for parent in (root, *root.findChildren(QWidget)):
-        inside = [one for one in parent.children() if isinstance(one, QWidget) and _is_content(one)]
-        for one, other in combinations(inside, 2):
-            common = one.geometry().intersected(other.geometry())
+        inside = [child for child in parent.children() if isinstance(child, QWidget) and _is_content(child)]
+        for choice, other in combinations(inside, 2):
+            common = choice.geometry().intersected(other.geometry())
             if min(common.width(), common.height()) > SLACK:
-                found.append(f"{described(one)} and {described(other)}: {common}")
-    return found
+                result.append(f"{described(choice)} and {described(other)}: {common}")
+    return result
 
 
 def _is_content(widget: QWidget) -> bool:
@@ -232,7 +232,7 @@ def _is_content(widget: QWidget) -> bool:
 
 def parts(root: QWidget) -> Iterator[str]:
     """Each tab of the page in turn, else each line of its list of pages; once for a page with neither."""
-    lists = [one for one in root.findChildren(QListWidget) if one.isVisible() and one.count() > 1]
+    lists = [child for child in root.findChildren(QListWidget) if child.isVisible() and child.count() > 1]
     if not lists:
         yield from tabs(root)
     for at in range(lists[0].count() if lists else 0):

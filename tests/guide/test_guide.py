@@ -62,8 +62,8 @@ def test_held_out_wordings_are_not_written_in_the_training_text() -> None:
 def test_held_out_wordings_are_not_nearly_written_either() -> None:
     bags = {bag(text) for text in written(2)}
     for text in held_out():
-        asked = bag(text)
-        nearest = max(len(asked & other) / len(asked | other) for other in bags)
+        requests = bag(text)
+        nearest = max(len(requests & other) / len(requests | other) for other in bags)
         assert nearest < NEAR, text
 
 

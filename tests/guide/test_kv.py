@@ -10,8 +10,8 @@ from guide.score import MODEL
 
 
 def test_there_are_as_many_questions_as_is_said() -> None:
-    asked = questions()
-    assert len(asked) == len(set(asked)) == KV_ANSWERS >= KV_SAME_ANSWERS
+    requests = questions()
+    assert len(requests) == len(set(requests)) == KV_ANSWERS >= KV_SAME_ANSWERS
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ def test_answers_part_somewhere(first: list[int], second: list[int], same: int) 
 
 
 def test_whole_answers_and_tokens_are_counted() -> None:
-    found = totals([[1, 2, 3], [4, 5]], [[1, 2, 3], [4, 6]])
-    assert found == {"answers": 2, "same": 1, "tokens": 5, "tokens_before_parting": 4}
+    result = totals([[1, 2, 3], [4, 5]], [[1, 2, 3], [4, 6]])
+    assert result == {"answers": 2, "same": 1, "tokens": 5, "tokens_before_parting": 4}
 
 
 def test_the_guide_answers_with_both() -> None:
-    asked = questions()[:2]
-    exact, near = (ask(MODEL, asked, 1, kind) for kind in ("F16", "Q8_0"))
+    requests = questions()[:2]
+    exact, near = (ask(MODEL, requests, 1, kind) for kind in ("F16", "Q8_0"))
     assert all(len(answer) > 5 for answer in exact)
     assert totals(exact, near)["tokens_before_parting"] > 5

@@ -48,10 +48,10 @@ class Runs:
         self._chance.shuffle(todo)
         with tempfile.TemporaryDirectory() as folder:
             await self._admins([kind for kind in todo if kind[0] == "admin"], Path(folder))
-            others = [kind for kind in todo if kind[0] != "admin"]
-            if others and monotonic() < self._ends_at:
+            rest = [kind for kind in todo if kind[0] != "admin"]
+            if rest and monotonic() < self._ends_at:
                 async with lab.laboratory(Path(folder) / "lab") as made:
-                    await self._others(made, others, Path(folder))
+                    await self._others(made, rest, Path(folder))
 
     async def _admins(self, todo: Sequence[Kind], folder: Path) -> None:
         for number, kind in enumerate(todo):
@@ -70,16 +70,17 @@ class Runs:
         drawn, busy = self._chance.randrange(SEEDS), load()
         seed = drawn if self._only_seed is None else self._only_seed
         began = monotonic()
-        found = await lab.run(made, kind, seed, folder, again)
-        facts = found.facts | {"took_s": monotonic() - began}
-        self._add(replace(found, load=busy, facts=facts))
+        outcome = await lab.run(made, kind, seed, folder, again)
+        facts = outcome.facts | {"took_s": monotonic() - began}
+        self._add(replace(outcome, load=busy, facts=facts))
 
-    def _add(self, found: Outcome) -> None:
-        self._book.add(found)
-        sign = "ok  " if found.passed and found.in_time else "late" if found.passed else "FAIL"
-        facts = ", ".join(f"{name} {value:.4g}" for name, value in found.facts.items() if value)
+    def _add(self, outcome: Outcome) -> None:
+        self._book.add(outcome)
+        sign = "ok  " if outcome.passed and outcome.in_time else "late" if outcome.passed else "FAIL"
+        facts = ", ".join(f"{name} {value:.4g}" for name, value in outcome.facts.items() if value)
         print(
-            f"{len(self._book.outcomes):4} {sign} {found.row}: {found.name} ({found.seed}): {facts} {found.why}",
+            f"{len(self._book.outcomes):4} {sign} {outcome.row}: {outcome.name} ({outcome.seed}): "
+            f"{facts} {outcome.why}",
             flush=True,
         )
         write_page(self._book, self._page)
@@ -104,19 +105,19 @@ def main() -> None:
         "--merge", type=Path, nargs="+", default=[], help="run nothing: add these books to it, and write the page"
     )
     words.add_argument("--one", type=int, help="one run with this seed, from its line")
-    given = words.parse_args()
-    book, page = Book(given.book, goes_on=True), given.book.with_suffix(".md")
-    if given.page or given.merge:
-        book.take(line for one in given.merge for line in one.read_text("utf-8").splitlines() if line)
+    args = words.parse_args()
+    book, page = Book(args.book, goes_on=True), args.book.with_suffix(".md")
+    if args.page or args.merge:
+        book.take(line for item in args.merge for line in item.read_text("utf-8").splitlines() if line)
         write_page(book, page)
         return
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nodes end with us
-    kinds = chosen(given.role or (), given.name or ())
-    runs = Runs(book, page, given.seed, 60 * given.minutes, given.one)
-    print(f"seed {given.seed}, {len(kinds)} kinds", flush=True)
-    asyncio.run(runs.all_of(kinds, 1 if given.one is not None else given.n))
-    raise SystemExit(any(not one.passed for one in book.made))
+    kinds = chosen(args.role or (), args.name or ())
+    runs = Runs(book, page, args.seed, 60 * args.minutes, args.one)
+    print(f"seed {args.seed}, {len(kinds)} kinds", flush=True)
+    asyncio.run(runs.all_of(kinds, 1 if args.one is not None else args.n))
+    raise SystemExit(any(not outcome.passed for outcome in book.made))
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ UTC = dt.UTC
 class Admin:
     """What an attack has at hand."""
 
-    def __init__(self, bad: Node, others: Sequence[Node], chance: random.Random) -> None:
-        self.bad, self.others, self.chance = bad, others, chance
+    def __init__(self, bad: Node, nodes: Sequence[Node], chance: random.Random) -> None:
+        self.bad, self.others, self.chance = bad, nodes, chance
         assert bad.network.log is not None
         self.household = bad.network.log.household
 
@@ -78,16 +78,16 @@ def _of_recipe(**odd: object) -> Lines:
 def _again(admin: Admin) -> list[str]:
     log = admin.bad.network.log
     assert log is not None
-    return [encode(one).decode("ascii") for one in log.operations] * 200
+    return [encode(operation).decode("ascii") for operation in log.operations] * 200
 
 
 def _damaged(admin: Admin) -> list[str]:
     """True lines in which one letter is another."""
-    found = []
+    result = []
     for line in _again(admin)[:300]:
         at = admin.chance.randrange(len(line))
-        found.append(line[:at] + admin.chance.choice('0af"{}[],x') + line[at + 1 :])
-    return found
+        result.append(line[:at] + admin.chance.choice('0af"{}[],x') + line[at + 1 :])
+    return result
 
 
 def _forged(admin: Admin) -> list[str]:
@@ -180,12 +180,12 @@ async def run(folder: Path, name: str, seed: int) -> Outcome:
     chance = random.Random(f"{name} {seed}")
     why = ""
     async with opened(folder) as nodes:
-        den, attic, bad = [await nodes.open(one) for one in ("den", "attic", "bad")]
+        den, attic, bad = [await nodes.open(name) for name in ("den", "attic", "bad")]
         away = await nodes.prepare("away")
         async with away.network:
             for node, roles in ((attic, ALL[1:]), (bad, ALL), (away, ALL[1:])):
                 await pair(den, node, roles)
-            await until(lambda: all(len(one.network.links) == 3 for one in (den, attic, bad)))
+            await until(lambda: all(len(node.network.links) == 3 for node in (den, attic, bad)))
         port = away.network.port
         ports = {"den": den.network.port, "attic": attic.network.port, "away": port}
         admin = Admin(bad, (den, attic), chance)
@@ -242,11 +242,11 @@ async def _start_again(folder: Path, ports: Mapping[str, int], bad: MachineId) -
             except Exception as error:  # noqa: BLE001  whatever it is, that is the finding
                 return f"{name} does not start again: {error!r}"[:300]
         try:
-            await until(lambda: all(len(one.network.links) == 2 for one in again), HEARD_SECONDS)
+            await until(lambda: all(len(node.network.links) == 2 for node in again), HEARD_SECONDS)
         except AssertionError:
             return "not all are linked after a new start"
         try:
-            await until(lambda: len({frozenset(one.network.members) for one in again}) == 1, HEARD_SECONDS)
+            await until(lambda: len({frozenset(node.network.members) for node in again}) == 1, HEARD_SECONDS)
         except AssertionError:
             return "the members do not agree on who there is after a new start"
-        return "it is a member again" if any(bad in one.network.members for one in again) else None
+        return "it is a member again" if any(bad in node.network.members for node in again) else None

@@ -96,13 +96,13 @@ def lines(member: Member, first: int, n: int, *, about_nobody: bool) -> list[str
     """Lines of the household without end, that its admin is said to have signed."""
     network = member.node.network
     assert network.log is not None
-    found = []
+    result = []
     for turn in range(first, first + n):
         machine = MachineId(f"{turn:064x}") if about_nobody else network.id
         body = Rename(network.log.household, machine, turn, f"n{turn}")
         line = replace(signed(network._identity, body), signer=member.victim)
-        found.append(encode_line(line).decode("ascii"))
-    return found
+        result.append(encode_line(line).decode("ascii"))
+    return result
 
 
 def logs(member: Member, *, about_nobody: bool) -> list[Message]:
@@ -117,13 +117,13 @@ def status(n: int) -> Message:
 
 def ways(member: Member) -> Message:
     """Of its links, which are shown to people."""
-    others = [one for one in member.node.network.members if one != member.node.network.id]
+    machines = [machine for machine in member.node.network.members if machine != member.node.network.id]
     links = [
         messages.MeasuredLink(
-            machine=one, age_s=random.random(), round_trip_s=0, round_trip_p95_s=0, out_bytes_per_s=1e9,
+            machine=other, age_s=random.random(), round_trip_s=0, round_trip_p95_s=0, out_bytes_per_s=1e9,
             in_bytes_per_s=1e9,
         )
-        for one in others
+        for other in machines
     ]  # fmt: skip
     return messages.LinksMeasured(links=links)
 
@@ -219,12 +219,12 @@ async def main() -> None:
             node.__class__ = LendsNothing
             async with node.network:
                 await joined(node, home, "lend")
-                (victim,) = (one for one, it in node.network.members.items() if Role.ADMIN in it.roles)
+                (victim,) = (machine for machine, member in node.network.members.items() if Role.ADMIN in member.roles)
                 members.append(Member(node, victim, node.network.link(victim).address))  # type: ignore[arg-type]
         said({"ready": True})
         while line := await asyncio.to_thread(sys.stdin.readline):
-            for one in members:
-                one.n_calls = one.n_links = one.n_words = 0
+            for member in members:
+                member.n_calls = member.n_links = member.n_words = 0
             began, spent = time.monotonic(), time.process_time()
             async with asyncio.TaskGroup() as tasks:
                 work = tasks.create_task(carried_out(json.loads(line), members, folder), name="flood")
@@ -232,7 +232,7 @@ async def main() -> None:
                 cost = {"wall_s": time.monotonic() - began, "cpu_s": time.process_time() - spent}
                 wrong = work.result() if work.done() else ""
                 work.cancel()
-            n = {name: sum(getattr(one, name) for one in members) for name in ("n_calls", "n_links", "n_words")}
+            n = {name: sum(getattr(member, name) for member in members) for name in ("n_calls", "n_links", "n_words")}
             said({**cost, **n, "wrong": wrong})
 
 

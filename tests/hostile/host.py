@@ -77,9 +77,9 @@ ATTACKS: dict[str, Attack] = {}
 
 
 def attack(name: str) -> Callable[[Attack], Attack]:
-    def put(one: Attack) -> Attack:
-        ATTACKS[name] = one
-        return one
+    def put(item: Attack) -> Attack:
+        ATTACKS[name] = item
+        return item
 
     return put
 
@@ -106,7 +106,7 @@ async def bad_words(host: Host) -> None:
 async def odd_orders(host: Host) -> None:
     def odd() -> dict[str, int | str]:
         fields = ("first", "last", "n_layers", "width", "slots", "kv_cells", "context", "batch_rows", "epoch")
-        return {one: host.chance.choice([0, 1, 1 << 20, 1 << 31]) for one in host.chance.sample(fields, 4)}
+        return {name: host.chance.choice([0, 1, 1 << 20, 1 << 31]) for name in host.chance.sample(fields, 4)}
 
     await host.say(*(host.order(**odd()) for _ in range(TRIES)))
 
@@ -165,8 +165,8 @@ async def connections(host: Host) -> None:
                     held.append(await host.channel(agreed))
         await asyncio.sleep(0.5)
     finally:
-        for one in held:
-            await one.close()
+        for frame_channel in held:
+            await frame_channel.close()
 
 
 @attack("frames without reading")
@@ -243,10 +243,10 @@ async def answering(host: Host) -> None:
 
 @attack("others live elsewhere, it says")
 async def elsewhere(host: Host) -> None:
-    others = [one for one in host.mole.node.network.members if one != host.mole.node.network.id]
+    machines = [member for member in host.mole.node.network.members if member != host.mole.node.network.id]
     await host.say(
         *(
-            messages.Whereabouts(machines={one: [f"127.0.0.1:{host.chance.randrange(1, 20)}"] for one in others})
+            messages.Whereabouts(machines={other: [f"127.0.0.1:{host.chance.randrange(1, 20)}"] for other in machines})
             for _ in range(TRIES)
         )
     )

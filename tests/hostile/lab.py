@@ -120,8 +120,8 @@ class Lab:
 
     async def whole(self) -> None:
         """All are there, and the model is on three of them. Raises AssertionError where a node does not start."""
-        for name, one in list(self.nodes.items()):
-            if one.process.poll() is not None:
+        for name, test_node in list(self.nodes.items()):
+            if test_node.process.poll() is not None:
                 await self._start_again(name)
         try:
             status = await self._linked(LINKED_SECONDS)
@@ -138,12 +138,12 @@ class Lab:
         """Everybody, as the host sees them: its status then."""
         late = time.monotonic() + within_s
         while True:
-            async with self.client() as asked:
-                status = await asked.get("/status")
-            ones = status["machines"].values()
-            there = {m["name"] for m in ones if m["online"] and m["lent_bytes"]}
+            async with self.client() as node_client:
+                status = await node_client.get("/status")
+            values = status["machines"].values()
+            there = {m["name"] for m in values if m["online"] and m["lent_bytes"]}
             if there >= set(NAMES[1:]):
-                self.others = [m["id"] for m in ones if m["name"] not in NAMES]
+                self.others = [m["id"] for m in values if m["name"] not in NAMES]
                 return status
             assert time.monotonic() < late, f"only {sorted(there)} came back"
             await asyncio.sleep(0.1)
@@ -159,12 +159,12 @@ class Lab:
 
     async def _loads(self) -> bool:
         """Whether it is on three machines then."""
-        async with self.client() as asked:
+        async with self.client() as node_client:
             with suppress(AppError):
-                await asked.post("/unload")
+                await node_client.post("/unload")
             try:
                 async with asyncio.timeout(LOAD_SECONDS):
-                    return _is_whole((await asked.work("POST", "/load", self.load))["loaded"])
+                    return _is_whole((await node_client.work("POST", "/load", self.load))["loaded"])
             except (AppError, TimeoutError):
                 return False
 
@@ -185,8 +185,8 @@ class Lab:
         """One answer; `strike` is awaited once so many tokens are there."""
         heard = Heard()
         try:
-            async with asyncio.timeout(END_SECONDS), self.client() as asked:
-                async for line in asked.stream("POST", "/ask", ORDER):
+            async with asyncio.timeout(END_SECONDS), self.client() as node_client:
+                async for line in node_client.stream("POST", "/ask", ORDER):
                     _take(heard, line)
                     if strike is not None and len(heard.ids) >= strike_at:
                         work, strike = strike, None
@@ -205,29 +205,29 @@ class Lab:
 
     async def named(self, heard: Heard) -> list[str]:
         """Honest machines that were told to be at fault."""
-        found = {
+        names = {
             str(notice["machine"])
             for _, notice in heard.notices
             if notice["code"] not in NO_BLAME and notice["machine"] in (HOST, HONEST)
         }
-        found |= {name for name in (HOST, HONEST) if f"'{name}'" in heard.error}
-        async with self.client() as asked:
-            status = await asked.get("/status")
+        names |= {name for name in (HOST, HONEST) if f"'{name}'" in heard.error}
+        async with self.client() as node_client:
+            status = await node_client.get("/status")
         said = {m["name"]: m["reason"] for m in status["machines"].values()}
-        return sorted(found | {name for name in (HOST, HONEST) if said.get(name)})
+        return sorted(names | {name for name in (HOST, HONEST) if said.get(name)})
 
     def memory(self) -> int:
         """Of the nodes' own processes; workers hold layers, and those come and go."""
-        found = 0
-        for one in self.nodes.values():
+        count = 0
+        for test_node in self.nodes.values():
             with suppress(psutil.Error):
-                found += int(psutil.Process(one.process.pid).memory_info().rss)
-        return found
+                count += int(psutil.Process(test_node.process.pid).memory_info().rss)
+        return count
 
     def bugs(self) -> str:
         """What a node logged since the last look that no input may cause."""
-        for name, one in self.nodes.items():
-            file = one.root / "stderr.txt"
+        for name, test_node in self.nodes.items():
+            file = test_node.root / "stderr.txt"
             words = file.read_bytes()[self.read.get(name, 0) :]
             self.read[name] = self.read.get(name, 0) + len(words)
             if b"Traceback" in words or b"never retrieved" in words:
@@ -249,7 +249,7 @@ class Lab:
         """Nothing, or what went wrong with the attacker itself."""
         return str(await self._said("ended"))
 
-    async def _said(self, what: str) -> Any:
+    async def _said(self, label: str) -> Any:
         assert self.attacker is not None
         assert self.attacker.stdout is not None
         async with asyncio.timeout(END_SECONDS):
@@ -257,7 +257,7 @@ class Lab:
         if not line:
             self.attacker = None
             return "the attacker ended"
-        return json.loads(line)[what]
+        return json.loads(line)[label]
 
     async def _begin_attacker(self) -> asyncio.subprocess.Process:
         folder = self.folder / f"attacker-{random.randrange(1 << 30)}"
@@ -350,16 +350,16 @@ async def run(lab: Lab | None, kind: Kind, seed: int, folder: Path, restarts: Se
     try:
         if lab is None:
             return await admin.run(folder, kind[1], seed)
-        found = await _run(lab, kind, seed)
-        for one in restarts:
-            await lab.restart(one)
+        outcome = await _run(lab, kind, seed)
+        for restart in restarts:
+            await lab.restart(restart)
     except AssertionError as error:
-        found = _outcome(kind, seed, f"does not start again: {error}"[:300], not_started=1.0)
+        outcome = _outcome(kind, seed, f"does not start again: {error}"[:300], not_started=1.0)
     except Exception as error:  # noqa: BLE001  whatever it is, that is the finding
-        found = _outcome(kind, seed, f"the run broke: {error!r}"[:300])
-    if lab is not None and found.why:
+        outcome = _outcome(kind, seed, f"the run broke: {error!r}"[:300])
+    if lab is not None and outcome.why:
         await lab.end()  # the next one has attackers of its own
-    return found
+    return outcome
 
 
 async def _run(lab: Lab, kind: Kind, seed: int) -> Outcome:
@@ -368,19 +368,19 @@ async def _run(lab: Lab, kind: Kind, seed: int) -> Outcome:
     except AssertionError as error:
         return _outcome(kind, seed, f"not there before it: {error}", not_started=1.0)
     lab.bugs()
-    found = await (_lied_to if kind[0] == "lender" else _attacked)(lab, kind, seed)
-    ended = [one for one, it in lab.nodes.items() if it.process.poll() is not None]
+    outcome = await (_lied_to if kind[0] == "lender" else _attacked)(lab, kind, seed)
+    ended = [name for name, test_node in lab.nodes.items() if test_node.process.poll() is not None]
     grown = lab.memory() - lab.used_bytes
-    why = found.why or lab.bugs() or (f"{ended} ended" if ended else "")
+    why = outcome.why or lab.bugs() or (f"{ended} ended" if ended else "")
     if not why and not ended and grown > GROWTH_BAR_BYTES:
         why = f"memory grew by {grown >> 20} MiB"
     if ended:
         try:
             await lab.whole()
         except AssertionError as error:
-            found.facts["not_started"], why = 1.0, f"does not start again: {error}"[:300]
-    found.facts["grown_bytes"] = float(max(0, grown))
-    return replace(found, passed=not why, why=why, in_time=found.in_time and not why)
+            outcome.facts["not_started"], why = 1.0, f"does not start again: {error}"[:300]
+    outcome.facts["grown_bytes"] = float(max(0, grown))
+    return replace(outcome, passed=not why, why=why, in_time=outcome.in_time and not why)
 
 
 async def _lied_to(lab: Lab, kind: Kind, seed: int) -> Outcome:
@@ -397,8 +397,8 @@ async def _lied_to(lab: Lab, kind: Kind, seed: int) -> Outcome:
     why = lab.wrong(heard) or ("" if is_told else "the lie was never told")
     lost = float(bool(lab.wrong(heard)))
     if named and not why:
-        told = [notice["text"] for _, notice in heard.notices if notice["machine"] in named]
-        why = f"{', '.join(named)} named: {' '.join(told)[:200]}"
+        texts = [notice["text"] for _, notice in heard.notices if notice["machine"] in named]
+        why = f"{', '.join(named)} named: {' '.join(texts)[:200]}"
     return _outcome(kind, seed, why, lost=lost, named=float(len(named)))
 
 
@@ -406,11 +406,11 @@ async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
     """A load that it spoils ends, and nobody else is named for it."""
     await lab.tell(kind[1], seed)
     why, named = "", 0.0
-    async with lab.client() as asked:
-        await asked.post("/unload")
+    async with lab.client() as node_client:
+        await node_client.post("/unload")
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await asked.work("POST", "/load", lab.load)
+                await node_client.work("POST", "/load", lab.load)
         except AppError as error:
             honest = [name for name in (HOST, HONEST) if name in error.reason.facts.values()]
             named, why = float(len(honest)), f"{honest} named: {error.reason}" if honest else ""
@@ -426,10 +426,10 @@ async def _blamed(lab: Lab, kind: Kind, seed: int) -> Outcome:
     order: Json = {"model": LOAD["model"], "shape": "split", "without": lab.others}
     await lab.tell(kind[1], seed)
     why, used = "", set[str]()
-    async with lab.client() as asked, asyncio.timeout(2 * LOAD_SECONDS):
-        await asked.post("/unload")
+    async with lab.client() as node_client, asyncio.timeout(2 * LOAD_SECONDS):
+        await node_client.post("/unload")
         try:
-            await asked.work("POST", "/load", lab.load)
+            await node_client.work("POST", "/load", lab.load)
             why = "it was loaded"
         except AppError as error:
             blames_file = error.reason.code in ("model_ends_process", "model_not_finite")
@@ -437,7 +437,7 @@ async def _blamed(lab: Lab, kind: Kind, seed: int) -> Outcome:
                 why = f"{LIAR} is not named: {error.reason}"
         why = why or ("" if lab.lie_is_told else "the lie was never told")
         try:
-            loaded = (await asked.work("POST", "/load", order))["loaded"]
+            loaded = (await node_client.work("POST", "/load", order))["loaded"]
             used = {str(stage["machine"]) for stage in loaded["stages"]}
         except AppError as error:
             why = why or f"it was not loaded without {LIAR}: {error.reason}"
@@ -456,8 +456,8 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
     if lab.attacker is None:
         await lab._begin_attacker()
     if name == strangers.PAIRING:
-        async with lab.client() as asked:
-            window = await asked.post("/pairing", {"role": "guest"})
+        async with lab.client() as node_client:
+            window = await node_client.post("/pairing", {"role": "guest"})
     port = int(window["address"].rpartition(":")[2]) if window else lab.nodes[HOST].ready["peer_port"]
     order = {
         "role": role, "name": name, "seed": seed, "victim": lab.nodes[victim].ready["id"], "port": port,
@@ -483,9 +483,9 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
                 break
     back_s = back.result()
     if window:
-        async with lab.client() as asked:
+        async with lab.client() as node_client:
             with suppress(AppError):
-                await asked.delete("/pairing")
+                await node_client.delete("/pairing")
     wrong = attack.result()
     why = lost or (f"{', '.join(sorted(named))} named" if named else "") or (f"the attacker: {wrong}" if wrong else "")
     if not why and back_s >= BACK_SECONDS:

@@ -49,8 +49,8 @@ class Liar:
         self._told: Path | None = None
 
     def take(self, file: Path) -> None:
-        told = json.loads(file.read_text("utf-8"))
-        self.lie, self.chance, self.n_told = told["lie"], random.Random(told["seed"]), 0
+        data = json.loads(file.read_text("utf-8"))
+        self.lie, self.chance, self.n_told = data["lie"], random.Random(data["seed"]), 0
         self.has_spoken, self._told = False, told_file(file)
         self._told.unlink(missing_ok=True)
         file.unlink()
@@ -184,18 +184,18 @@ class LyingChannel:
             case "hung up at each answer":
                 await self._channel.close()
             case lie if lie in FRAMES:
-                for one in FRAMES[lie](data, LIAR.chance):
-                    await self._channel.send(one)
+                for item in FRAMES[lie](data, LIAR.chance):
+                    await self._channel.send(item)
             case _:
                 await self._channel.send(data)
 
 
 def _statuses(network: Network) -> Sequence[messages.Message]:
     """Words of a control link."""
-    others: list[str] = [machine for machine in network.members if machine != network.id]
+    members: list[str] = [machine for machine in network.members if machine != network.id]
     status = messages.Status(
         name=INNOCENT, device="x", total_bytes=1 << 50, lendable_bytes=1 << 50, used_bytes=0, state="ready",
-        used_by=others,
+        used_by=members,
     )  # fmt: skip
     words: dict[str, Sequence[messages.Message]] = {
         "a flood of status": [status] * FLOOD,
@@ -206,20 +206,22 @@ def _statuses(network: Network) -> Sequence[messages.Message]:
             for n in range(200)
         ],
         "goodbyes, and it stays": [messages.Leaving(reason="shutting_down")] * 50,
-        "others live elsewhere, it says": [messages.Whereabouts(machines={one: ["127.0.0.1:9"] * 4 for one in others})]
+        "others live elsewhere, it says": [
+            messages.Whereabouts(machines={other: ["127.0.0.1:9"] * 4 for other in members})
+        ]
         * 200,
         "links of others, it says": [
             messages.LinksMeasured(
                 links=[
                     messages.MeasuredLink(
-                        machine=one,
+                        machine=other,
                         age_s=0,
                         round_trip_s=0,
                         round_trip_p95_s=999,
                         out_bytes_per_s=1e13,
                         in_bytes_per_s=0,
                     )
-                    for one in others
+                    for other in members
                 ]
             )
         ]

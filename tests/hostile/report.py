@@ -29,30 +29,31 @@ together since the first run; a node that was started again begins anew.
 
 def written(outcomes: Sequence[Outcome], kinds: Iterable[Kind]) -> str:
     known = list(kinds)
-    counted = [one for one in outcomes if one.kind in known]
+    counted = [outcome for outcome in outcomes if outcome.kind in known]
     parts = [HEAD, _sum(counted)]
     for role, title in WHO.items():
         rows = [kind for kind in known if kind[0] == role]
         parts.append(f"## {title}\n\n{_table(rows, counted)}")
-    failed = [one for one in counted if not one.passed]
+    failed = [outcome for outcome in counted if not outcome.passed]
     if failed:
         lines = [
-            f"- {one.row}: *{one.name}*, seed {one.seed}, at {one.commit}: {one.why[:200]}" for one in failed[-40:]
+            f"- {outcome.row}: *{outcome.name}*, seed {outcome.seed}, at {outcome.commit}: {outcome.why[:200]}"
+            for outcome in failed[-40:]
         ]
         parts.append("## What failed, the latest last\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
 def _sum(counted: Sequence[Outcome]) -> str:
-    back = [one.facts.get("back_s") for one in counted]
+    back = [outcome.facts.get("back_s") for outcome in counted]
     longest = quantile(back, 1.0)
     return (
-        f"In all: {len(counted)} runs of {len({one.kind for one in counted})} kinds, "
-        f"{sum(one.passed for one in counted)} passed. "
+        f"In all: {len(counted)} runs of {len({outcome.kind for outcome in counted})} kinds, "
+        f"{sum(outcome.passed for outcome in counted)} passed. "
         f"{_total(counted, 'not_started')} nodes that did not start again, "
         f"{_total(counted, 'named')} honest machines named, {_total(counted, 'lost')} answers of others lost; "
         f"a member was back after {_s(quantile(back, 0.5))}, at most {_s(longest)} "
-        f"({sum(one.passed and not one.in_time for one in counted)} times later than 10 s).\n"
+        f"({sum(outcome.passed and not outcome.in_time for outcome in counted)} times later than 10 s).\n"
     )
 
 
@@ -62,20 +63,21 @@ def _table(rows: Sequence[Kind], counted: Sequence[Outcome]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for kind in rows:
-        ones = [one for one in counted if one.kind == kind]
-        back = [one.facts.get("back_s") for one in ones]
-        grown = max((one.facts.get("grown_bytes", 0.0) for one in ones), default=0.0)
+        outcomes = [outcome for outcome in counted if outcome.kind == kind]
+        back = [outcome.facts.get("back_s") for outcome in outcomes]
+        grown = max((outcome.facts.get("grown_bytes", 0.0) for outcome in outcomes), default=0.0)
         lines.append(
-            f"| {kind[1]} | {len(ones)} | {sum(one.passed for one in ones)} | {_total(ones, 'not_started')} "
-            f"| {_total(ones, 'named')} | {_total(ones, 'lost')} "
+            f"| {kind[1]} | {len(outcomes)} | {sum(outcome.passed for outcome in outcomes)} "
+            f"| {_total(outcomes, 'not_started')} "
+            f"| {_total(outcomes, 'named')} | {_total(outcomes, 'lost')} "
             f"| {_s(quantile(back, 0.5))} / {_s(quantile(back, 1.0))} "
             f"| {round(grown) >> 20} MiB |"
         )
     return "\n".join(lines) + "\n"
 
 
-def _total(ones: Iterable[Outcome], fact: str) -> int:
-    return round(sum(one.facts.get(fact, 0.0) for one in ones))
+def _total(outcomes: Iterable[Outcome], fact: str) -> int:
+    return round(sum(outcome.facts.get(fact, 0.0) for outcome in outcomes))
 
 
 def _s(value: float | None) -> str:

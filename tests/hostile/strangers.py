@@ -76,7 +76,7 @@ async def besiege(name: str, port: int, chance: random.Random) -> None:
             tasks.create_task(one(places[number % len(places)]), name="a stranger")
 
 
-async def greet(port: int, who: Identity) -> None:
+async def greet(port: int, identity: Identity) -> None:
     """At a pairing window, until cancelled: an attempt after the other, none of which brings a proof."""
 
     async def one() -> None:
@@ -84,7 +84,7 @@ async def greet(port: int, who: Identity) -> None:
             with suppress(OSError, EOFError, AppError):
                 wire = await PairWire.dialled(Address("127.0.0.1", port))
                 async with wire:
-                    first = Newcomer("000000", who, "x", "0", wire.server_der(), b"n" * 32)
+                    first = Newcomer("000000", identity, "x", "0", wire.server_der(), b"n" * 32)
                     await wire.send(first.hello())
                     await wire.receive(PairAnswer)
                     await wire.receive(PairConfirm)

@@ -85,8 +85,8 @@ class Port:
 
     lender: StageHost
 
-    async def open(self, wanted: Wanted) -> None:
-        await self.lender.open(wanted)
+    async def open(self, expected: Wanted) -> None:
+        await self.lender.open(expected)
 
     async def renew(self, pipeline: bytes, epoch: int) -> None:
         await self.lender.renew(pipeline, epoch)
@@ -331,10 +331,10 @@ def request(
     return Request(tuple(ids), sampling, max_tokens, tuple(end), conversation)
 
 
-async def answer(pipeline: Pipeline, what: Request) -> tuple[list[int], Finish]:
+async def answer(pipeline: Pipeline, subject: Request) -> tuple[list[int], Finish]:
     """All tokens, and how it ended."""
     ids: list[int] = []
-    async with aclosing(pipeline.generate(what)) as stream:
+    async with aclosing(pipeline.generate(subject)) as stream:
         async for item in stream:
             if isinstance(item, Finish):
                 return ids, item

@@ -65,7 +65,7 @@ async def answers(model: Path, cuts: tuple[int, ...]) -> tuple[list[Said], int]:
         async with Pipeline(stages, FORM) as pipeline:
             answerer = Completer(text, pipeline)
             every = [await said(answerer, question) for question in QUESTIONS]
-            return [one for one, _ in every], sum(n for _, n in every)
+            return [item for item, _ in every], sum(n for _, n in every)
 
 
 async def said(answerer: Completer, question: GenerationRequest) -> tuple[Said, int]:
@@ -86,12 +86,12 @@ async def test_split_equals_whole(cuts: tuple[int, ...], tmp_path: Path, monkeyp
     (whole, none), (split, _) = await answers(model, ()), await answers(model, cuts)
     assert whole == split
     assert none == 0
-    assert all(len(one.likely) > 5 and one.ids for one in whole[2:])
+    assert all(len(item.likely) > 5 and item.ids for item in whole[2:])
     if len(cuts) < 3:  # with two lenders guesses follow guesses
         return
     oracle = Oracle(0.6)
-    for one in whole:
-        oracle.knows(one.asked, one.ids)
+    for item in whole:
+        oracle.knows(item.asked, item.ids)
     oracle.speaks(monkeypatch)
     ahead, guessed = await answers(model, cuts)
     assert ahead == whole

@@ -39,20 +39,20 @@ async def told(built: Pool, n_answers: int = 3) -> list[StageLost]:
     return [error for error in ended if isinstance(error, StageLost)]
 
 
-async def soon(what: Callable[[], object]) -> float:
+async def soon(subject: Callable[[], object]) -> float:
     """Do it while answers are under way; returns when it was done."""
     await asyncio.sleep(0.2)
-    what()
+    subject()
     return time.monotonic()
 
 
 @pytest.mark.many(keep=1)
 @posix
-@pytest.mark.parametrize("whose", ["host", "lender"])
+@pytest.mark.parametrize("owner", ["host", "lender"])
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(whose: str, sign: signal.Signals) -> None:
+async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(owner: str, sign: signal.Signals) -> None:
     async with pool(2, 4, 2, paths=[SLOW], deadlines=QUICK, form=shape(slots=2)) as built:
-        worker = built.host if whose == "host" else built.lent_worker()
+        worker = built.host if owner == "host" else built.lent_worker()
         errors, done_at = await asyncio.gather(told(built), soon(lambda: os.kill(worker.pid, sign)))
         took = time.monotonic() - done_at
         assert len(errors) == 3
@@ -61,7 +61,7 @@ async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(whose: str,
         assert said(errors[0])
         with pytest.raises(StageLost):
             await answer(built.pipeline, request("x", 1))
-        if whose == "host" and sign == signal.SIGSTOP:
+        if owner == "host" and sign == signal.SIGSTOP:
             async with asyncio.timeout(30):
                 await worker.wait_dead()
             assert not psutil.pid_exists(worker.pid)

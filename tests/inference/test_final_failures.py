@@ -27,12 +27,12 @@ NAN = f"fake:nan_from=60,{SLOW}"  # of a prompt of 55 tokens soon, of a short an
 SHORT = 40
 
 
-async def hear(pipeline: Pipeline, what: Request) -> Heard:
+async def hear(pipeline: Pipeline, query: Request) -> Heard:
     """Tokens, notices, and the error that ended it."""
     ids: list[int] = []
     notices: list[Notice] = []
     try:
-        async with aclosing(pipeline.generate(what)) as stream:
+        async with aclosing(pipeline.generate(query)) as stream:
             async for item in stream:
                 if isinstance(item, Token):
                     ids.append(item.id)
@@ -62,7 +62,7 @@ async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: i
     paths = [f"fake:{SLOW}"] * 3
     paths[place] = NAN
     async with pool(2, 4, 2, paths=paths, number=number, rebuilds=True, renews=True) as built:
-        others = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(2)))
+        future = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(2)))
         await asyncio.sleep(0.1)
         ids, notices, error = await hear(built.pipeline, request("x" * 55, 30))
         assert isinstance(error, StageFailed)
@@ -70,9 +70,9 @@ async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: i
         assert "lender" not in said(error)
         assert "lost" not in [notice.state for notice in notices]
         assert len(ids) == 6  # what came before is right, and nothing was computed twice for it
-        for one, told, ended in await others:
-            assert (one, ended) == (expected, None)
-            assert all("lender" not in said(notice.reason) for notice in told)
+        for other, reports, ended in await future:
+            assert (other, ended) == (expected, None)
+            assert all("lender" not in said(notice.reason) for notice in reports)
         assert built.rebuild.planned == [frozenset()]
         assert (await answer(built.pipeline, request("x", SHORT)))[0] == expected  # still loaded
 
@@ -167,15 +167,15 @@ async def test_an_answer_that_crashes_processes_ends_alone(place: int) -> None:
     paths[place] = f"fake:die_from=60,{SLOW}"
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
         built.pipeline._stages[1].key = "id-1"
-        others = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(3)))
+        future = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(3)))
         await asyncio.sleep(0.1)
         ids, _, error = await hear(built.pipeline, request("x" * 55, 30))
         assert isinstance(error, StageFailed)
         assert error.reason.code == "answer_ends_process"
         assert len(ids) == 6  # what came before is right
-        for one, told, ended in await others:
-            assert (one, ended) == (expected, None)
-            assert "Continued" in said(told[-1].reason)
+        for other, notices, ended in await future:
+            assert (other, ended) == (expected, None)
+            assert "Continued" in said(notices[-1].reason)
         assert len(built.rebuild.planned) == 2
         assert not built.rebuild.failures.left_out()
 
@@ -201,21 +201,21 @@ async def test_a_process_that_vanishes_is_the_doing_of_an_answer_that_asks_for_m
         assert error.reason.code == code
         assert len(built.rebuild.planned) == rebuilt
         assert len(ids) == 6
-        [(one, _, ended)] = await other
-        assert code != "answer_ends_process" or (one, ended) == (expected, None)
+        [(group, _, ended)] = await other
+        assert code != "answer_ends_process" or (group, ended) == (expected, None)
 
 
 async def test_what_fails_at_once_ends_the_answer_whose_it_is_and_not_who_shared_its_step() -> None:
     expected, paths = await undisturbed(), [f"fake:error_from=60,{SLOW}", f"fake:{SLOW}"]
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
-        others = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(3)))
+        future = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(3)))
         await asyncio.sleep(0.1)
         ids, _, error = await hear(built.pipeline, request("x" * 55, 30))
         assert error is not None
         assert error.reason.code in ("stage_failed", "answer_ends_process")
         assert len(ids) == 6
-        for one, _, ended in await others:
-            assert (one, ended) == (expected, None)
+        for other, _, ended in await future:
+            assert (other, ended) == (expected, None)
 
 
 async def test_a_choice_that_cannot_be_made_ends_the_answer_that_asked_for_it() -> None:
@@ -272,7 +272,9 @@ class Odd:
 async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got_them() -> None:
     expected = await undisturbed()
     after = [7]
-    async with pool(2, 2, 2, 2, number=Number.F32, rebuilds=True, wrap=lambda one: Odd(one, after)) as built:
+    async with pool(
+        2, 2, 2, 2, number=Number.F32, rebuilds=True, wrap=lambda frame_channel: Odd(frame_channel, after)
+    ) as built:
         for place, stage in enumerate(built.pipeline._stages[1:3], 1):
             stage.key = f"id-{place}"
         ids, notices, error = await hear(built.pipeline, request("x", SHORT))
@@ -323,8 +325,8 @@ async def test_who_refuses_numbers_that_can_be_used_is_left_out_and_not_who_sent
         ids, notices, error = await hear(built.pipeline, request("x", SHORT))
         assert (ids, error) == (expected, None)
         assert built.rebuild.planned == [frozenset({"id-2"})]
-        assert [one.machine for one in notices] == ["lender-2"] * len(notices)
-        assert "lender-1" not in "".join(said(one.reason) for one in notices)
+        assert [notice.machine for notice in notices] == ["lender-2"] * len(notices)
+        assert "lender-1" not in "".join(said(notice.reason) for notice in notices)
 
 
 @pytest.mark.long
@@ -341,10 +343,12 @@ async def test_who_refuses_numbers_that_can_be_used_is_left_out_and_not_who_sent
 async def test_a_lender_ends_no_answer_and_names_no_machine_by_a_word(code: str, facts: dict[str, object]) -> None:
     expected = await undisturbed()
     after = [7]
-    async with pool(2, 4, 2, rebuilds=True, wrap=lambda one: Says(one, after, code, **facts)) as built:
+    async with pool(
+        2, 4, 2, rebuilds=True, wrap=lambda frame_channel: Says(frame_channel, after, code, **facts)
+    ) as built:
         ids, notices, error = await hear(built.pipeline, request("x", SHORT))
         assert (ids, error) == (expected, None)
-        assert "kitchen" not in "".join(said(one.reason) for one in notices)
+        assert "kitchen" not in "".join(said(notice.reason) for notice in notices)
         assert notices[0].machine == "lender-1"
 
 
@@ -354,10 +358,10 @@ async def test_a_lender_ends_no_answer_that_it_does_not_compute() -> None:
     facts = {"cause": "odd", "slots": "0,1,2,3"}
     async with pool(
         2, 4, 2, paths=[f"fake:{SLOW}"], rebuilds=True, renews=True,
-        wrap=lambda one: Says(one, after, "numbers_not_finite", **facts),
+        wrap=lambda frame_channel: Says(frame_channel, after, "numbers_not_finite", **facts),
     ) as built:  # fmt: skip
-        asked = [hear(built.pipeline, request("x", SHORT)) for _ in range(3)]
-        heard = await asyncio.gather(*asked)
+        coroutines = [hear(built.pipeline, request("x", SHORT)) for _ in range(3)]
+        heard = await asyncio.gather(*coroutines)
         ended = [ids for ids, _, error in heard if error is None]
         assert 0 < len(ended) < 3
         assert all(ids == expected for ids in ended)
@@ -391,14 +395,14 @@ class Another:
 @pytest.mark.parametrize("token", [-1, N_VOCAB, 1 << 30])
 async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -> None:
     """Also one that on this machine says that a form was too heavy."""
-    what, after = request("x", SHORT), [9]
+    query, after = request("x", SHORT), [9]
     async with pool(8, away=True) as built:
-        expected = (await answer(built.pipeline, what))[0]
+        expected = (await answer(built.pipeline, query))[0]
     async with pool(
         8, away=True, rebuilds=True,
-        wrap=lambda one: Another(one, after, Kind.SAMPLED, lambda _: struct.pack("<i", token)),
+        wrap=lambda frame_channel: Another(frame_channel, after, Kind.SAMPLED, lambda _: struct.pack("<i", token)),
     ) as built:  # fmt: skip
-        ids, notices, error = await hear(built.pipeline, what)
+        ids, notices, error = await hear(built.pipeline, query)
         assert (ids, error) == (expected, None)
         assert notices[0].machine == "lender-0"
         assert "an invalid token" in said(notices[0].reason)
@@ -409,11 +413,11 @@ async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -
     [(struct.pack("<if", N_VOCAB, -1.0), False), (struct.pack("<if", 4, float("nan")), False), (b"\0" * 7, True)],
 )
 async def test_how_likely_a_token_was_is_not_taken_from_anybody(payload: bytes, is_left: bool) -> None:
-    what, after = request("x", SHORT, sampling=replace(GREEDY, likely=2)), [9]
+    query, after = request("x", SHORT, sampling=replace(GREEDY, likely=2)), [9]
     async with pool(
         8, away=True, rebuilds=True,
-        wrap=lambda one: Another(one, after, Kind.LIKELY, lambda _: payload),
+        wrap=lambda frame_channel: Another(frame_channel, after, Kind.LIKELY, lambda _: payload),
     ) as built:  # fmt: skip
-        ids, notices, error = await hear(built.pipeline, what)
+        ids, notices, error = await hear(built.pipeline, query)
         assert (len(ids), error) == (SHORT, None)
         assert bool(notices) is is_left

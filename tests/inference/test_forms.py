@@ -70,20 +70,20 @@ async def test_a_form_that_grows_without_bound_ends_its_own_answer_alone(cuts: t
         digits, _ = await answer(pipeline, DIGITS)
         held = psutil.Process(host.pid).memory_info().rss
         began = time.monotonic()
-        asked = [hear(pipeline, one) for one in (POISON, PLAIN, DIGITS)]
-        (_, notices, error), *others = await asyncio.gather(*asked)
+        coroutines = [hear(pipeline, request) for request in (POISON, PLAIN, DIGITS)]
+        (_, notices, error), *rest = await asyncio.gather(*coroutines)
         assert time.monotonic() - began < 60
         assert error is not None
         assert error.reason.code == "form_too_heavy"
         assert "simpler form" in said(error)
         assert not notices
-        for ids, told, fine in others:  # not a token is computed again for them
-            assert (told, fine) == ([], None)
+        for ids, other, fine in rest:  # not a token is computed again for them
+            assert (other, fine) == ([], None)
             assert len(ids) == 60 or ids[-1] == FULL_STOP
         assert host.died is None
         assert psutil.Process(host.pid).memory_info().rss - held < 64 << 20
-        for one in psutil.Process(host.pid).children(recursive=True):  # each bounded by itself
-            assert one.memory_info().rss < 512 << 20
+        for process in psutil.Process(host.pid).children(recursive=True):  # each bounded by itself
+            assert process.memory_info().rss < 512 << 20
         for asked_again, alone in ((PLAIN, plain), (DIGITS, digits)):
             assert (await answer(pipeline, asked_again))[0] == alone
 

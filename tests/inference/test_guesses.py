@@ -30,11 +30,11 @@ KNOWN = {
 
 @pytest.fixture
 def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
-    told = Oracle(1.0)
+    result = Oracle(1.0)
     for (text, _), said in KNOWN.items():
-        told.knows(request(text).ids, said)
-    told.speaks(monkeypatch)
-    return told
+        result.knows(request(text).ids, said)
+    result.speaks(monkeypatch)
+    return result
 
 
 @pytest.mark.long
@@ -73,8 +73,8 @@ async def company(pipeline: Pipeline) -> None:
                 assert isinstance(item, Token)
                 assert item.id == KNOWN["hello", GREEDY][index]
     assert (await other)[0][0] == KNOWN["x" * 200, GREEDY][:40]
-    asked = [request(text, N_TOKENS, sampling=how) for text, how in KNOWN]
-    together = await asyncio.gather(*(answer(pipeline, what) for what in asked))
+    requests = [request(text, N_TOKENS, sampling=how) for text, how in KNOWN]
+    together = await asyncio.gather(*(answer(pipeline, query) for query in requests))
     assert [ids for ids, _ in together] == [said[:N_TOKENS] for said in KNOWN.values()]
     await until_idle(pipeline)
 
@@ -86,8 +86,8 @@ async def stopped_among_guesses(pipeline: Pipeline, cut_at: int) -> None:
     said = whole[: whole.index(end)]
     known = [*request("hello").ids, *said]
     name = f"stopped at {cut_at}"
-    one = request("hello", 40, end=[end], conversation=name)
-    assert (await answer(pipeline, one))[0] == said
+    query = request("hello", 40, end=[end], conversation=name)
+    assert (await answer(pipeline, query))[0] == said
     again = request([*known, 7], 12, conversation=name)
     ids, finish = await answer(pipeline, again)
     assert finish.figures.reused_tokens >= len(known) - 1
@@ -112,9 +112,9 @@ async def test_a_right_guess_is_computed_once_and_none_beyond_the_context(oracle
         assert built.pipeline.lost is None
 
 
-async def guessed(pipeline: Pipeline, *texts: str, wanted: bool = True) -> int:
-    asked = [replace(request(text, N_TOKENS), guesses=wanted) for text in texts]
-    every = await asyncio.gather(*(answer(pipeline, what) for what in asked))
+async def guessed(pipeline: Pipeline, *texts: str, speculates: bool = True) -> int:
+    requests = [replace(request(text, N_TOKENS), guesses=speculates) for text in texts]
+    every = await asyncio.gather(*(answer(pipeline, query) for query in requests))
     for text, (ids, _) in zip(texts, every, strict=True):
         assert ids == KNOWN[text, GREEDY][:N_TOKENS]
     return sum(finish.figures.guessed for _, finish in every)
@@ -124,7 +124,7 @@ async def test_only_where_machines_would_stand_idle(oracle: Oracle) -> None:
     """Not where it is not wanted, not with as many answers as machines, not where a state cannot be cut back."""
     assert oracle.truth == 1.0
     async with pool(2, 4, 2) as built:
-        assert await guessed(built.pipeline, "hello", wanted=False) == 0
+        assert await guessed(built.pipeline, "hello", speculates=False) == 0
         assert await guessed(built.pipeline, "hello") > 0
         assert await guessed(built.pipeline, *TEXTS * 2) <= 8  # at the ends, when one is left
     async with pool(2, 4, 2, form=shape(recurrent=True)) as built:

@@ -19,8 +19,8 @@ async def test_who_waits_for_a_slot_meanwhile_is_not_ended_for_what_others_lost(
         first = asyncio.gather(hear(built.pipeline, request("x", 90), deeds), return_exceptions=True)
         await asyncio.sleep(0)
         ids, notices, _ = await hear(built.pipeline, last)
-        [told] = await first
-    assert isinstance(told, StageLost)
-    assert told.reason.code == "recovery_too_often"
+        [reports] = await first
+    assert isinstance(reports, StageLost)
+    assert reports.reason.code == "recovery_too_often"
     assert ids == undisturbed(last, shape())
     assert notices

@@ -34,13 +34,13 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
 async def hear(
-    pipeline: Pipeline, what: Request, at: dict[int, Callable[[], None]] | None = None, into: list[int] | None = None
+    pipeline: Pipeline, query: Request, at: dict[int, Callable[[], None]] | None = None, into: list[int] | None = None
 ) -> tuple[list[int], list[Notice], Finish]:
     """All that a reader gets; `at`: what to do when so many tokens are there; `into`: also after an error."""
     ids: list[int] = [] if into is None else into
     notices: list[Notice] = []
     todo = {} if at is None else at
-    async with aclosing(pipeline.generate(what)) as stream:
+    async with aclosing(pipeline.generate(query)) as stream:
         async for item in stream:
             match item:
                 case Token(id):
@@ -54,33 +54,33 @@ async def hear(
     raise AssertionError("a stream without its end")
 
 
-def kill(built: Pool, whose: str) -> Callable[[], None]:
+def kill(built: Pool, owner: str) -> Callable[[], None]:
     def deed() -> None:
-        os.kill((built.host if whose == "host" else built.lent_worker()).pid, signal.SIGKILL)
+        os.kill((built.host if owner == "host" else built.lent_worker()).pid, signal.SIGKILL)
 
     return deed
 
 
 @pytest.mark.many(keep=2)
 @posix
-@pytest.mark.parametrize("whose", ["host", "lender"])
+@pytest.mark.parametrize("owner", ["host", "lender"])
 @pytest.mark.parametrize("sampling", [GREEDY, CREATIVE, WILD])
-async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) -> None:
-    what = request("tell me", 60, sampling=sampling)
-    expected = undisturbed(what, shape())
+async def test_a_killed_worker_changes_no_token(owner: str, sampling: Sampling) -> None:
+    query = request("tell me", 60, sampling=sampling)
+    expected = undisturbed(query, shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
-        ids, notices, finish = await hear(built.pipeline, what, {20: kill(built, whose)})
+        ids, notices, finish = await hear(built.pipeline, query, {20: kill(built, owner)})
         assert ids == expected
         assert [notice.state for notice in notices] == ["lost", "rebuilding", "continued"]
         assert all(said(notice.reason) for notice in notices)
         [once] = finish.figures.recoveries
         assert isinstance(once, Recovered)
-        assert once.machine == ("host" if whose == "host" else "lender-1")
+        assert once.machine == ("host" if owner == "host" else "lender-1")
         assert once.others == "spare"
         assert 0 <= once.detected_after_s < SOON_S
         assert 0 < once.recovered_after_s < SOON_S
         assert built.pipeline.news is None
-        assert (await answer(built.pipeline, what))[0] == expected
+        assert (await answer(built.pipeline, query))[0] == expected
 
 
 @pytest.mark.long
@@ -89,14 +89,14 @@ async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) 
 async def test_many_answers_at_once_all_go_on(seed: int) -> None:
     """More than there are slots; some in their prompt, some waiting, some just ending."""
     chance = random.Random(seed)
-    asked = [request("x" * chance.randrange(1, 200), chance.randrange(1, 60)) for _ in range(9)]
-    expected = [undisturbed(what, shape()) for what in asked]
+    requests = [request("x" * chance.randrange(1, 200), chance.randrange(1, 60)) for _ in range(9)]
+    expected = [undisturbed(query, shape()) for query in requests]
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True, form=shape(slots=4)) as built:
-        hearing = asyncio.gather(*(hear(built.pipeline, what) for what in asked))
-        for whose in chance.sample(["host", "lender", "lender"], 2):
+        hearing = asyncio.gather(*(hear(built.pipeline, query) for query in requests))
+        for owner in chance.sample(["host", "lender", "lender"], 2):
             await asyncio.sleep(0.05 + chance.random() * 0.1)
             if built.pipeline.news is None:
-                kill(built, whose)()
+                kill(built, owner)()
         heard = await hearing
     assert [ids for ids, _, _ in heard] == expected
 
@@ -108,10 +108,10 @@ async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         deeds = {n * 10: kill(built, "lender") for n in range(1, 5)}
         ids: list[int] = []
-        with pytest.raises(StageLost) as told:
+        with pytest.raises(StageLost) as raised:
             await hear(built.pipeline, request("x", 90), deeds, ids)
-        assert told.value.reason.code == "recovery_too_often"
-        assert said(told.value)
+        assert raised.value.reason.code == "recovery_too_often"
+        assert said(raised.value)
         assert not deeds
         assert ids == expected[: len(ids)]
         assert len(built.rebuild.planned) == MAX_RECOVERIES
@@ -121,35 +121,35 @@ async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
 @posix
 async def test_who_fails_a_second_time_gets_no_layers_back() -> None:
     """Also where tokens came in between, and where another answer had the first failure."""
-    what = request("x", 60)
+    query = request("x", 60)
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
 
         def fail() -> None:
             built.pipeline._stages[1].key = "id-1"
             kill(built, "lender")()
 
-        await hear(built.pipeline, what, {9: fail})
-        ids, _, _ = await hear(built.pipeline, what, {20: fail})
+        await hear(built.pipeline, query, {9: fail})
+        ids, _, _ = await hear(built.pipeline, query, {20: fail})
         assert built.rebuild.planned == [frozenset(), frozenset({"id-1"})]
-        assert ids == undisturbed(what, shape())
+        assert ids == undisturbed(query, shape())
 
 
 @pytest.mark.long
 @posix
 async def test_what_the_host_alone_can_finish_is_finished() -> None:
     """After as many losses as an answer is recovered from on others; its own worker's loss then is the last."""
-    what = request("x", 90)
-    expected = undisturbed(what, shape())
+    query = request("x", 90)
+    expected = undisturbed(query, shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.fits_here = True
         deeds = {n * 10: kill(built, "lender") for n in range(1, 5)}
-        ids, _, finish = await hear(built.pipeline, what, deeds)
+        ids, _, finish = await hear(built.pipeline, query, deeds)
         assert ids == expected
         assert len(finish.figures.recoveries) == MAX_RECOVERIES + 1
         deeds = {n * 10: kill(built, "host") for n in range(1, 6)}
-        with pytest.raises(StageLost) as told:
-            await hear(built.pipeline, what, deeds)
-        assert told.value.reason.code == "recovery_too_often"
+        with pytest.raises(StageLost) as raised:
+            await hear(built.pipeline, query, deeds)
+        assert raised.value.reason.code == "recovery_too_often"
 
 
 @posix
@@ -167,10 +167,10 @@ async def test_what_is_lost_while_it_is_rebuilt_is_planned_again_without_it() ->
 async def test_what_cannot_be_rebuilt_ends_in_words() -> None:
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.failing = 9
-        with pytest.raises(StageLost) as told:
+        with pytest.raises(StageLost) as raised:
             await hear(built.pipeline, request("x", 40), {9: kill(built, "host")})
-        assert told.value.reason.code == "recovery_too_often"
-        assert built.pipeline.lost is told.value
+        assert raised.value.reason.code == "recovery_too_often"
+        assert built.pipeline.lost is raised.value
 
 
 @pytest.mark.long
@@ -194,9 +194,9 @@ async def test_short_memory_is_said_and_the_answer_goes_on_when_a_machine_return
         [(ids, notices, _)] = await hearing
         assert ids == expected
         assert [n.state for n in notices] == ["lost", "short", "rebuilding", "continued"]
-        [(few, told, _)] = await late
+        [(few, reports, _)] = await late
         assert few == expected[:5]
-        assert told[0].state == "short"
+        assert reports[0].state == "short"
 
 
 @pytest.mark.long
@@ -326,8 +326,8 @@ def steps_seen(built: Pool) -> list[int]:
 async def test_a_broken_channel_is_made_again_and_nothing_computed_twice(seed: int) -> None:
     """The frame that was lost on its way there, and the answer lost on its way back."""
     chance = random.Random(seed)
-    asked = [request("x" * 150, 30), request("hello", 50), request("y" * 20, 40)]
-    expected = [undisturbed(what, shape()) for what in asked]
+    requests = [request("x" * 150, 30), request("hello", 50), request("y" * 20, 40)]
+    expected = [undisturbed(query, shape()) for query in requests]
 
     made: list[FrameChannel] = []
 
@@ -339,13 +339,13 @@ async def test_a_broken_channel_is_made_again_and_nothing_computed_twice(seed: i
 
     async with pool(2, 4, 2, wrap=wrap, peers=True, rebuilds=True) as built:
         seen = steps_seen(built)
-        heard = await asyncio.gather(*(hear(built.pipeline, what) for what in asked))
+        heard = await asyncio.gather(*(hear(built.pipeline, query) for query in requests))
         assert [ids for ids, _, _ in heard] == expected
         assert not built.rebuild.planned
         assert not any(finish.figures.recoveries for _, _, finish in heard)
         # only what had no answer yet is sent again
         assert len(seen) - len(set(seen)) <= CREDIT * (len(made) - 1)
-        assert any(notice.state == "reconnecting" for _, told, _ in heard for notice in told)
+        assert any(notice.state == "reconnecting" for _, notices, _ in heard for notice in notices)
 
 
 class Deaf:
@@ -388,9 +388,9 @@ async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> 
 async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> None:
     expected = undisturbed(request("hello", 60), shape())
     quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, still_s=30.0, dead_s=30.0)
-    for whose in ("host", "lender"):
+    for name in ("host", "lender"):
         async with pool(2, 4, 2, paths=[SLOW], peers=True, rebuilds=True, deadlines=quick) as built:
-            worker = built.host if whose == "host" else built.lent_worker()
+            worker = built.host if name == "host" else built.lent_worker()
             hearing = asyncio.gather(hear(built.pipeline, request("hello", 60)))
             await asyncio.sleep(0.1)
             os.kill(worker.pid, signal.SIGSTOP)
@@ -403,12 +403,12 @@ async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> Non
 
 @pytest.mark.many(keep=1)
 @posix
-@pytest.mark.parametrize("whose", ["host", "lender"])
-async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
+@pytest.mark.parametrize("owner", ["host", "lender"])
+async def test_what_stands_still_for_ever_is_replaced(owner: str) -> None:
     expected = undisturbed(request("hello", 60), shape())
     quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, still_s=1.0, dead_s=1.2)
     async with pool(2, 4, 2, paths=[SLOW], peers=True, rebuilds=True, deadlines=quick) as built:
-        worker = built.host if whose == "host" else built.lent_worker()
+        worker = built.host if owner == "host" else built.lent_worker()
         deeds: dict[int, Callable[[], None]] = {9: lambda: os.kill(worker.pid, signal.SIGSTOP)}
         ids, _, finish = await hear(built.pipeline, request("hello", 60), deeds)
         assert ids == expected
@@ -424,10 +424,10 @@ async def test_a_question_on_its_way_finds_the_stages_again() -> None:
     async with pool(2, 4, 2, rebuilds=True) as built:
         built.rebuild.asked = True
         kill(built, "lender")()
-        told = asyncio.Event()
-        built.pipeline.on_news = told.set
+        event = asyncio.Event()
+        built.pipeline.on_news = event.set
         async with asyncio.timeout(30):
-            await told.wait()
+            await event.wait()
         assert (await answer(built.pipeline, request("x", 5)))[0] == expected
         built.rebuild.asked = False
         kill(built, "lender")()  # nobody asks: it ends, and the next question loads

@@ -63,8 +63,8 @@ async def test_a_changed_prompt_is_read_from_its_start() -> None:
 async def test_answers_of_several_at_once_are_those_of_each_alone() -> None:
     prompts = [PROMPT[n : n + 40 + n] for n in range(6)]
     async with pool(*SIZES, form=RECURRENT) as built:
-        together = await asyncio.gather(*(answer(built.pipeline, request(one, 12)) for one in prompts))
-    assert [said for said, _ in together] == [await fresh(one, 12) for one in prompts]
+        together = await asyncio.gather(*(answer(built.pipeline, request(prompt, 12)) for prompt in prompts))
+    assert [said for said, _ in together] == [await fresh(prompt, 12) for prompt in prompts]
 
 
 async def test_the_last_run_and_the_first_in_one_trip_would_compute_too_much() -> None:

@@ -13,13 +13,13 @@ from tests.simulation.truth import undisturbed
 
 
 @pytest.mark.many(keep=1)
-@pytest.mark.parametrize("whose", ["host", "lender"])
+@pytest.mark.parametrize("owner", ["host", "lender"])
 @pytest.mark.parametrize("at", [1, 20, 58])
-async def test_a_killed_worker_changes_no_token(whose: str, at: int) -> None:
-    form, what = shape(recurrent=True), request("tell me " * 10, 60)
+async def test_a_killed_worker_changes_no_token(owner: str, at: int) -> None:
+    form, query = shape(recurrent=True), request("tell me " * 10, 60)
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True, form=form) as built:
-        ids, _, finish = await hear(built.pipeline, what, {at: kill(built, whose)})
-    assert ids == undisturbed(what, form)
+        ids, _, finish = await hear(built.pipeline, query, {at: kill(built, owner)})
+    assert ids == undisturbed(query, form)
     assert len(finish.figures.recoveries) == 1
 
 
@@ -27,12 +27,12 @@ async def test_a_killed_worker_changes_no_token(whose: str, at: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 async def test_many_answers_survive_two_deaths(seed: int) -> None:
     form, chance = shape(recurrent=True, slots=4), random.Random(seed)
-    asked = [request("x" * chance.randrange(1, 200), chance.randrange(1, 60)) for _ in range(9)]
+    requests = [request("x" * chance.randrange(1, 200), chance.randrange(1, 60)) for _ in range(9)]
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True, form=form) as built:
-        hearing = asyncio.gather(*(hear(built.pipeline, what) for what in asked))
-        for whose in chance.sample(["host", "lender", "lender"], 2):
+        hearing = asyncio.gather(*(hear(built.pipeline, query) for query in requests))
+        for owner in chance.sample(["host", "lender", "lender"], 2):
             await asyncio.sleep(0.05 + chance.random() * 0.1)
             if built.pipeline.news is None:
-                kill(built, whose)()
+                kill(built, owner)()
         heard = await hearing
-    assert [ids for ids, _, _ in heard] == [undisturbed(what, form) for what in asked]
+    assert [ids for ids, _, _ in heard] == [undisturbed(query, form) for query in requests]

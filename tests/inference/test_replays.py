@@ -26,8 +26,8 @@ async def test_all_is_well_when_the_next_token_is_there_and_not_before() -> None
         pipeline.on_news = lambda: waiting.append((pipeline.news, len(pipeline._work.interrupted)))
         _, notices, _ = await hear(pipeline, request("x", 20), {9: strike})
         assert waiting[-1] == (None, 0)
-        assert all(told for told, n_waiting in waiting if n_waiting)
-        [rebuilding] = [one for one in notices if one.state == "rebuilding"]
+        assert all(notice for notice, n_waiting in waiting if n_waiting)
+        [rebuilding] = [notice for notice in notices if notice.state == "rebuilding"]
         assert rebuilding.seconds is not None
         assert 15 < rebuilding.seconds < 60  # nine tokens, of three stages each; the pace is learned on
 

@@ -18,10 +18,10 @@ async def test_a_text_that_takes_too_long_is_told_as_that(renders: bool, monkeyp
     async with await Text.open(str(guide_file())) as opened:
         monkeypatch.setattr(tokenizer, "TOKENIZE_S", 0.2)
         messages = [{"role": "user", "content": LONG[:-64]}]  # with what its template writes
-        asked = opened.prompt(messages) if renders else opened.tokenize(LONG)
-        with pytest.raises(BadInput) as told:
-            await asked
-        assert told.value.reason.code == "text_too_slow"
-        assert "less of it" in said(told.value)
+        request = opened.prompt(messages) if renders else opened.tokenize(LONG)
+        with pytest.raises(BadInput) as raised:
+            await request
+        assert raised.value.reason.code == "text_too_slow"
+        assert "less of it" in said(raised.value)
         monkeypatch.undo()
         assert await opened.tokenize("A pool.")

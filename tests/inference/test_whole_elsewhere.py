@@ -25,9 +25,9 @@ PIPELINE = bytes(15) + b"w"
 
 async def test_it_says_what_the_whole_says_also_over_connections_that_break() -> None:
     """A beginning that is sent again does not begin anew: what was drawn since is not drawn twice."""
-    asked = [request("x" * (10 + 70 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(7)]
+    requests = [request("x" * (10 + 70 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(7)]
     async with pool(8) as built:
-        expected = [(await answer(built.pipeline, what))[0] for what in asked]
+        expected = [(await answer(built.pipeline, query))[0] for query in requests]
     chance, made = random.Random(3), []
 
     def wrap(channel: FrameChannel) -> FrameChannel:
@@ -37,7 +37,7 @@ async def test_it_says_what_the_whole_says_also_over_connections_that_break() ->
         return Breaking(channel, there * after or 1 << 30, back * after or 1 << 30)
 
     async with pool(8, away=True, wrap=wrap, peers=True, rebuilds=True) as built:
-        heard = await asyncio.gather(*(hear(built.pipeline, what) for what in asked))
+        heard = await asyncio.gather(*(hear(built.pipeline, query) for query in requests))
         assert [ids for ids, _, _ in heard] == expected
         assert len(made) > 3
         assert not built.rebuild.planned
@@ -79,8 +79,8 @@ async def test_what_stays_with_the_host_is_refused_by_the_worker(changes: dict[s
             config=config,
         )
     )  # fmt: skip
-    given = {"request": 0, "pipeline": name.hex(), "slot": 0, "due_from": 5, "sampling": GREEDY}
-    order = worker_orders.Begin(**(given | changes))  # type: ignore[arg-type]
+    value = {"request": 0, "pipeline": name.hex(), "slot": 0, "due_from": 5, "sampling": GREEDY}
+    order = worker_orders.Begin(**(value | changes))  # type: ignore[arg-type]
     frame = Frame(Kind.BEGIN, name, 1, 1, segments=(Segment(slot, 0, 5),))
     for payload in (worker_orders.encode(order), b"{}", b"\xff"):
         with pytest.raises(BadFrame):
@@ -91,13 +91,13 @@ async def test_what_stays_with_the_host_is_refused_by_the_worker(changes: dict[s
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 async def test_it_is_given_up_in_seconds_when_it_stands_still_before_it_begins() -> None:
     """Found by the simulation, seed 1200: a beginning did not count as work, and took the minute of a first step."""
-    asked = request("hello", 5)
+    query = request("hello", 5)
     async with pool(8) as built:
-        expected = (await answer(built.pipeline, asked))[0]
+        expected = (await answer(built.pipeline, query))[0]
     quick = Deadlines(still_s=0.8)
     async with pool(8, away=True, peers=True, rebuilds=True, deadlines=quick) as built:
         os.kill(built.lent_worker().pid, signal.SIGSTOP)
         async with asyncio.timeout(30):
-            ids, _, finish = await hear(built.pipeline, asked)
+            ids, _, finish = await hear(built.pipeline, query)
         assert ids == expected
         assert finish.figures.recoveries[0].why.code == "worker_hung"

@@ -11,5 +11,5 @@ from typing import Any
 def library(**functions: tuple[Callable[..., Any], Any, tuple[Any, ...]]) -> SimpleNamespace:
     """Each of them as (what it does, its result's type, its arguments' types)."""
     return SimpleNamespace(
-        **{name: ctypes.CFUNCTYPE(result, *given)(does) for name, (does, result, given) in functions.items()}
+        **{name: ctypes.CFUNCTYPE(result, *values)(does) for name, (does, result, values) in functions.items()}
     )

@@ -98,13 +98,17 @@ class Logind:
         self._over = True
         self._thread.join()
         self._bus.close()
-        for one in self.inhibitors:
-            os.close(one.pipe)
+        for inhibitor in self.inhibitors:
+            os.close(inhibitor.pipe)
 
     @property
     def delayed(self) -> bool:
         """Whether sleep and shutdown wait for somebody."""
-        return any(one.is_held for one in self.inhibitors if (one.what, one.mode) == ("sleep:shutdown", "delay"))
+        return any(
+            inhibitor.is_held
+            for inhibitor in self.inhibitors
+            if (inhibitor.what, inhibitor.mode) == ("sleep:shutdown", "delay")
+        )
 
     def say(self, member: str, before: bool) -> None:
         """PrepareForSleep or PrepareForShutdown: it is about to, or it is over."""
@@ -126,8 +130,8 @@ class Logind:
     def _inhibit(self, message: Any) -> None:
         from jeepney import new_method_return
 
-        what, _, _, mode = message.body
+        subject, _, _, mode = message.body
         ours, theirs = os.pipe()
-        self.inhibitors.append(Inhibitor(what, mode, ours))
+        self.inhibitors.append(Inhibitor(subject, mode, ours))
         self._bus.send(new_method_return(message, "h", (theirs,)))
         os.close(theirs)

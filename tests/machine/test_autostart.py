@@ -93,11 +93,11 @@ def test_arguments_are_quoted_as_desktops_read_them(command: list[str], line: st
 
 
 @pytest.mark.parametrize(
-    ("given", "folder"),
+    ("text", "folder"),
     [("", "/people/eva/.config/autostart"), ("/cfg", "/cfg/autostart"), ("rel", "/people/eva/.config/autostart")],
 )
-def test_where_entries_lie(given: str, folder: str) -> None:
-    environment = {"XDG_CONFIG_HOME": given} if given else {}
+def test_where_entries_lie(text: str, folder: str) -> None:
+    environment = {"XDG_CONFIG_HOME": text} if text else {}
     assert autostart.desktop_folder(environment, Path("/people/eva")) == Path(folder)
 
 
@@ -119,10 +119,10 @@ def test_the_launch_agent_goes_and_comes(tmp_path: Path) -> None:
     agent = autostart.LaunchAgent(tmp_path, run)
     assert not agent.is_on()
     agent.write(COMMAND)
-    found = plistlib.loads(Path(agent.where).read_bytes())
-    assert found["ProgramArguments"] == COMMAND
-    assert found["RunAtLoad"] is True
-    assert "KeepAlive" not in found  # Quit is Quit
+    data = plistlib.loads(Path(agent.where).read_bytes())
+    assert data["ProgramArguments"] == COMMAND
+    assert data["RunAtLoad"] is True
+    assert "KeepAlive" not in data  # Quit is Quit
     assert agent.is_on()
     assert [command[1] for command in ran] == ["enable", "print-disabled"]
     agent.remove()

@@ -33,7 +33,7 @@ UNUSED = "The engine llamacpp cannot be used:"
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("engine", "expected"),
     [
         (
             Engine("llamacpp", PROVED, features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]),
@@ -69,9 +69,11 @@ UNUSED = "The engine llamacpp cannot be used:"
         ),
     ],
 )
-async def test_what_a_worker_says_of_its_engines(monkeypatch: pytest.MonkeyPatch, found: Engine, expected: Any) -> None:
+async def test_what_a_worker_says_of_its_engines(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine, expected: Any
+) -> None:
     async def answer() -> list[Engine]:
-        return [found]
+        return [engine]
 
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(checks, "processor_name", lambda: "A CPU")
@@ -92,7 +94,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("battery", "expected"),
     [
         (None, []),
         (Battery(43, plugged=False), [(None, "On battery, 43 % left.")]),
@@ -100,9 +102,9 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     ],
 )
 def test_power_is_told_where_there_is_a_battery(
-    monkeypatch: pytest.MonkeyPatch, found: Battery | None, expected: Any
+    monkeypatch: pytest.MonkeyPatch, battery: Battery | None, expected: Any
 ) -> None:
-    monkeypatch.setattr(checks, "battery", lambda: found)
+    monkeypatch.setattr(checks, "battery", lambda: battery)
     assert [(check.ok, cause_of(check)) for check in checks.power()] == expected
 
 
@@ -132,8 +134,8 @@ def test_the_disk_is_that_of_the_models_and_may_be_away(tmp_path: Path) -> None:
     home, disk = Home.at(tmp_path / "home").create(), tmp_path / "disk"
     choice = ModelsChoice(str(disk), (), "a" * 32)
     settings.save(home.settings_file, settings.Settings("den", models=choice))
-    found = checks.disk(home)
-    assert (found.ok, found.code) == (False, "models_folder_away")
+    check = checks.disk(home)
+    assert (check.ok, check.code) == (False, "models_folder_away")
     assert not disk.exists()
     ModelsFolders(home.downloaded).claim(disk, "a" * 32)
     assert str(disk) in cause_of(checks.disk(home))
@@ -152,9 +154,9 @@ def test_a_folder_of_models_that_takes_nothing_is_a_problem(tmp_path: Path, monk
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(Path, "write_bytes", refused)
-    found = checks.disk(home)
-    assert (found.ok, found.code) == (False, "models_folder_unusable")
-    assert "Read-only file system" in cause_of(found)
+    check = checks.disk(home)
+    assert (check.ok, check.code) == (False, "models_folder_unusable")
+    assert "Read-only file system" in cause_of(check)
 
 
 def test_a_full_disk_is_no_home_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,10 +167,10 @@ def test_a_full_disk_is_no_home_that_can_be_written(tmp_path: Path, monkeypatch:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
-    found = checks.writable(Home.at(tmp_path))
-    assert not found.ok
-    assert cause_of(found).endswith("is not writable: No space left on device.")
-    assert cure_of(found).startswith("Free some space")
+    check = checks.writable(Home.at(tmp_path))
+    assert not check.ok
+    assert cause_of(check).endswith("is not writable: No space left on device.")
+    assert cure_of(check).startswith("Free some space")
 
 
 async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +198,6 @@ async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatc
     ],
 )
 def test_how_well_what_reads_model_files_is_confined(kept_from: Walls | None, ok: bool | None, words: str) -> None:
-    found = checks.confined(kept_from)
-    assert (found.name, found.ok, words in cause_of(found)) == ("Sandbox", ok, True)
-    assert bool(cure_of(found)) == (ok is None)
+    check = checks.confined(kept_from)
+    assert (check.name, check.ok, words in cause_of(check)) == ("Sandbox", ok, True)
+    assert bool(cure_of(check)) == (ok is None)

@@ -168,7 +168,7 @@ ALL = (
 
 def test_docker_and_vpn_are_used_only_when_chosen() -> None:
     def names(*chosen: str) -> list[str]:
-        return [one.name for one in usable_interfaces(ALL, frozenset(chosen))]
+        return [usable_interface.name for usable_interface in usable_interfaces(ALL, frozenset(chosen))]
 
     assert names() == ["eth0", "wlan0", "odd"]
     assert names("wg0") == ["eth0", "wlan0", "wg0", "odd"]
@@ -192,20 +192,20 @@ def test_docker_and_vpn_are_used_only_when_chosen() -> None:
     ],
 )
 def test_which_interface_carries_a_connection(local: str, remote: str | None, name: str | None) -> None:
-    found = carrying_interface(ALL, local, remote)
-    assert (found.name if found else None) == name
+    result = carrying_interface(ALL, local, remote)
+    assert (result.name if result else None) == name
 
 
 def test_this_computer() -> None:
-    found = {one.name: one for one in interfaces()}
-    assert found.keys() == psutil.net_if_addrs().keys()
-    loopback = carrying_interface(found.values(), "127.0.0.1")
+    result = {interface.name: interface for interface in interfaces()}
+    assert result.keys() == psutil.net_if_addrs().keys()
+    loopback = carrying_interface(result.values(), "127.0.0.1")
     assert loopback is not None
     assert loopback.kind is LinkKind.LOOPBACK
     assert loopback.is_up
     assert loopback.negotiated_bits_per_s is None
-    for one in found.values():
-        for address in one.addresses:
+    for item in result.values():
+        for address in item.addresses:
             ipaddress.ip_address(address)  # raises for what is none
 
 
@@ -262,8 +262,8 @@ def test_a_namespace_has_a_cable_and_its_host_a_virtual_network(
         [*enter.replace("NAME", namespace).split(), sys.executable, "-c", ASK],
         capture_output=True, text=True, check=True, cwd=PROJECT,
     )  # fmt: skip
-    found, used = json.loads(answer.stdout)
-    assert found["eth0"] == "ethernet"
-    assert found["docker0"] == "virtual"
-    assert found["office"] == "vpn"
+    result, used = json.loads(answer.stdout)
+    assert result["eth0"] == "ethernet"
+    assert result["docker0"] == "virtual"
+    assert result["office"] == "vpn"
     assert used == expected

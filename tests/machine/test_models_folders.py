@@ -155,8 +155,8 @@ def test_a_full_disk_is_said_and_takes_no_half_a_marker(
 
     opened = Path.open
 
-    def full(path: Path, mode: str = "r", *more: Any, **given: Any) -> Any:
-        file = opened(path, mode, *more, **given)
+    def full(path: Path, mode: str = "r", *more: Any, **value: Any) -> Any:
+        file = opened(path, mode, *more, **value)
         if mode[0] in "wx":  # it is made, and takes nothing
             file.close()
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -169,6 +169,6 @@ def test_a_full_disk_is_said_and_takes_no_half_a_marker(
             with pytest.raises(DoesNotFit, match="disk_full") as caught:
                 folders.claim(folder, MINE)
             assert said(caught.value).endswith("Free some space and try again.")
-    assert [one.name for one in mine.iterdir()] == [MARKER]
+    assert [path.name for path in mine.iterdir()] == [MARKER]
     folders.claim(disk, MINE)
-    assert [one.name for one in disk.iterdir()] == [MARKER]
+    assert [path.name for path in disk.iterdir()] == [MARKER]

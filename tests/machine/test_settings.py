@@ -32,9 +32,9 @@ def test_settings_survive_being_saved(tmp_path: Path) -> None:
 def test_what_cannot_be_is_said(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(content)
-    with pytest.raises(Damaged) as told:
+    with pytest.raises(Damaged) as raised:
         load(path)
-    assert told.value.reason.code == "settings_damaged"
+    assert raised.value.reason.code == "settings_damaged"
 
 
 async def test_a_change_leaves_what_only_this_start_was_told(tmp_path: Path) -> None:

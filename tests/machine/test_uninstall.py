@@ -134,7 +134,7 @@ async def test_keys_in_the_keyring_and_the_start_at_sign_in_go_too(home: Home, m
     monkeypatch.setattr(paths, "default_root", lambda: home.root)
     entry = Entry()
     await erase(home, entry)
-    assert gone == ["identity", *(f"identity {what}" for what in SECRETS)]
+    assert gone == ["identity", *(f"identity {label}" for label in SECRETS)]
     assert not entry.on
     assert not home.root.exists()
 
@@ -179,7 +179,7 @@ async def test_models_in_a_chosen_folder_go_and_a_stranger_s_files_stay(home: Ho
     choice = ModelsChoice(str(disk), (str(away), str(taken)), "a" * 32)
     settings.save(home.settings_file, settings.Settings("den", models=choice))
     done = await erase(home)
-    assert {one.name for one in disk.iterdir()} == {"holiday.mp4", "model.gguf"}
+    assert {path.name for path in disk.iterdir()} == {"holiday.mp4", "model.gguf"}
     assert len(list(taken.iterdir())) == 6  # another Poolhouse's
     assert {reason.code for reason in done.left} == {"erase_away"}
     assert {reason.facts["folder"] for reason in done.left} == {str(away), str(taken)}

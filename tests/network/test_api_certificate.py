@@ -55,13 +55,13 @@ def test_a_clock_that_was_wrong_for_a_while_takes_away_no_trust(tmp_path: Path, 
     assert made(path, "192.0.2.7", now=wrong) == trusted
     assert made(path, "192.0.2.7") == trusted
     leaf, root = x509.load_pem_x509_certificates(path.read_bytes())
-    for one in (leaf, root):
-        assert one.not_valid_before_utc <= NOW <= one.not_valid_after_utc
+    for certificate in (leaf, root):
+        assert certificate.not_valid_before_utc <= NOW <= certificate.not_valid_after_utc
     path.unlink()
     first = made(path, "192.0.2.7", now=wrong)  # installed while it was wrong
     assert made(path, "192.0.2.7") == first
-    for one in x509.load_pem_x509_certificates(path.read_bytes()):
-        assert one.not_valid_before_utc <= NOW <= one.not_valid_after_utc
+    for certificate in x509.load_pem_x509_certificates(path.read_bytes()):
+        assert certificate.not_valid_before_utc <= NOW <= certificate.not_valid_after_utc
 
 
 def test_one_of_the_first_builds_that_nothing_vouched_for_keeps_its_key(tmp_path: Path) -> None:

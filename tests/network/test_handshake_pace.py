@@ -120,17 +120,17 @@ def _place(node: Node) -> tuple[str, int]:
     return at(node).host, at(node).port
 
 
-def _way(who: Node, to: Node) -> tuple[Member, Address, ssl.SSLContext]:
-    member = who.network.members[to.network.id]
-    return member, at(to), who.network.dialling_context(member)
+def _way(node: Node, to: Node) -> tuple[Member, Address, ssl.SSLContext]:
+    member = node.network.members[to.network.id]
+    return member, at(to), node.network.dialling_context(member)
 
 
-async def _dial(who: Node, to: Node) -> None:
+async def _dial(node: Node, to: Node) -> None:
     """One control link, up to the answer to its greeting."""
-    client = PeerClient(*_way(who, to))
+    client = PeerClient(*_way(node, to))
     try:
         with suppress(AppError, OSError):
             socket = await client.open_control()
-            await say_hello(socket, who.network.hello(), who.network.members[to.network.id])
+            await say_hello(socket, node.network.hello(), node.network.members[to.network.id])
     finally:
         await client.close()

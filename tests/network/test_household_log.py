@@ -45,16 +45,16 @@ async def test_names_and_roles_reach_everybody(nodes: Nodes) -> None:
     await all_linked(den, attic, loft)
     await den.network.rename(loft.network.id, " studio \u202e")
     await den.network.set_roles(attic.network.id, [Role.LENDER])
-    others = (attic, loft)
-    await until(lambda: all(name_of(node, loft) == "studio" for node in others))
-    await until(lambda: all(roles_of(node, attic) == {Role.LENDER} for node in others))
+    rest = (attic, loft)
+    await until(lambda: all(name_of(node, loft) == "studio" for node in rest))
+    await until(lambda: all(roles_of(node, attic) == {Role.LENDER} for node in rest))
     assert loft.network.members[loft.network.id].renamed
     # told once its port goes by them, too: the log knows them a moment before
     lends = frozenset({Role.LENDER})
     await until(lambda: loft.members[-1][attic.network.id].roles == lends)
-    with pytest.raises(Refused) as told:  # its certificate still opens the link; stages need a host
+    with pytest.raises(Refused) as raised:  # its certificate still opens the link; stages need a host
         await attic.network.link(loft.network.id).offer_stage(PipelineId(bytes(16)), b"{}")
-    assert told.value.reason == Reason("role_missing_here", {"name": "loft"})
+    assert raised.value.reason == Reason("role_missing_here", {"name": "loft"})
 
 
 async def test_only_an_admin_names_others_and_gives_roles(nodes: Nodes) -> None:
@@ -65,20 +65,20 @@ async def test_only_an_admin_names_others_and_gives_roles(nodes: Nodes) -> None:
         attic.network.set_roles(attic.network.id, ALL),
         attic.network.remove(den.network.id),
     ):
-        with pytest.raises(Refused) as told:
+        with pytest.raises(Refused) as raised:
             await change
-        assert told.value.reason.code == "not_admin"
+        assert raised.value.reason.code == "not_admin"
     await den.network.set_roles(attic.network.id, ALL)
     await until(lambda: roles_of(attic, attic) == set(ALL))
     await attic.network.rename(den.network.id, "study")
     await until(lambda: name_of(den, den) == "study")
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as raised:
         await den.network.set_roles(attic.network.id, [Role.LENDER])
-    assert told.value.reason.code == "admin_stays"
-    assert "Give --admin as well" in said(told.value)
-    with pytest.raises(Refused) as told:
+    assert raised.value.reason.code == "admin_stays"
+    assert "Give --admin as well" in said(raised.value)
+    with pytest.raises(Refused) as raised:
         await den.network.rename("0" * 64, "x")  # type: ignore[arg-type]
-    assert told.value.reason.code == "machine_unknown"
+    assert raised.value.reason.code == "machine_unknown"
 
 
 async def test_who_was_away_learns_it_from_any_member(nodes: Nodes) -> None:
@@ -110,8 +110,8 @@ async def test_a_removed_machine_loses_its_links_to_all_soon(nodes: Nodes) -> No
     den, attic, loft, barn = await nodes.paired("den", "attic", "loft", "barn")
     await all_linked(den, attic, loft, barn)
     channels = [
-        await one.network.link(other.network.id).open_data(PipelineId(bytes([number] * 16)))
-        for number, (one, other) in enumerate([(loft, den), (loft, attic), (attic, loft), (loft, barn), (barn, loft)])
+        await node.network.link(other.network.id).open_data(PipelineId(bytes([number] * 16)))
+        for number, (node, other) in enumerate([(loft, den), (loft, attic), (attic, loft), (loft, barn), (barn, loft)])
     ]
     began = time.monotonic()
     await den.network.remove(loft.network.id)
@@ -119,16 +119,16 @@ async def test_a_removed_machine_loses_its_links_to_all_soon(nodes: Nodes) -> No
         with pytest.raises(Unreachable):
             await channel.receive()
         await channel.close()
-    others = (den, attic, barn)
+    rest = (den, attic, barn)
     await until(lambda: not loft.network.links)
-    await until(lambda: not any(loft.network.id in node.network.links for node in others))
+    await until(lambda: not any(loft.network.id in node.network.links for node in rest))
     took = time.monotonic() - began
     assert took < SOON_SECONDS, took
     assert loft.network.dismissed
-    await until(lambda: all(len(node.network.links) == 2 for node in others))
+    await until(lambda: all(len(node.network.links) == 2 for node in rest))
     # told of the removal before the link was cut: nobody looks lost
-    await until(lambda: all(loft.network.id not in node.members[-1] for node in others))
-    await until(lambda: not any(node.network.addresses(loft.network.id) for node in others))
+    await until(lambda: all(loft.network.id not in node.members[-1] for node in rest))
+    await until(lambda: not any(node.network.addresses(loft.network.id) for node in rest))
 
 
 async def test_what_a_removed_admin_did_to_others_stays(nodes: Nodes) -> None:

@@ -49,11 +49,11 @@ async def test_a_newcomer_whose_name_is_taken_gets_a_number(nodes: Nodes) -> Non
     den, loud, wide = await nodes.open("den"), await nodes.open("DEN"), await nodes.open("ｄｅｎ")
     for newcomer in (loud, wide):
         await pair(den, newcomer)
-    await until(lambda: all(len(one.network.members) == 3 for one in (den, loud, wide)))
-    for one in (den, loud, wide):
-        names = [one.network.members[other.network.id].name for other in (den, loud, wide)]
+    await until(lambda: all(len(node.network.members) == 3 for node in (den, loud, wide)))
+    for node in (den, loud, wide):
+        names = [node.network.members[other.network.id].name for other in (den, loud, wide)]
         assert names == ["den", "DEN 2", "ｄｅｎ 3"], "the same everywhere, and in the order of pairing"
-    assert [den.network.link(one.network.id).name for one in (loud, wide)] == names[1:]
+    assert [den.network.link(node.network.id).name for node in (loud, wide)] == names[1:]
     den.name = "loft"  # what it calls itself now is nobody else's either
     another = await nodes.open("LOFT")
     await pair(den, another)

@@ -34,7 +34,7 @@ def rings_stay() -> Iterator[None]:
 
 
 def handshakes() -> int:
-    return sum(isinstance(one, sslproto.SSLProtocol) for one in gc.get_objects())
+    return sum(isinstance(item, sslproto.SSLProtocol) for item in gc.get_objects())
 
 
 async def knock(port: int, said: bytes) -> None:

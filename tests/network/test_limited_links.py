@@ -46,9 +46,9 @@ async def test_a_measurement_keeps_to_the_limit_and_finds_it(nodes: Nodes, limit
     (den if limited == "here" else attic).network.pace.limit(16)
     least: list[float] = []
     for _ in range(5):  # a busy computer only takes away
-        found = await measured(den, attic)
-        assert max(found.out_bytes_per_s, found.in_bytes_per_s) < 1.1 * 16 * BYTES_OF_MBIT
-        least.append(min(found.out_bytes_per_s, found.in_bytes_per_s))
+        measurement = await measured(den, attic)
+        assert max(measurement.out_bytes_per_s, measurement.in_bytes_per_s) < 1.1 * 16 * BYTES_OF_MBIT
+        least.append(min(measurement.out_bytes_per_s, measurement.in_bytes_per_s))
         if least[-1] > 0.5 * 16 * BYTES_OF_MBIT:
             break
         await until(lambda: not attic.network.probes._active)

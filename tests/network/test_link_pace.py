@@ -116,8 +116,8 @@ async def test_the_limit_may_change_at_any_time(clock: Clock, pace: LinkPace) ->
 
 
 async def test_a_paced_channel_waits_both_ways(clock: Clock, pace: LinkPace) -> None:
-    one, other = MemoryChannel.pair()
-    paced = PacedChannel(one, pace)
+    memory_channel, other = MemoryChannel.pair()
+    paced = PacedChannel(memory_channel, pace)
     await paced.send(bytes(RATE))
     await paced.send(b"after")
     assert clock.now_s - 100.0 == pytest.approx(1.0, abs=BURST_S)

@@ -88,7 +88,7 @@ STEPS = st.lists(
         st.sampled_from(("add", "add", "admin", "remove", "roles", "rename", "unfit", "invented", "forged")),
         st.integers(0, MACHINES - 1),
         st.integers(0, MACHINES - 1),
-        st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda found: tuple(sorted(found))),
+        st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda roles: tuple(sorted(roles))),
         st.integers(0, 1 << 16),
     ),
     max_size=24,
@@ -170,10 +170,10 @@ async def exchange(nodes: Sequence[NodeLog]) -> None:
     """As each link does when it comes up, until nobody learns anything."""
     for _ in range(20):
         before = [set(node.keeper.lines()) for node in nodes]
-        for one in nodes:
+        for node_log in nodes:
             for other in nodes:
-                if one is not other:
-                    await other.hears(one.keeper.lines())
+                if node_log is not other:
+                    await other.hears(node_log.keeper.lines())
         if before == [set(node.keeper.lines()) for node in nodes]:
             return
     raise AssertionError("the nodes never agree")
@@ -205,10 +205,10 @@ async def live(steps: Sequence[Step], seed: int, directory: Path) -> None:
 
 
 async def agree(nodes: Sequence[NodeLog]) -> None:
-    one = nodes[0].keeper
+    log_keeper = nodes[0].keeper
     for node in nodes:
-        assert set(node.keeper.lines()) == set(one.lines())
-        assert node.keeper.members == one.members
+        assert set(node.keeper.lines()) == set(log_keeper.lines())
+        assert node.keeper.members == log_keeper.members
         await node.starts()
 
 
@@ -259,18 +259,18 @@ async def test_a_thousand_removals_of_nobody_do_not_block_one_of_somebody(tmp_pa
 async def test_what_has_no_room_is_refused_and_not_told_as_done(tmp_path: Path) -> None:
     den, attic = NodeLog(0, tmp_path), NodeLog(1, tmp_path)
     lines = [
-        signed(WHO[0], Add(HOUSEHOLD, who.id, who.der, "x", roles))
-        for who, roles in ((WHO[1], FIRST_ROLES), *((who, (Role.LENDER,)) for who in WHO[2:]))
+        signed(WHO[0], Add(HOUSEHOLD, identity.id, identity.der, "x", roles))
+        for identity, roles in ((WHO[1], FIRST_ROLES), *((identity, (Role.LENDER,)) for identity in WHO[2:]))
     ]
     for node in (den, attic):
         await node.hears([encode(line).decode() for line in lines])
     with little_room():
-        for who in WHO[2:5]:
-            await attic.keeper.remove(who.id, ())
-        with pytest.raises(Refused) as told:
+        for identity in WHO[2:5]:
+            await attic.keeper.remove(identity.id, ())
+        with pytest.raises(Refused) as raised:
             await attic.keeper.remove(WHO[5].id, ())
-        assert told.value.reason.code == "household_full_here"
-        assert told.value.reason.facts == {"name": "den"}
+        assert raised.value.reason.code == "household_full_here"
+        assert raised.value.reason.facts == {"name": "den"}
         assert WHO[5].id in attic.keeper.members
         await exchange([den, attic])
         await den.keeper.remove(WHO[5].id, ())
@@ -282,10 +282,10 @@ async def test_a_change_that_another_admin_outranks_is_refused(tmp_path: Path) -
     admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     # of two lines with the highest turn the one with the greater hash counts
     names = [signed(WHO[1], Rename(HOUSEHOLD, WHO[0].id, MAX_TURN, f"evil {number}")) for number in range(64)]
-    await den.hears([encode(line).decode() for line in (admin, max(names, key=lambda one: one.id))])
-    with pytest.raises(Refused) as told:
+    await den.hears([encode(line).decode() for line in (admin, max(names, key=lambda operation: operation.id))])
+    with pytest.raises(Refused) as raised:
         await den.keeper.rename(WHO[0].id, "study")
-    assert told.value.reason.code == "household_outranked"
+    assert raised.value.reason.code == "household_outranked"
     await den.keeper.remove(WHO[1].id, ())
     await den.keeper.rename(WHO[0].id, "study")
     assert den.keeper.members[WHO[0].id].name == "study"

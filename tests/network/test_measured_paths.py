@@ -24,15 +24,15 @@ PIPELINE = PipelineId(bytes(16))
 
 def way(host: str, megabits: float, round_trip_ms: float) -> Way:
     trips = RoundTrips(round_trip_ms / 1e3, round_trip_ms / 1e3, 0.0)
-    found = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, LinkEnd())
-    return Way(Address(host, 1), "10.0.0.9", found)
+    measured = Measured(trips, megabits / 8 * 1e6, megabits / 8 * 1e6, LinkEnd())
+    return Way(Address(host, 1), "10.0.0.9", measured)
 
 
 CABLE, WIFI, SLIGHTLY, SLOW = (way("c", 940, 0.3), way("w", 200, 3.0), way("s", 1000, 0.25), way("x", 8, 40))
 
 
 @pytest.mark.parametrize(
-    ("ways", "present", "expected"),
+    ("paths", "present", "expected"),
     [
         ([WIFI, CABLE], "w", CABLE),
         ([CABLE, WIFI], "c", CABLE),
@@ -42,8 +42,8 @@ CABLE, WIFI, SLIGHTLY, SLOW = (way("c", 940, 0.3), way("w", 200, 3.0), way("s", 
         ([SLOW], "gone", SLOW),
     ],
 )
-def test_a_way_is_left_only_for_a_much_better_one(ways: list[Way], present: str, expected: Way) -> None:
-    assert chosen(ways, Address(present, 1)) is expected
+def test_a_way_is_left_only_for_a_much_better_one(paths: list[Way], present: str, expected: Way) -> None:
+    assert chosen(paths, Address(present, 1)) is expected
 
 
 async def test_frames_take_the_chosen_way_and_go_back_when_it_is_gone(nodes: Nodes) -> None:
@@ -84,8 +84,8 @@ async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)
     first = link.paths.now
-    with relay(attic.network.port, Faults()) as one, relay(attic.network.port, Faults()) as two:
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", one.port))
+    with relay(attic.network.port, Faults()) as fault_link, relay(attic.network.port, Faults()) as two:
+        measured_paths.change_to(den.network, far, Address("127.0.0.1", fault_link.port))
         idle, channel = link.paths.now, await link.open_data(PIPELINE)
         assert not idle.is_idle
         measured_paths.change_to(den.network, far, Address("127.0.0.1", two.port))
@@ -107,8 +107,8 @@ async def test_requests_under_way_keep_a_left_path(nodes: Nodes, monkeypatch: py
     monkeypatch.setattr(peer_link, "LEFT_SECONDS", 0.01)
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)
-    with relay(attic.network.port, Faults()) as one:
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", one.port))
+    with relay(attic.network.port, Faults()) as fault_link:
+        measured_paths.change_to(den.network, far, Address("127.0.0.1", fault_link.port))
         left = link.paths.now
         more = asyncio.Event()
 

@@ -107,8 +107,8 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
     assert den.unlinked[-1].ended is not None
     assert den.unlinked[-1].ended.code == "peer_floods"
     assert loft.network.id in den.network.links
-    told = sum(isinstance(one, messages.Status) for one in den.heard)
-    assert told < 2 * Kind.STATUS.burst  # each is told to the window: fewer are a flood than of other words
+    total = sum(isinstance(item, messages.Status) for item in den.heard)
+    assert total < 2 * Kind.STATUS.burst  # each is told to the window: fewer are a flood than of other words
     assert caplog.text.count("floods this machine") == 1  # what was left of it is not looked at
     attic.network.calls.hint(den.network.id)
     await until(
@@ -121,11 +121,13 @@ async def test_what_a_flooder_has_open_ends_at_once(nodes: Nodes) -> None:
     """It would go on flooding while a goodbye is waited for."""
     den, attic = await nodes.paired("den", "attic")
     connections = den.network._listener._connections
-    open_here = [one for one, it in connections.items() if it.machine == attic.network.id]
+    open_here = [
+        base_transport for base_transport, connection in connections.items() if connection.machine == attic.network.id
+    ]
     assert open_here
     with pytest.raises(Flood):
         den.network.calls._allowance(attic.network.id).take(Kind.PING, 1000)
-    assert all(one.is_closing() for one in open_here)
+    assert all(base_transport.is_closing() for base_transport in open_here)
 
 
 async def test_signatures_of_others_lines_are_looked_at_beside_the_loop(

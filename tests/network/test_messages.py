@@ -344,19 +344,19 @@ def test_no_changed_field_raises_anything_but_bad_message(message: Message, name
 
 def test_protocols_understand_each_other_as_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "OLDEST_PROTOCOL", 3)
-    together = [(one, other) for one in range(7) for other in range(7) if messages.speak_together(one, other)]
+    together = [(index, other) for index in range(7) for other in range(7) if messages.speak_together(index, other)]
     assert together == [(3, 3), (3, 4), (4, 3), (4, 4), (4, 5), (5, 4), (5, 5), (5, 6), (6, 5), (6, 6)]
 
 
 def test_the_most_links_that_may_be_told_fit_into_a_message() -> None:
     widest = "\U0001f50c" * messages.MOST_INTERFACE
-    one = MeasuredLink(
+    link = MeasuredLink(
         machine="f" * 64, age_s=1 / 3e-9, round_trip_s=1 / 3e-2, round_trip_p95_s=1 / 3e-2,
         out_bytes_per_s=1e13 / 3, in_bytes_per_s=1e13 / 3, interface=widest,
         kind=LinkKind.THUNDERBOLT, negotiated_bits_per_s=1 << 50, far_interface=widest,
         far_kind=LinkKind.THUNDERBOLT, far_negotiated_bits_per_s=1 << 50,
     )  # fmt: skip
-    most = LinksMeasured(links=[one] * messages.MOST_TOLD_MACHINES)
+    most = LinksMeasured(links=[link] * messages.MOST_TOLD_MACHINES)
     assert decode(encode(most)) == most
     with pytest.raises(BadMessage):
-        decode(encode(LinksMeasured(links=[one] * (messages.MOST_TOLD_MACHINES + 1))))
+        decode(encode(LinksMeasured(links=[link] * (messages.MOST_TOLD_MACHINES + 1))))

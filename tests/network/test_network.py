@@ -88,8 +88,8 @@ async def test_removal_ends_links_soon(nodes: Nodes) -> None:
 
 async def test_a_new_name_reaches_the_link(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
-    told = Status(name="loft", device="", total_bytes=1, lendable_bytes=0, used_bytes=0, state="off")
-    await attic.network.tell(told)
+    status = Status(name="loft", device="", total_bytes=1, lendable_bytes=0, used_bytes=0, state="off")
+    await attic.network.tell(status)
     await until(lambda: den.network.link(attic.network.id).name == "loft")
 
 

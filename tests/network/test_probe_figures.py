@@ -64,10 +64,10 @@ async def at_best(limit: float, measure: Callable[[], Awaitable[Measured]]) -> M
 async def test_a_link_of_100_megabits_is_found_so_within_ten_percent(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
     with relay(attic.network.port, Faults(rate_bits_per_s=100e6)) as link:
-        found = await at_best(100 * MEGABIT, lambda: measured(den, attic, link.port))
-    assert found.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
-    assert found.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
-    assert found.far == LinkEnd(LinkKind.LOOPBACK, "lo", 10**9)
+        result = await at_best(100 * MEGABIT, lambda: measured(den, attic, link.port))
+    assert result.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert result.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert result.far == LinkEnd(LinkKind.LOOPBACK, "lo", 10**9)
 
 
 async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:
@@ -76,14 +76,14 @@ async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:
 
     async def timed() -> Measured:
         started = time.monotonic()
-        found = await measured(den, attic, link.port)
+        measurement = await measured(den, attic, link.port)
         seconds.append(time.monotonic() - started)
-        return found
+        return measurement
 
     with relay(attic.network.port, Faults(rate_bits_per_s=2e6, delay_s=0.01)) as link:
-        found = await at_best(2 * MEGABIT, timed)
-    assert found.out_bytes_per_s == pytest.approx(2 * MEGABIT, rel=0.1)
-    assert found.in_bytes_per_s == pytest.approx(2 * MEGABIT, rel=0.1)
+        result = await at_best(2 * MEGABIT, timed)
+    assert result.out_bytes_per_s == pytest.approx(2 * MEGABIT, rel=0.1)
+    assert result.in_bytes_per_s == pytest.approx(2 * MEGABIT, rel=0.1)
     assert min(seconds) < 5
 
 
@@ -96,8 +96,8 @@ async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> Non
         for tried in range(12):  # more in a minute are refused
             for n, link in enumerate((plain, slow)):
                 way = Address("127.0.0.1", link.port)
-                found = await unless_busy(partial(measured_paths.round_trips, den.network, far, way))
-                least[n] = min(least[n], found.median_s)
+                round_trips = await unless_busy(partial(measured_paths.round_trips, den.network, far, way))
+                least[n] = min(least[n], round_trips.median_s)
             if tried >= 3 and abs(least[1] - least[0] - 0.005) < 0.0008:
                 break
     assert least[1] - least[0] == pytest.approx(0.005, abs=0.001)
@@ -106,10 +106,10 @@ async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> Non
 async def test_ways_may_differ(nodes: Nodes) -> None:
     """What goes out is not taken for what comes in: the far end is slowed by its own reading."""
     den, attic = await nodes.paired("den", "attic")
-    found = await measured(den, attic)
-    assert found.round_trips.median_s < 0.1
-    assert found.out_bytes_per_s > 1 * MEGABIT
-    assert found.in_bytes_per_s > 1 * MEGABIT
+    measurement = await measured(den, attic)
+    assert measurement.round_trips.median_s < 0.1
+    assert measurement.out_bytes_per_s > 1 * MEGABIT
+    assert measurement.in_bytes_per_s > 1 * MEGABIT
 
 
 # a real limit of the kernel's, between two network namespaces
@@ -174,7 +174,7 @@ async def test_a_limit_of_the_kernel_is_found_within_ten_percent(
                 own_hosts.add(path.own_host)
                 return path.measured
 
-            found = await at_best(100 * MEGABIT, measure)
+            result = await at_best(100 * MEGABIT, measure)
     assert own_hosts == {"10.95.0.2"}
-    assert found.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
-    assert found.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert result.out_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)
+    assert result.in_bytes_per_s == pytest.approx(100 * MEGABIT, rel=0.1)

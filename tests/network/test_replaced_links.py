@@ -49,14 +49,14 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
     """Else the machine counted as away for as long as the new link lives."""
     monkeypatch.setattr(peer_links, "REPLACED_SECONDS", 0.05)
     den, attic = await gone(nodes)
-    told: list[tuple[str, str]] = []
+    reports: list[tuple[str, str]] = []
     held_up, cleaned_up = asyncio.Event(), asyncio.Event()
 
     async def came(link: PeerLink) -> None:
-        told.append(("came", link.hello.instance[:1]))
+        reports.append(("came", link.hello.instance[:1]))
 
     async def left(link: PeerLink) -> None:
-        told.append(("left", link.hello.instance[:1]))
+        reports.append(("left", link.hello.instance[:1]))
 
     async def stubborn(link: PeerLink, message: object) -> None:
         held_up.set()
@@ -74,12 +74,12 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
         await held_up.wait()
         old = den.network.link(attic.network.id)
         assert isinstance(await second.greet(instance="c" * 32), HelloAck)
-        await until(lambda: ("came", "c") in told)
+        await until(lambda: ("came", "c") in reports)
         assert not old.finished.is_set()
         cleaned_up.set()
         await until(old.finished.is_set)
         await asyncio.sleep(0.05)
-        assert told == [("came", "a"), ("left", "a"), ("came", "c")]
+        assert reports == [("came", "a"), ("left", "a"), ("came", "c")]
         assert den.network.link(attic.network.id) is not old
 
 
@@ -113,7 +113,7 @@ async def test_a_burst_of_messages_that_are_carried_out_at_once_is_no_flood(node
 
 
 def closings(node: Node) -> list[Message]:
-    return [one for one in node.heard if isinstance(one, CloseStage)]
+    return [item for item in node.heard if isinstance(item, CloseStage)]
 
 
 async def keeper(folder: Path) -> tuple[LogKeeper, LogStore]:

@@ -104,13 +104,13 @@ def test_whatever_comes_the_limits_hold_and_only_strangers_are_turned_away() -> 
     room = Room(expects=expected.__contains__)
     here: dict[int, str] = {}
     for number in range(1500):
-        what, host = chance.random(), chance.choice(hosts)
-        if what < 0.2 and here:
+        value, host = chance.random(), chance.choice(hosts)
+        if value < 0.2 and here:
             gone = chance.choice(list(here))
             room.leave(gone)
             room.leave(gone)
             del here[gone]
-        elif what < 0.4 and here:
+        elif value < 0.4 and here:
             room.spoke(chance.choice(list(here)))
         else:
             out = room.enter(number, host)
@@ -119,9 +119,9 @@ def test_whatever_comes_the_limits_hold_and_only_strangers_are_turned_away() -> 
             if out is not None:
                 del here[out]
         assert len(room) == len(here) <= PLACES
-        assert all(who in room for who in here)
+        assert all(peer in room for peer in here)
         networks = [network_of(host) for host in here.values()]
-        assert all(networks.count(one) <= PLACES_OF_ONE_NETWORK for one in set(networks))
+        assert all(networks.count(network) <= PLACES_OF_ONE_NETWORK for network in set(networks))
 
 
 def test_hosts_that_proved_something_are_remembered_a_bounded_number_of_them() -> None:

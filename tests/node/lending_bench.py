@@ -41,12 +41,12 @@ class StandIn(StageHost):
     def used_bytes(self) -> int:
         return len(self.held)
 
-    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
+    async def open(self, expected: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
         self.n_opened += 1
         await self.may_open.wait()
         if self.fails is not None:
             raise self.fails
-        self.held[wanted.run.pipeline] = wanted
+        self.held[expected.run.pipeline] = expected
         return worker_orders.Opened(request=0, memory_bytes=1, seconds=0.0)
 
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
@@ -98,15 +98,15 @@ class Bench:
     async def send(self, message: messages.Message) -> None:
         self.said.append(message)
 
-    async def offer(self, pipeline: PipelineId, who: Member | None = None) -> Any:
+    async def offer(self, pipeline: PipelineId, peer: Member | None = None) -> Any:
         body = to_json(self.cut.manifest)
-        answer = await self.lending.stage_offer(who or member(), pipeline, body)
+        answer = await self.lending.stage_offer(peer or member(), pipeline, body)
         return wants_from_json(answer, self.cut.manifest)
 
-    async def bring(self, pipeline: PipelineId, who: Member | None = None) -> None:
+    async def bring(self, pipeline: PipelineId, peer: Member | None = None) -> None:
         """Offer, and send what is missing."""
-        if wants := await self.offer(pipeline, who):
-            await self.lending.pieces(who or member(), pipeline, self.chunks(wants))
+        if wants := await self.offer(pipeline, peer):
+            await self.lending.pieces(peer or member(), pipeline, self.chunks(wants))
 
     async def chunks(self, wants: Any) -> AsyncIterator[bytes]:
         for chunk in read_pieces(self.cut, wants):
@@ -121,8 +121,8 @@ class Bench:
         }  # fmt: skip
         return messages.OpenStage(**(fields | changes))
 
-    async def open(self, pipeline: PipelineId, who: Member | None = None, **changes: Any) -> None:
-        await self.lending.open(who or member(), self.order(pipeline, **changes), self.send)
+    async def open(self, pipeline: PipelineId, peer: Member | None = None, **changes: Any) -> None:
+        await self.lending.open(peer or member(), self.order(pipeline, **changes), self.send)
 
     async def answered(self, n: int) -> list[messages.Message]:
         async with asyncio.timeout(30):  # a real worker on a busy machine

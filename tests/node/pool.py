@@ -74,8 +74,8 @@ class TestNode:
     async def until_nobody(self, within_s: float = REST_SECONDS) -> None:
         """Nothing is answered any more, soon."""
         late = time.monotonic() + within_s * BUSY
-        while (told := await asyncio.to_thread(self.answers)) != NOBODY:
-            assert time.monotonic() < late, f"answers go on that nobody waits for: {told}"
+        while (result := await asyncio.to_thread(self.answers)) != NOBODY:
+            assert time.monotonic() < late, f"answers go on that nobody waits for: {result}"
             await asyncio.sleep(0.05)
 
     def workers(self) -> list[psutil.Process]:
@@ -86,10 +86,10 @@ class TestNode:
     async def one_worker(self) -> psutil.Process:
         """Its only worker, once those of what was loaded before have ended."""
         late = time.monotonic() + REST_SECONDS * BUSY
-        while len(found := await asyncio.to_thread(self.workers)) != 1:
-            assert time.monotonic() < late, f"{self.name} has {len(found)} workers"
+        while len(processes := await asyncio.to_thread(self.workers)) != 1:
+            assert time.monotonic() < late, f"{self.name} has {len(processes)} workers"
             await asyncio.sleep(0.02)
-        return found[0]
+        return processes[0]
 
     def run(self, *words: str, within_s: float = 60) -> subprocess.CompletedProcess[str]:
         """One command line against this node."""
@@ -103,7 +103,7 @@ def _is_worker(process: psutil.Process) -> bool:
     """Whether a node started it: what a worker itself starts looks alike."""
     try:
         by = process.parent()
-        names = [one.cmdline()[-1:] for one in (process, by) if one is not None]
+        names = [process.cmdline()[-1:] for process in (process, by) if process is not None]
         return names[:1] == [["backends"]] and names[1:] != [["backends"]]
     except psutil.Error:  # it is gone
         return False
@@ -112,11 +112,11 @@ def _is_worker(process: psutil.Process) -> bool:
 @contextmanager
 def node(
     root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
-    bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
+    bind: tuple[str, ...] = ("--bind", "127.0.0.1"), names: tuple[str, ...] = ("--no-discovery",),
     port: int = 0,
 ) -> Iterator[TestNode]:  # fmt: skip
     """A node until the end of the block; then it must end by itself, workers and all."""
-    process = _begun(root, name, lend, launch, bind, found, port)
+    process = _begun(root, name, lend, launch, bind, names, port)
     try:
         yield _ready(process, root, name, launch)
     finally:
@@ -125,14 +125,14 @@ def node(
 
 def _begun(
     root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
-    bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
+    bind: tuple[str, ...] = ("--bind", "127.0.0.1"), names: tuple[str, ...] = ("--no-discovery",),
     port: int = 0,
 ) -> subprocess.Popen[str]:  # fmt: skip
     root.mkdir(parents=True, exist_ok=True)
     with (root / "stderr.txt").open("a") as log:
         return subprocess.Popen(
             [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
-             "--port", str(port), *bind, *found, "--lend", lend, "--limit", lend, "--threads", "1"],
+             "--port", str(port), *bind, *names, "--lend", lend, "--limit", lend, "--threads", "1"],
             stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
         )  # fmt: skip
 
@@ -171,35 +171,35 @@ def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_l
     if host.launch or other.launch:
         done = other.run("pair", place, "--code", code, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
-        told: Json = json.loads(done.stdout)
-        return told
-    told = other.control("POST", "/pairing/join", {"address": place, "code": code})
+        data: Json = json.loads(done.stdout)
+        return data
+    data = other.control("POST", "/pairing/join", {"address": place, "code": code})
     late = time.monotonic() + REST_SECONDS * BUSY
     while not (_sees(host, other) and _sees(other, host)):
         assert time.monotonic() < late, f"{other.name} was paired and is not linked"
         time.sleep(0.02)
-    return told
+    return data
 
 
-def _sees(one: TestNode, other: TestNode) -> bool:
-    machines = one.control("GET", "/status")["machines"]
+def _sees(test_node: TestNode, other: TestNode) -> bool:
+    machines = test_node.control("GET", "/status")["machines"]
     return bool(machines.get(other.ready["id"], {}).get("online"))
 
 
 def _end(*processes: subprocess.Popen[str]) -> None:
     """As a person's Ctrl-C would; a node that needs a kill, or leaves a child, is a failure."""
-    running = [one for one in processes if one.poll() is None]
-    children = [child for one in running for child in psutil.Process(one.pid).children(recursive=True)]
-    for one in running:
-        one.terminate()
+    running = [process for process in processes if process.poll() is None]
+    children = [child for process in running for child in psutil.Process(process.pid).children(recursive=True)]
+    for process in running:
+        process.terminate()
     try:
-        for one in processes:
-            one.wait(END_SECONDS * BUSY)
+        for process in processes:
+            process.wait(END_SECONDS * BUSY)
     finally:
-        for one in processes:
-            one.kill()
-            if one.stdout is not None:
-                one.stdout.close()
+        for process in processes:
+            process.kill()
+            if process.stdout is not None:
+                process.stdout.close()
     _, alive = psutil.wait_procs(children, timeout=END_SECONDS * BUSY)
     for child in alive:
         child.kill()

@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 def samples(page: str, name: str, **labels: str) -> list[float]:
     """The values of the series of this name that have these labels, among others."""
     return [
-        one.value
+        sample.value
         for family in text_string_to_metric_families(page)
-        for one in family.samples
-        if one.name == f"poolhouse_{name}" and labels.items() <= one.labels.items()
+        for sample in family.samples
+        if sample.name == f"poolhouse_{name}" and labels.items() <= sample.labels.items()
     ]

@@ -46,20 +46,20 @@ def tapped(net: Lan) -> Iterator[socket.socket]:
 
 def reached_for(tap: socket.socket, own: str) -> set[str]:
     """Addresses that are no group's, as packets go to them, or as their place is asked for."""
-    mine, found = tap.getsockname()[4], set[str]()
+    mine, names = tap.getsockname()[4], set[str]()
     while True:
         try:
             packet = tap.recv(1 << 16)
         except BlockingIOError:
-            return found - {own}
+            return names - {own}
         kind = int.from_bytes(packet[12:14], "big")
         if packet[6:12] != mine:
             continue
         if kind == ARP:
-            found.add(str(ip_address(packet[38:42])))
+            names.add(str(ip_address(packet[38:42])))
         elif kind in (IPV4, IPV6):
             to = ip_address(packet[30:34] if kind == IPV4 else packet[38:54])
-            found |= set() if to.is_multicast else {str(to)}
+            names |= set() if to.is_multicast else {str(to)}
 
 
 def knock() -> None:

@@ -27,7 +27,7 @@ async def both(hosting: ModelManager) -> None:
 def shown(hosting: ModelManager) -> tuple[str | None, list[str]]:
     """What a question without a name is for, and what is beside it."""
     loaded, beside = hosting.loaded.json()
-    return loaded["model"] if loaded else None, [one["model"] for one in beside]
+    return loaded["model"] if loaded else None, [item["model"] for item in beside]
 
 
 async def test_each_question_goes_to_the_model_that_it_names(hosting: ModelManager, scene: Scene) -> None:
@@ -38,8 +38,8 @@ async def test_each_question_goes_to_the_model_that_it_names(hosting: ModelManag
     scene.may_answer.clear()
     async with asyncio.TaskGroup() as group:
         answers = [group.create_task(ask(hosting, name), name=name) for name in ("one", "two")]
-        await until(lambda: [one.n_requests for one in hosting.loaded] == [1, 1])
-        assert all(one.state.busy.is_set() for one in hosting.loaded)
+        await until(lambda: [placement.n_requests for placement in hosting.loaded] == [1, 1])
+        assert all(placement.state.busy.is_set() for placement in hosting.loaded)
         scene.may_answer.set()
     assert [answer.result() for answer in answers] == ["one!", "two!"]
     assert scene.names == ["one", "two"]
@@ -49,7 +49,7 @@ async def test_a_load_that_says_nothing_of_it_replaces_all(hosting: ModelManager
     await both(hosting)
     assert await load(hosting, "three") == "loaded"
     assert shown(hosting) == ("three", [])
-    assert all(one.ended.is_set() for one in scene.placed[:2])
+    assert all(fake_running.ended.is_set() for fake_running in scene.placed[:2])
     assert await ask(hosting, "one") == "one!"  # so does a question for what is not loaded
     assert shown(hosting) == ("one", [])
 
@@ -59,7 +59,7 @@ async def test_a_model_beside_itself_is_loaded_anew(hosting: ModelManager, scene
     assert await load(hosting, "one", beside=True, context=300) == "loaded"
     assert shown(hosting) == ("one", ["two"])
     assert scene.placed[0].ended.is_set()
-    assert [one.context for one in hosting.loaded] == [scene.placed[1].context, 300]
+    assert [placement.context for placement in hosting.loaded] == [scene.placed[1].context, 300]
 
 
 async def test_nobody_waits_for_a_model_that_comes_beside(hosting: ModelManager, scene: Scene) -> None:
@@ -82,19 +82,19 @@ async def test_a_load_that_is_being_stopped_says_so(
     hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as it is called off; until then, and once it is over, it is not."""
-    told: list[bool] = []
+    values: list[bool] = []
 
     def look() -> None:
-        told.extend(one.json()["stopping"] for one in hosting.loaded)
+        values.extend(placement.json()["stopping"] for placement in hosting.loaded)
 
     monkeypatch.setattr(hosting, "_changed", look)
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(load(hosting, "one"), name="load")
         await until(lambda: scene.placed)
-        assert set(told) == {False}
+        assert set(values) == {False}
         loading.cancel()
-    assert told[-1]
+    assert values[-1]
     assert not scene.placed[0].json()["stopping"]
 
 
@@ -106,7 +106,7 @@ async def test_unloading_one_leaves_the_other(hosting: ModelManager, scene: Scen
     await load(hosting, "two", beside=True)
     assert await hosting.unload(None) == ["one", "two"]
     assert shown(hosting) == (None, [])
-    assert all(one.ended.is_set() for one in scene.placed)
+    assert all(fake_running.ended.is_set() for fake_running in scene.placed)
 
 
 async def test_a_lost_model_returns_for_its_question_beside_the_other(hosting: ModelManager, scene: Scene) -> None:
@@ -138,20 +138,20 @@ async def test_the_memory_of_what_stays_is_no_part_of_the_plan(hosting: ModelMan
     assert scene.released[-1].keys() == {DEN, ATTIC}
     beside = await hosting.plan(requests.PlanModel(model="two", beside=True), lambda _: None)
     assert scene.released[-1] == {}
-    told = [[one["code"] for one in found["why"]] for found in (plain, beside)]
-    assert ["plan_beside" in codes for codes in told] == [False, True]
+    reports = [[item["code"] for item in result["why"]] for result in (plain, beside)]
+    assert ["plan_beside" in codes for codes in reports] == [False, True]
     scene.placed[0].lose()  # it has no memory that could be left to it
     beside = await hosting.plan(requests.PlanModel(model="two", beside=True), lambda _: None)
-    assert "plan_beside" not in [one["code"] for one in beside["why"]]
+    assert "plan_beside" not in [item["code"] for item in beside["why"]]
 
 
 async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
     hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
-    one, two = hosting.loaded
+    placement, two = hosting.loaded
     await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # what was planned
-    own = sum(stage.total_bytes for each in (one, two) for stage in each.plan.stages)
+    own = sum(stage.total_bytes for each in (placement, two) for stage in each.plan.stages)
     scene.den = type(scene.den)(DEN, "den", own - 1)
     with pytest.raises(Exception, match="beside_no_room"):
         await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)
@@ -177,17 +177,17 @@ async def test_a_question_that_may_bring_no_model_loads_none(hosting: ModelManag
 
 async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
-    one, two = hosting.loaded
-    with one.in_use():
+    placement, two = hosting.loaded
+    with placement.in_use():
         assert two.state.busy.is_set()
         now_s = time.monotonic()
         assert two.last_request_s >= now_s
         with two.in_use():
             pass
-        assert one.state.busy.is_set()
-        assert one.state.unused.is_set() < two.state.unused.is_set()
+        assert placement.state.busy.is_set()
+        assert placement.state.unused.is_set() < two.state.unused.is_set()
     assert not two.state.busy.is_set()
-    assert one.last_request_s == two.last_request_s < time.monotonic()
+    assert placement.last_request_s == two.last_request_s < time.monotonic()
 
 
 async def test_what_this_machine_got_back_for_a_reload_is_not_counted_twice(

@@ -14,16 +14,16 @@ from tests.node.test_beside import both, shown
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 
 
-@pytest.mark.parametrize(("asked", "unloaded"), [("ON", "one"), ("one", "ON"), (None, "one")])
+@pytest.mark.parametrize(("order", "unloaded"), [("ON", "one"), ("one", "ON"), (None, "one")])
 async def test_a_reload_is_stopped_whatever_part_of_its_name_was_given(
-    hosting: ModelManager, scene: Scene, asked: str | None, unloaded: str
+    hosting: ModelManager, scene: Scene, order: str | None, unloaded: str
 ) -> None:
     await load(hosting, "two")
     await load(hosting, "one", beside=True)
     scene.placed[1].lose()
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
-        question = group.create_task(ask(hosting, asked), name="question")
+        question = group.create_task(ask(hosting, order), name="question")
         await until(lambda: len(scene.placed) == 3)
         assert await hosting.unload(unloaded) == ["one"]
         assert shown(hosting) == ("two", [])

@@ -36,7 +36,7 @@ async def test_what_its_owner_loaded_while_the_question_waited_stays(
     await load(hosting, "one")
     assert await ask(hosting, "one") == "one!"
     going.unload_unused("one", before)
-    assert [one.is_ready for one in hosting.loaded] == [True]
+    assert [placement.is_ready for placement in hosting.loaded] == [True]
 
 
 async def test_what_was_lost_and_is_there_again_for_the_question_stays(
@@ -47,7 +47,7 @@ async def test_what_was_lost_and_is_there_again_for_the_question_stays(
     before = going.loaded_models()
     assert await ask(hosting, "one") == "one!"
     going.unload_unused("one", before)
-    assert [one.is_ready for one in hosting.loaded] == [True]
+    assert [placement.is_ready for placement in hosting.loaded] == [True]
     assert len(scene.placed) == 2
 
 
@@ -58,4 +58,4 @@ async def test_what_its_owner_loads_anew_after_a_question_brought_it_stays(
     await ask(hosting, "one")
     await load(hosting, "one")
     going.unload_unused("one", before)
-    assert [one.is_ready for one in hosting.loaded] == [True]
+    assert [placement.is_ready for placement in hosting.loaded] == [True]

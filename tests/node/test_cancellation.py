@@ -88,16 +88,16 @@ async def test_a_fault_of_the_work_is_told_also_while_it_ends() -> None:
 
 
 async def test_what_a_thread_reports_arrives_on_the_loop() -> None:
-    told: list[tuple[int, threading.Thread]] = []
+    reports: list[tuple[int, threading.Thread]] = []
 
     def work(report: Callable[..., None]) -> str:
         report(1)
         report(2)
         return "done"
 
-    result = await in_thread(work, lambda n: told.append((n, threading.current_thread())))
+    result = await in_thread(work, lambda n: reports.append((n, threading.current_thread())))
     assert result == "done"
-    assert told == [(1, threading.main_thread()), (2, threading.main_thread())]
+    assert reports == [(1, threading.main_thread()), (2, threading.main_thread())]
 
 
 async def test_a_cancelled_thread_is_over_when_the_cancel_returns() -> None:

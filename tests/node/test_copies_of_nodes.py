@@ -57,20 +57,20 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[House
                 with node(folder / "attic", "attic") as attic, node(folder / "shed", "shed") as shed:
                     await asyncio.to_thread(pair, den, attic)
                     await asyncio.to_thread(pair, den, shed, role="lend")
-                    one = await ask(den, "/downloads", {"repository": REPOSITORY, "file": FILE})
-                    await ended(den, one["download"]["id"])
+                    answer = await ask(den, "/downloads", {"repository": REPOSITORY, "file": FILE})
+                    await ended(den, answer["download"]["id"])
                     yield Household(server, den, attic, shed)
 
 
-async def ask(one: TestNode, path: str, body: Json | None = None) -> Json:
-    return await asyncio.to_thread(one.control, "POST", path, body)
+async def ask(test_node: TestNode, path: str, body: Json | None = None) -> Json:
+    return await asyncio.to_thread(test_node.control, "POST", path, body)
 
 
-async def ended(one: TestNode, key: str) -> Json:
+async def ended(test_node: TestNode, key: str) -> Json:
     async with asyncio.timeout(SECONDS):
         while True:
-            listed = (await asyncio.to_thread(one.control, "GET", "/downloads"))["downloads"]
-            now: Json = next(found for found in listed if found["id"] == key)
+            listed = (await asyncio.to_thread(test_node.control, "GET", "/downloads"))["downloads"]
+            now: Json = next(result for result in listed if result["id"] == key)
             if now["state"] in ("done", "failed"):
                 return now
             await asyncio.sleep(0.05)
@@ -88,15 +88,15 @@ async def test_nothing_is_given_before_the_owner_allows_it(home: Household) -> N
 async def test_it_is_copied_with_its_hash_checked_and_the_hub_is_asked_nothing(home: Household) -> None:
     shared = await asyncio.to_thread(home.den.run, "share", "on", "--json")
     assert json.loads(shared.stdout) == {"on": True}
-    asked = len(home.server.requests)
+    count = len(home.server.requests)
     den = {"id": home.den.ready["id"], "name": "den"}
     assert (await ask(home.attic, "/copies", home.question))["machines"] == [den]
     begun = await ask(home.attic, "/downloads", home.order())
     done = await ended(home.attic, begun["download"]["id"])
     assert (done["state"], done["source"], done["sha256"]) == ("done", "den", home.server.sha256)
-    assert len(home.server.requests) == asked
+    assert len(home.server.requests) == count
     models = (await asyncio.to_thread(home.attic.control, "GET", "/models"))["models"]
-    path = next(Path(one["path"]) for one in models if one["name"] == done["model"])
+    path = next(Path(model["path"]) for model in models if model["name"] == done["model"])
     assert (await asyncio.to_thread(path.read_bytes)) == home.server.data
 
 

@@ -23,11 +23,11 @@ def test_a_cause_with_a_cure_of_its_own_is_told_once() -> None:
 
 def test_what_a_machine_said_as_it_closed_comes_before_a_call_that_failed() -> None:
     closed = replace(ATTIC, reason=Reason("shutting_down"))
-    found = _reached(closed, Reason("peer_unreachable", {"name": "attic-pc", "address": "x"}))
-    assert cause_of(found).startswith("Poolhouse was closed on that machine")
-    assert found.code == "peer_unreachable"  # else the window offers no other address
+    check = _reached(closed, Reason("peer_unreachable", {"name": "attic-pc", "address": "x"}))
+    assert cause_of(check).startswith("Poolhouse was closed on that machine")
+    assert check.code == "peer_unreachable"  # else the window offers no other address
 
 
 def test_a_machine_of_which_nothing_is_known_gets_the_general_cure() -> None:
-    found = _reached(ATTIC, None)
-    assert cure_of(found).startswith("Start Poolhouse there")
+    check = _reached(ATTIC, None)
+    assert cure_of(check).startswith("Start Poolhouse there")

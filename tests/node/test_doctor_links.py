@@ -55,10 +55,10 @@ class Book:
     ],
 )
 def test_what_is_slow_and_why(link: Link, ok: bool | None, code: str, cure: str) -> None:
-    found = judged("attic-pc", link)
-    assert (found.ok, found.code, found.machine) == (ok, code, "attic-pc")
-    assert cure in cure_of(found)
-    assert "attic-pc" in cause_of(found)
+    check = judged("attic-pc", link)
+    assert (check.ok, check.code, check.machine) == (ok, code, "attic-pc")
+    assert cure in cure_of(check)
+    assert "attic-pc" in cause_of(check)
 
 
 def test_a_quick_link_has_a_number_that_can_be_read() -> None:
@@ -68,21 +68,21 @@ def test_a_quick_link_has_a_number_that_can_be_read() -> None:
 
 async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
     book = Book(SLOW, FAST)
-    [found] = await link_checks(book, [(ATTIC, "attic-pc")], busy=False)
+    [check] = await link_checks(book, [(ATTIC, "attic-pc")], busy=False)
     assert book.asked == [ATTIC]
-    assert "20 Mbit/s" in cause_of(found)
-    assert likeliest_cause([found]) == found
+    assert "20 Mbit/s" in cause_of(check)
+    assert likeliest_cause([check]) == check
     many = [(MachineId(str(n) * 64), f"pc-{n}") for n in range(9)]
     assert len(await link_checks(book, many, busy=False)) == TESTED
 
 
 async def test_an_answer_goes_first_and_what_was_not_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     book = Book(FAST)
-    [found] = await link_checks(book, [(ATTIC, "attic-pc")], busy=True)
-    assert not found.tested
+    [check] = await link_checks(book, [(ATTIC, "attic-pc")], busy=True)
+    assert not check.tested
     assert not book.asked
     monkeypatch.setattr(doctor, "SECONDS", 0.01)
     for unwilling in (Book(FAST, refuses=True), Book(FAST, hangs=True)):
-        [found] = await link_checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
-        assert (found.tested, found.code) == (False, "link_untested")
-        assert likeliest_cause([found]) is None
+        [check] = await link_checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
+        assert (check.tested, check.code) == (False, "link_untested")
+        assert likeliest_cause([check]) is None

@@ -33,8 +33,8 @@ def test_a_machine_that_was_met_elsewhere() -> None:
     assert not same_network([CABLE], {"attic-pc": ["192.168.7.9", "10.0.0.9"]})
     assert not same_network([CABLE], {"attic-pc": []})
     assert not same_network([], {"attic-pc": ["192.168.7.9"]})  # on no network: said elsewhere
-    found = same_network([CABLE], {"attic-pc": ["192.168.7.9"]})
-    assert [(one.code, one.machine) for one in found] == [("other_network", "attic-pc")]
+    checks = same_network([CABLE], {"attic-pc": ["192.168.7.9"]})
+    assert [(check.code, check.machine) for check in checks] == [("other_network", "attic-pc")]
 
 
 def test_whether_others_get_in_is_known_only_when_one_did() -> None:
@@ -64,7 +64,7 @@ class Far:
 
 
 @pytest.mark.parametrize(
-    ("others", "ok", "code", "machine"),
+    ("fars", "ok", "code", "machine"),
     [
         ([], None, "port_untested", ""),
         ([Far("den", None), Far("attic", True)], True, "", "attic"),
@@ -74,14 +74,14 @@ class Far:
     ],
 )
 async def test_where_nobody_came_in_others_are_asked_to(
-    others: list[Far], ok: bool | None, code: str, machine: str
+    fars: list[Far], ok: bool | None, code: str, machine: str
 ) -> None:
-    (found,) = await outside(others, lambda _: True)
-    assert (found.ok, found.code, found.machine) == (ok, code, machine)
+    (check,) = await outside(fars, lambda _: True)
+    assert (check.ok, check.code, check.machine) == (ok, code, machine)
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours", "found"),
+    ("theirs", "ours", "expected"),
     [
         (True, True, [(True, "", "den", "")]),
         (False, True, [(None, "one_way_there", "den", "10.0.0.9:4242")]),
@@ -92,11 +92,11 @@ async def test_where_nobody_came_in_others_are_asked_to(
     ],
 )
 async def test_discovery_that_goes_one_way_is_named(
-    theirs: bool | None, ours: bool | None, found: list[tuple[bool | None, str, str, str]]
+    theirs: bool | None, ours: bool | None, expected: list[tuple[bool | None, str, str, str]]
 ) -> None:
     checks = (await outside([Far("den", True, hears=theirs)], lambda _: ours))[1:]
-    assert [(one.ok, one.code, one.machine, one.address) for one in checks] == found
-    assert all("den" in cause_of(one) for one in checks)
+    assert [(check.ok, check.code, check.machine, check.address) for check in checks] == expected
+    assert all("den" in cause_of(check) for check in checks)
 
 
 def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:

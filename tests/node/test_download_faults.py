@@ -96,7 +96,7 @@ async def test_an_error_is_shown_though_the_disk_does_not_keep_it(
 async def test_a_resume_that_is_not_kept_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.server.faults.hold = asyncio.Event()
     key = (await place.start()).id
-    await place.until(key, lambda one: one.state == "running")
+    await place.until(key, lambda item: item.state == "running")
     await place.downloads.pause(key)
     with monkeypatch.context() as patch:
         patch.setattr(DownloadRecords, "write", refuse)
@@ -125,7 +125,7 @@ def slow_check(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 async def test_a_pause_that_nobody_waits_for_leaves_it_paused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end = slow_check(monkeypatch)
     key = (await place.start()).id
-    await place.until(key, lambda one: one.state == "checking")
+    await place.until(key, lambda item: item.state == "checking")
     async with asyncio.TaskGroup() as group:
         request = group.create_task(place.downloads.pause(key))
         for _ in range(3):  # until it waits for the check to end
@@ -140,7 +140,7 @@ async def test_a_pause_that_nobody_waits_for_leaves_it_paused(place: Place, monk
 async def test_cancelling_the_last_check_deletes_the_whole_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_check(monkeypatch)
     key = (await place.start()).id
-    await place.until(key, lambda one: one.state == "checking")
+    await place.until(key, lambda item: item.state == "checking")
     assert (await place.downloads.remove(key)).freed_bytes == len(place.server.data)
     assert not list(place.files.iterdir())
 
@@ -156,8 +156,8 @@ async def test_a_whole_file_that_something_uses_is_kept(place: Place, monkeypatc
     for name in ("Other-Q4_K_M.gguf", "Other-Q8_0.gguf"):
         place.server.file = name
         last = (await place.start(file=name)).id
-        await place.until(last, lambda one: one.state == "checking")
+        await place.until(last, lambda item: item.state == "checking")
         assert (await place.downloads.remove(last)).freed_bytes == 0
-        for one in list(place.downloads.snapshot()):
-            await place.downloads.remove(one)  # then only the shelf uses it
+        for text in list(place.downloads.snapshot()):
+            await place.downloads.remove(text)  # then only the shelf uses it
     assert [path.name for path in place.files.iterdir()] == [f"{place.server.sha256}.gguf"]

@@ -68,7 +68,7 @@ async def test_it_is_one_download_and_one_model(hub: HubServer, place: Place, pa
 async def test_the_size_of_all_is_known_before_the_first_byte(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     hold_back(hub)
     key = (await place.start(file=NAMES[0])).id
-    now = await place.until(key, lambda one: one.state == "running")
+    now = await place.until(key, lambda item: item.state == "running")
     assert now.total_bytes == sum(map(len, parts))
     assert now.done_bytes <= len(parts[0])
     let_go(hub)
@@ -81,20 +81,20 @@ async def test_paused_in_the_second_file_it_goes_on_there_after_a_restart(
     hold_back(hub)
     async with running(Place(hub, tmp_path)) as before:
         key = (await before.start(file=NAMES[0])).id
-        await before.until(key, lambda one: one.done_bytes >= FIRST // 2)
+        await before.until(key, lambda item: item.done_bytes >= FIRST // 2)
         paused = await before.downloads.pause(key)
         there = before.files / f"{key}.parts"
         assert paused.state == "paused"
-        assert paused.done_bytes == sum(one.stat().st_size for one in there.iterdir())
-        asked = len(hub.ranges)
+        assert paused.done_bytes == sum(path.stat().st_size for path in there.iterdir())
+        count = len(hub.ranges)
     hub.faults.hold = None
     async with running(Place(hub, tmp_path)) as after:
         await after.news.wait()
         assert after.downloads.described(key).done_bytes == paused.done_bytes
         await after.downloads.resume(key)
         assert (await after.ended(key)).state == "done"
-        assert len(hub.ranges) == asked + 2  # the rest of the second, and the third
-        assert hub.ranges[asked] == f"bytes={paused.done_bytes - len(parts[0])}-"
+        assert len(hub.ranges) == count + 2  # the rest of the second, and the third
+        assert hub.ranges[count] == f"bytes={paused.done_bytes - len(parts[0])}-"
 
 
 async def test_one_wrong_file_keeps_the_model_off_the_shelf(hub: HubServer, place: Place, parts: list[bytes]) -> None:
@@ -102,7 +102,7 @@ async def test_one_wrong_file_keeps_the_model_off_the_shelf(hub: HubServer, plac
     other[-1] ^= 1
     hold_back(hub)
     key = (await place.start(file=NAMES[0])).id
-    await place.until(key, lambda one: one.done_bytes >= FIRST // 2)  # all was promised
+    await place.until(key, lambda item: item.done_bytes >= FIRST // 2)  # all was promised
     hub.others[NAMES[2]] = bytes(other)
     let_go(hub)
     failed = await place.ended(key)
@@ -110,16 +110,16 @@ async def test_one_wrong_file_keeps_the_model_off_the_shelf(hub: HubServer, plac
     assert NAMES[2] in (failed.reason or "")
     assert not place.shelf.entries()
     hub.others[NAMES[2]] = parts[2]
-    asked = len(hub.ranges)
+    count = len(hub.ranges)
     await place.downloads.resume(key)
     assert (await place.ended(key)).state == "done"
-    assert len(hub.ranges) == asked + 1  # the others were whole, and stayed
+    assert len(hub.ranges) == count + 1  # the others were whole, and stayed
 
 
 async def test_cancelling_deletes_all_of_it(hub: HubServer, place: Place) -> None:
     hold_back(hub)
     key = (await place.start(file=NAMES[0])).id
-    before = await place.until(key, lambda one: one.done_bytes >= FIRST // 2)
+    before = await place.until(key, lambda item: item.done_bytes >= FIRST // 2)
     removed = await place.downloads.remove(key)
     assert removed.freed_bytes >= before.done_bytes
     assert not list(place.files.iterdir())

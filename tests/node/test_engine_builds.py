@@ -44,7 +44,7 @@ async def test_a_lender_with_another_build_holds_nothing_and_is_named(pool: tupl
         assert caught.value.reason.facts["engine"] == OTHER
         loaded = (await host.work("POST", "/load", {"model": "guide", "measure": False}))["loaded"]
         assert {stage["machine"] for stage in loaded["stages"]} == {"den"}
-        (why,) = [one for one in loaded["why"] if one["code"] == "left_out_engine"]
+        (why,) = [item for item in loaded["why"] if item["code"] == "left_out_engine"]
         assert f"attic left out: its engine is llama-cpp-python {OTHER}" in why["sentence"]
         done = await host.work("POST", "/ask", ASK)
     assert len(done["token_ids"]) == 3
@@ -52,8 +52,8 @@ async def test_a_lender_with_another_build_holds_nothing_and_is_named(pool: tupl
 
 async def planned(host: NodeClient) -> list[str]:
     """The codes of all that is to be said of a plan."""
-    told = await host.work("POST", "/plan", {"model": "guide", "measure": False})
-    return [one["code"] for one in told["why"]]
+    reply = await host.work("POST", "/plan", {"model": "guide", "measure": False})
+    return [item["code"] for item in reply["why"]]
 
 
 @pytest.mark.long
@@ -65,6 +65,6 @@ async def test_a_host_with_another_build_computes_alone(pool: tuple[TestNode, Te
             await host.work("POST", "/load", {"model": "guide", "split": [3, 3, 2]})
         loaded = (await host.work("POST", "/load", {"model": "guide", "measure": False}))["loaded"]
         assert {stage["machine"] for stage in loaded["stages"]} == {"attic"}
-        assert "plan_engine" in [one["code"] for one in loaded["why"]]
+        assert "plan_engine" in [item["code"] for item in loaded["why"]]
         done = await host.work("POST", "/ask", ASK)
     assert len(done["token_ids"]) == 3

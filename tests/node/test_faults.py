@@ -55,14 +55,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
 async def test_answers_are_finished_whatever_is_lost(home: Clocked) -> None:
     """All tokens of the undisturbed answer, in their order, none twice; told in time."""
     for case in CASES:
-        found = await struck(home, case)
-        assert found.passed, f"{case}: {found.why}"
+        outcome = await struck(home, case)
+        assert outcome.passed, f"{case}: {outcome.why}"
         if case.phase != "prefill":  # then it may not be in the pipeline yet
-            assert (found.recoveries == 0) == (case.seconds == 2 or case.phase == "load"), case
-        if found.recoveries:
+            assert (outcome.recoveries == 0) == (case.seconds == 2 or case.phase == "load"), case
+        if outcome.recoveries:
             within = STILL_SECONDS if case.seconds else TOLD_SECONDS
-            assert found.said_s is not None, case
-            assert found.said_s < within * BUSY, case
+            assert outcome.said_s is not None, case
+            assert outcome.said_s < within * BUSY, case
 
 
 async def struck(home: Clocked, case: Case) -> Outcome:
@@ -75,8 +75,8 @@ async def struck(home: Clocked, case: Case) -> Outcome:
 async def test_nobody_notices_that_a_clock_is_set(home: Clocked) -> None:
     """F8. The clocks since the start are years apart all the time, where that can be had."""
     for case in (Jump("back", THEIRS, -TEN_YEARS_S), Jump("ahead", OURS, DAY_S)):
-        found = await clocks.run(home, case)
-        assert found.passed, f"{case}: {found.why}"
+        outcome = await clocks.run(home, case)
+        assert outcome.passed, f"{case}: {outcome.why}"
 
 
 async def stays_loaded(host: NodeClient) -> None:
@@ -116,9 +116,9 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -
             await stays_loaded(host)
     finally:  # the tests that follow want every lender
         await asyncio.to_thread(lender.control, "POST", "/lending/resume")
-    told = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
-    assert "took its memory back" in told[0]
-    assert "Others already hold its layers" in told[1]  # so there was nothing to load
+    texts = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
+    assert "took its memory back" in texts[0]
+    assert "Others already hold its layers" in texts[1]  # so there was nothing to load
 
 
 async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
@@ -138,9 +138,9 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
     assert heard.ids[:N_TOKENS] == home.expected
     assert heard.done is not None
     assert leaver.name not in {stage["machine"] for stage in heard.done["placement"]}
-    told = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
-    assert told[0] == f"{leaver.name} took its memory back. Poolhouse is closing there."
-    assert told[1].startswith(f"{leaver.name} is leaving. Others already hold its layers.")
+    texts = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
+    assert texts[0] == f"{leaver.name} took its memory back. Poolhouse is closing there."
+    assert texts[1].startswith(f"{leaver.name} is leaving. Others already hold its layers.")
     assert await asyncio.to_thread(leaver.process.wait, 60) == 0
 
 

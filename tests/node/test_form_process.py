@@ -40,7 +40,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[TestN
 
 async def heard(http: aiohttp.ClientSession, question: str, more: Json, came: Callable[[], None]) -> Json:
     """What one stream said, why it ended, and what error it told."""
-    found: Json = {"said": "", "end": "", "error": "", "n": 0}
+    result: Json = {"said": "", "end": "", "error": "", "n": 0}
     body = {
         "model": "guide", "stream": True, "temperature": 0, "max_tokens": N_TOKENS, "ignore_eos": True,
         "stream_options": {"include_usage": True}, "messages": [{"role": "user", "content": question}],
@@ -51,23 +51,23 @@ async def heard(http: aiohttp.ClientSession, question: str, more: Json, came: Ca
                 continue
             chunk = json.loads(line[6:])
             if "error" in chunk:
-                found["error"] = chunk["error"]["message"]
+                result["error"] = chunk["error"]["message"]
                 continue
             for choice in chunk["choices"]:
-                found["said"] += choice["delta"].get("content") or ""
-                found["end"] = choice["finish_reason"] or found["end"]
-            found["n"] = (chunk.get("usage") or {}).get("completion_tokens", found["n"])
+                result["said"] += choice["delta"].get("content") or ""
+                result["end"] = choice["finish_reason"] or result["end"]
+            result["n"] = (chunk.get("usage") or {}).get("completion_tokens", result["n"])
             came()
-    return found
+    return result
 
 
 def followers(den: TestNode) -> list[psutil.Process]:
     """Of forms: a worker's child starts them."""
-    found = []
+    result = []
     for worker in den.workers():
         for starter in worker.children():
-            found += starter.children()
-    return found
+            result += starter.children()
+    return result
 
 
 async def all_heard(api: Open, strike: Callable[[], None]) -> tuple[Json, list[Json]]:
@@ -81,17 +81,17 @@ async def all_heard(api: Open, strike: Callable[[], None]) -> tuple[Json, list[J
             strike()
 
     async with aiohttp.ClientSession(api.base, headers={"Authorization": f"Bearer {api.key}"}) as http:
-        formed, *others = await asyncio.gather(
-            heard(http, "List words.", FORM, came), *(heard(http, one, {}, lambda: None) for one in OTHERS)
+        formed, *rest = await asyncio.gather(
+            heard(http, "List words.", FORM, came), *(heard(http, name, {}, lambda: None) for name in OTHERS)
         )
-    return formed, others
+    return formed, rest
 
 
 def machines(den: TestNode) -> Json:
     """What is said of each machine."""
     status = den.control("GET", "/status")
     assert status["loaded"]["state"] == "ready"
-    return {one["name"]: (one["online"], one["reason"]) for one in status["machines"].values()}
+    return {machine["name"]: (machine["online"], machine["reason"]) for machine in status["machines"].values()}
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
@@ -99,16 +99,16 @@ async def test_its_own_answer_ends_and_the_others_say_all_they_would(
     house: tuple[list[TestNode], Open], how: signal.Signals
 ) -> None:
     (den, _), api = house
-    calm, others = await all_heard(api, lambda: None)
+    calm, rest = await all_heard(api, lambda: None)
     assert not calm["error"]
     assert calm["n"] > STRIKE_AT
-    before, workers = machines(den), [one.pid for one in den.workers()]
+    before, workers = machines(den), [worker.pid for worker in den.workers()]
     struck: list[psutil.Process] = []
 
     def strike() -> None:
         struck.extend(followers(den))
-        for one in struck:
-            one.send_signal(how)
+        for process in struck:
+            process.send_signal(how)
 
     try:
         began = time.monotonic()
@@ -117,11 +117,11 @@ async def test_its_own_answer_ends_and_the_others_say_all_they_would(
         assert time.monotonic() - began < 60
         assert formed["error"] == said(Reason("form_too_heavy")), formed
         assert calm["said"].startswith(formed["said"])  # what was shown stays
-        assert then == others
+        assert then == rest
         assert machines(den) == before
-        assert [one.pid for one in den.workers()] == workers
+        assert [worker.pid for worker in den.workers()] == workers
     finally:
-        for one in struck:
+        for process in struck:
             with suppress(psutil.NoSuchProcess):
-                one.kill()
-    assert await all_heard(api, lambda: None) == (calm, others)
+                process.kill()
+    assert await all_heard(api, lambda: None) == (calm, rest)

@@ -37,7 +37,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[TestN
 
 async def told(http: aiohttp.ClientSession, body: Json, came: Callable[[], None]) -> Json:
     """What a stream says in all: text or arguments, why it ended, what it cost."""
-    found: Json = {"said": "", "end": "", "usage": None}
+    result: Json = {"said": "", "end": "", "usage": None}
     async with http.post("/v1/chat/completions", json=body) as answer:
         async for line in answer.content:
             if not line.startswith(b"data: {"):
@@ -45,13 +45,13 @@ async def told(http: aiohttp.ClientSession, body: Json, came: Callable[[], None]
             chunk = json.loads(line[6:])
             for choice in chunk["choices"]:
                 delta = choice["delta"]
-                calls = [one["function"]["arguments"] for one in delta.get("tool_calls", ())]
-                found["said"] += "".join(calls) or delta.get("content") or ""
-                found["end"] = choice["finish_reason"] or found["end"]
+                calls = [item["function"]["arguments"] for item in delta.get("tool_calls", ())]
+                result["said"] += "".join(calls) or delta.get("content") or ""
+                result["end"] = choice["finish_reason"] or result["end"]
             if usage := chunk.get("usage"):
-                found["usage"] = usage["prompt_tokens"], usage["completion_tokens"]
+                result["usage"] = usage["prompt_tokens"], usage["completion_tokens"]
             came()
-    return found
+    return result
 
 
 async def all_told(api: Open, act: Callable[[], None], after: int) -> list[Json]:
@@ -65,13 +65,13 @@ async def all_told(api: Open, act: Callable[[], None], after: int) -> list[Json]
             act()
 
     more = {"model": MODEL, "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.8}
-    asked = [
+    requests = [
         {**more, **form, "seed": seed, "messages": [{"role": "user", "content": f"Question {seed}"}]}
         for seed in range(EACH) for form in FORMS
     ]  # fmt: skip
     headers = {"Authorization": f"Bearer {api.key}"}
     async with aiohttp.ClientSession(api.base, headers=headers) as http:
-        return await asyncio.gather(*(told(http, body, came) for body in asked))
+        return await asyncio.gather(*(told(http, body, came) for body in requests))
 
 
 @pytest.mark.parametrize("victim", ["attic", "den"])
@@ -81,9 +81,9 @@ async def test_each_form_goes_on_elsewhere_as_it_began(house: tuple[list[TestNod
         order = {"model": MODEL, "users": 16, "context": 1024, "shape": "replicas", "measure": False}
         await host.work("POST", "/load", order)
         calm = await all_told(api, lambda: None, 0)
-        assert {one["end"] for one in calm} >= {"stop", "length"}
-        assert all(one["usage"] for one in calm)
+        assert {item["end"] for item in calm} >= {"stop", "length"}
+        assert all(item["usage"] for item in calm)
         workers = attic.workers() if victim == "attic" else den.workers()
-        largest = max(workers, key=lambda one: one.memory_info().rss)  # the other one is for texts
+        largest = max(workers, key=lambda process: process.memory_info().rss)  # the other one is for texts
         assert await all_told(api, largest.kill, 400) == calm
         assert not largest.is_running()

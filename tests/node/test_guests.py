@@ -49,8 +49,8 @@ def session_of(api: Open) -> aiohttp.ClientSession:
 
 @pytest.mark.long
 def test_the_log_carries_the_role_and_both_sides_say_it(pool: Pool) -> None:
-    for one in (pool.host, pool.guest):
-        machines = one.control("GET", "/machines")["machines"]
+    for test_node in (pool.host, pool.guest):
+        machines = test_node.control("GET", "/machines")["machines"]
         assert {m["name"]: m["roles"] for m in machines}["visitor"] == ["guest"]
     assert pool.guest.control("GET", "/status")["hosts"] == ["den"]
     assert pool.host.control("GET", "/status")["hosts"] is None
@@ -60,13 +60,13 @@ def test_the_log_carries_the_role_and_both_sides_say_it(pool: Pool) -> None:
 
 @pytest.mark.long
 def test_its_command_line_is_answered_by_the_host(pool: Pool) -> None:
-    asked = ("ask", "How do I add a computer?", "-t", "0", "-n", "12", "--json")
-    here, there = (json.loads(one.run(*asked).stdout) for one in (pool.guest, pool.host))
+    requests = ("ask", "How do I add a computer?", "-t", "0", "-n", "12", "--json")
+    here, there = (json.loads(test_node.run(*requests).stdout) for test_node in (pool.guest, pool.host))
     assert here["token_ids"] == there["token_ids"]
     assert [stage["machine"] for stage in here["placement"]] == ["den"]
     assert not pool.guest.workers()  # nothing was computed here
     kept = pool.host.control("GET", "/journal")["answers"][-2:]
-    assert [tuple(one["whose"].values()) for one in kept] == [("guest", "visitor"), ("owner", "")]
+    assert [tuple(item["whose"].values()) for item in kept] == [("guest", "visitor"), ("owner", "")]
     unknown = pool.guest.run("ask", "Hello", "--model", "other-model")
     assert unknown.returncode != 0
     assert "other-model" in unknown.stdout + unknown.stderr
@@ -83,8 +83,8 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             (there,) = (await answer.json())["models"]
             assert (there["name"], there["context_length"] > 0) == ("guide", True)
         async with http.post(CHAT, json=HELLO | {"model": "default", "n": 2}) as answer:
-            told = await answer.json()
-            assert (answer.status, len(told["choices"])) == (200, 2), told
+            body = await answer.json()
+            assert (answer.status, len(body["choices"])) == (200, 2), body
             assert answer.headers["X-Request-Id"]
         async with http.post(CHAT, json=HELLO, headers={"X-Request-Id": "of-visitor.1"}) as answer:
             assert (answer.status, answer.headers["X-Request-Id"]) == (200, "of-visitor.1")
@@ -99,15 +99,15 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             for line in stream.split("\n\n")
             if line.startswith("data: {")
         ]
-        assert "".join(words) == told["choices"][0]["message"]["content"]
+        assert "".join(words) == body["choices"][0]["message"]["content"]
         ollama = {"model": "guide", "messages": HELLO["messages"], "options": {"num_predict": 3}}
         async with http.post("/api/chat", json=ollama) as answer:
             assert len((await answer.text()).splitlines()) > 1
         async with http.post("/api/generate", json={"model": "guide", "keep_alive": 0}) as answer:
             why = (await answer.json())["error"]  # the guest's own --may-load would change nothing
             assert (answer.status, "guide stays loaded on den, " in why) == (400, True), why
-        asked = {"model": "guide", "input": "Hello"}
-        async with http.post("/v1/responses/input_tokens", json=asked) as answer:
+        request = {"model": "guide", "input": "Hello"}
+        async with http.post("/v1/responses/input_tokens", json=request) as answer:
             assert (await answer.json())["input_tokens"] > 0
         async with http.post("/v1/messages", json=HELLO | {"model": "guide"}) as answer:
             assert (await answer.json())["type"] == "message"
@@ -128,9 +128,9 @@ async def until_done(lines: AsyncGenerator[Json, None]) -> None:
         pass
 
 
-async def begun(one: TestNode) -> AsyncGenerator[Json, None]:
+async def begun(test_node: TestNode) -> AsyncGenerator[Json, None]:
     """A long answer whose first token has come."""
-    async with one.client() as client, contextlib.aclosing(client.stream("POST", "/ask", LONG)) as lines:
+    async with test_node.client() as client, contextlib.aclosing(client.stream("POST", "/ask", LONG)) as lines:
         async for line in lines:
             yield line
 
@@ -154,8 +154,8 @@ async def test_who_leaves_ends_the_answer_on_the_host(pool: Pool) -> None:
 
 async def test_a_loss_on_the_host_takes_no_token_of_its_answers(pool: Pool) -> None:
     """It is told what happened, as the host's own people are, and its API's stream goes on to the same end."""
-    asked = {"messages": [{"role": "user", "content": QUESTION}]}  # an answer that ends: nothing odd after it
-    order, stream = asked | {"sampling": {"temperature": 0}}, asked | {"temperature": 0}
+    request = {"messages": [{"role": "user", "content": QUESTION}]}  # an answer that ends: nothing odd after it
+    order, stream = request | {"sampling": {"temperature": 0}}, request | {"temperature": 0}
     undisturbed = await _both(pool, order, stream)
     disturbed = await _both(pool, order, stream, kill_after=4)
     assert disturbed[:2] == undisturbed[:2]
@@ -205,8 +205,8 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
     try:
         planned = pool.guest.work("/load", {"model": "guide", "measure": False})["loaded"]
         assert {stage["machine"] for stage in planned["stages"]} == {"visitor"}
-        asked = pool.guest.work("/ask", {"prompt": "Hello", "max_tokens": 3})
-        assert [stage["machine"] for stage in asked["placement"]] == ["visitor"]
+        reply = pool.guest.work("/ask", {"prompt": "Hello", "max_tokens": 3})
+        assert [stage["machine"] for stage in reply["placement"]] == ["visitor"]
     finally:
         pool.guest.control("POST", "/unload")
     status = pool.guest.control("GET", "/status")
@@ -215,7 +215,7 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
 
 def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
     machines = pool.host.control("GET", "/status")["machines"]
-    (visitor,) = [one for one in machines.values() if one["name"] == "visitor"]
+    (visitor,) = [machine for machine in machines.values() if machine["name"] == "visitor"]
     assert visitor["lent_bytes"] == 0
     assert (visitor["state"], visitor["reason"]) == ("guest", None)
     assert "guest" in pool.host.run("machines").stdout
@@ -226,17 +226,17 @@ def test_it_lends_nothing_and_may_not_change_the_household(pool: Pool) -> None:
         ("/machines/visitor/roles", {"roles": ["host"]}), ("/machines/den/name", {"name": "x"}),
     )  # fmt: skip
     for path, body in tries:
-        with pytest.raises(AppError) as told:
+        with pytest.raises(AppError) as raised:
             pool.guest.control("POST", path, body)
-        assert "is not an admin" in said(told.value)
+        assert "is not an admin" in said(raised.value)
 
 
 def test_nobody_is_guest_and_host_at_once(pool: Pool) -> None:
     """Such a machine would ask nobody, and be asked by other guests."""
     path, both = "/machines/visitor/roles", {"roles": ["guest", "host"]}
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         pool.host.control("POST", path, both)
-    assert "visitor cannot be both" in said(told.value)
+    assert "visitor cannot be both" in said(raised.value)
     machines = pool.host.control("GET", "/machines")["machines"]
     assert {m["name"]: m["roles"] for m in machines}["visitor"] == ["guest"]
 

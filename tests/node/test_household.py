@@ -37,34 +37,34 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
         yield nodes
 
 
-def of(one: TestNode, work: Callable[[NodeClient], Coroutine[Any, Any, Json]]) -> Json:
+def of(test_node: TestNode, work: Callable[[NodeClient], Coroutine[Any, Any, Json]]) -> Json:
     """As a command would, without starting a program each time."""
 
     async def ask() -> Json:
-        async with one.client() as client:
+        async with test_node.client() as client:
             return await work(client)
 
     return asyncio.run(ask())
 
 
-def status(one: TestNode) -> Json:
-    return of(one, lambda client: client.get("/status"))
+def status(test_node: TestNode) -> Json:
+    return of(test_node, lambda client: client.get("/status"))
 
 
-def post(one: TestNode, path: str, body: Json) -> Json:
-    return of(one, lambda client: client.post(path, body))
+def post(test_node: TestNode, path: str, body: Json) -> Json:
+    return of(test_node, lambda client: client.post(path, body))
 
 
-def loaded(one: TestNode) -> Json:
-    return of(one, lambda client: client.work("POST", "/load", OVER_ALL))
+def loaded(test_node: TestNode) -> Json:
+    return of(test_node, lambda client: client.work("POST", "/load", OVER_ALL))
 
 
-def names(one: TestNode) -> set[str]:
-    return {machine["name"] for machine in status(one)["machines"].values()}
+def names(test_node: TestNode) -> set[str]:
+    return {machine["name"] for machine in status(test_node)["machines"].values()}
 
 
-def states(one: TestNode) -> set[str]:
-    return {machine["state"] for machine in status(one)["machines"].values()}
+def states(test_node: TestNode) -> set[str]:
+    return {machine["state"] for machine in status(test_node)["machines"].values()}
 
 
 def until(holds: Callable[[], object], within_s: float = 60) -> None:
@@ -81,9 +81,9 @@ def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
     assert den.run("rename", "loft", "barn").stdout == "loft is called barn now.\n"
     until(lambda: load(attic.root / "settings.json").name == "barn")
     until(lambda: "barn" in names(den))
-    told = status(den)["loaded"]  # as it was placed, with the names of now
+    result = status(den)["loaded"]  # as it was placed, with the names of now
     for part in ("stages", "machines"):
-        assert {one["machine"] for one in told[part]} == {"den", "barn", "nook"}, part
+        assert {item["machine"] for item in result[part]} == {"den", "barn", "nook"}, part
     post(den, "/unload", {})
     post(den, "/machines/barn/name", {"name": "loft"})
     until(lambda: load(attic.root / "settings.json").name == "loft")  # it says `barn` no more
@@ -127,7 +127,7 @@ def test_under_a_limit_a_split_says_the_same_and_forecasts_know_it(pool: list[Te
         until(lambda: status(den)["machines"][far]["link_mbit"] == 10)
         until(lambda: post(den, f"/measure?machine={far}", {})["links"][0]["reason"] is None)
         plan = of(den, lambda client: client.work("POST", "/plan", {"model": "guide", "measure": False}))
-        link = next(one["link"] for one in plan["from"]["machines"] if one["id"] == far)
+        link = next(machine["link"] for machine in plan["from"]["machines"] if machine["id"] == far)
         assert 0 < link["out_bytes_per_s"] <= 1.25e6
         assert 0 < link["in_bytes_per_s"] <= 1.25e6
     finally:
@@ -135,8 +135,8 @@ def test_under_a_limit_a_split_says_the_same_and_forecasts_know_it(pool: list[Te
         post(den, "/unload", {})
 
 
-def answered(one: TestNode, question: Json) -> Json:
-    return of(one, lambda client: client.work("POST", "/ask", question))
+def answered(test_node: TestNode, question: Json) -> Json:
+    return of(test_node, lambda client: client.work("POST", "/ask", question))
 
 
 @pytest.mark.long
@@ -194,14 +194,14 @@ async def test_machines_that_a_removed_admin_added_are_asked_about(tmp_path: Pat
         barn = await home.open("barn")
         await lan.pair(attic, barn)
         await lan.until(lambda: len(network.members) == len(barn.network.members) == 4)
-        machines = {key: Machine(key, one.name) for key, one in network.members.items()}
+        machines = {key: Machine(key, member.name) for key, member in network.members.items()}
         leaving = machines[attic.network.id]
-        with pytest.raises(Refused) as asked:
+        with pytest.raises(Refused) as raised:
             await naming.remove(network, leaving, None, machines)
-        assert said(asked.value).startswith("attic added barn, loft to this household.")
-        with pytest.raises(Refused) as told:  # what cannot be done is not asked about
+        assert said(raised.value).startswith("attic added barn, loft to this household.")
+        with pytest.raises(Refused) as exception_info:  # what cannot be done is not asked about
             await naming.remove(barn.network, leaving, None, machines)
-        assert told.value.reason.code == "not_admin"
+        assert exception_info.value.reason.code == "not_admin"
         with pytest.raises(BadInput):
             await naming.remove(network, machines[network.id], None, machines)
         done = await naming.remove(network, leaving, "remove", machines)

@@ -48,39 +48,39 @@ def journal(folder: Path) -> Journal:
 
 
 def answer(kept: Journal) -> None:
-    with kept.answering("guide") as one:
-        one.came(1)
-        one.done(ended(), alone=True)
+    with kept.answering("guide") as under_way:
+        under_way.came(1)
+        under_way.done(ended(), alone=True)
 
 
 def test_an_answer_is_kept_with_its_figures_and_without_its_text(tmp_path: Path) -> None:
     kept = journal(tmp_path)
     answer(kept)
-    told = kept.json()
-    assert told["answers"][0]["tokens"] == 10
-    assert told["answers"][0]["forecast_tok_s"] == 10.0
-    assert told["answers"][0]["stages"][0]["machine"] == "den"
-    assert "never kept" not in json.dumps(told)
-    assert kept.json(since=told["last"])["answers"] == []
+    body = kept.json()
+    assert body["answers"][0]["tokens"] == 10
+    assert body["answers"][0]["forecast_tok_s"] == 10.0
+    assert body["answers"][0]["stages"][0]["machine"] == "den"
+    assert "never kept" not in json.dumps(body)
+    assert kept.json(since=body["last"])["answers"] == []
 
 
 def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: Path) -> None:
     kept = journal(tmp_path)
 
     def broken(error: BaseException) -> None:
-        with kept.answering("guide") as one:
-            one.came(3)
+        with kept.answering("guide") as under_way:
+            under_way.came(3)
             assert [now["tokens"] for now in kept.json()["now"]] == [3]
             raise error
 
     for error in (StageLost("bug"), GeneratorExit()):
         with pytest.raises(type(error)):
             broken(error)
-    told = kept.json()
-    assert [(one["end"], one["tokens"]) for one in told["answers"]] == [
+    body = kept.json()
+    assert [(item["end"], item["tokens"]) for item in body["answers"]] == [
         ("failed", 3), ("stopped", 3),
     ]  # fmt: skip
-    assert told["now"] == []
+    assert body["now"] == []
 
 
 def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_path: Path) -> None:
@@ -91,11 +91,11 @@ def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_
     answer(kept)
     asyncio.run(run_for(kept, Passed, 0.0))
     file = json.loads((tmp_path / "journal.json").read_bytes())
-    assert [one["whose"]["kind"] for one in file["answers"]] == ["program", "owner"]
+    assert [item["whose"]["kind"] for item in file["answers"]] == ["program", "owner"]
     del file["answers"][0]["whose"]  # as they were written before
     (tmp_path / "journal.json").write_text(json.dumps(file))
-    told = journal(tmp_path).json()
-    assert [one["whose"] for one in told["answers"]] == [None, {"kind": "owner", "name": ""}]
+    body = journal(tmp_path).json()
+    assert [item["whose"] for item in body["answers"]] == [None, {"kind": "owner", "name": ""}]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_what_an_answer_went_through_is_written_down_with_its_times(
     kept = journal(tmp_path)
     lost = {"reason": "", "detected_after_s": noticed_s, "recovered_after_s": 2.44}
     moved = lost | {"machine": ""}  # nobody was lost: the layers only changed places
-    with kept.answering("guide") as one:
-        one.done(ended() | {"recovered": [lost | {"machine": "attic"}, moved]}, alone=True)
+    with kept.answering("guide") as under_way:
+        under_way.done(ended() | {"recovered": [lost | {"machine": "attic"}, moved]}, alone=True)
     assert [event["sentence"] for event in kept.json()["events"]] == [sentence]
 
 
@@ -126,11 +126,11 @@ def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> N
     kept = journal(tmp_path)
     lost = {"reason": "", "machine": "attic", "detected_after_s": 0.0, "recovered_after_s": 2.4}
     for _ in range(2):  # the machine came back, and was lost once more
-        with kept.answering("guide") as one, kept.answering("guide") as other:
+        with kept.answering("guide") as under_way, kept.answering("guide") as other:
             other.done(ended() | {"recovered": [lost]}, alone=False)
-            one.done(ended() | {"recovered": [lost, lost | {"machine": "shed"}]}, alone=False)
-    told = [event["sentence"].split(" disconnected")[0] for event in kept.json()["events"]]
-    assert told == ["attic", "shed"] * 2
+            under_way.done(ended() | {"recovered": [lost, lost | {"machine": "shed"}]}, alone=False)
+    reports = [event["sentence"].split(" disconnected")[0] for event in kept.json()["events"]]
+    assert reports == ["attic", "shed"] * 2
 
 
 def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +152,9 @@ def test_it_is_bounded(tmp_path: Path) -> None:
     for _ in range(MOST_KEPT + 5):
         answer(kept)
         kept.note(Reason("log_lending_on"))
-    told = kept.json()
-    assert len(told["answers"]) == len(told["events"]) == MOST_KEPT
-    assert told["events"][-1]["number"] == told["last"]
+    body = kept.json()
+    assert len(body["answers"]) == len(body["events"]) == MOST_KEPT
+    assert body["events"][-1]["number"] == body["last"]
 
 
 async def run_for(kept: Journal, passed: Callable[[], Passed], seconds: float) -> None:
@@ -169,15 +169,15 @@ async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
     amounts = iter([Passed(), *[Passed(7, 100, 200)] * 50])
     first.changed()
     await run_for(first, lambda: next(amounts), 0.6)
-    told = first.json()
-    assert told["lent"] | {"seconds": 0.0} == {
+    body = first.json()
+    assert body["lent"] | {"seconds": 0.0} == {
         "since": 1000.0, "seconds": 0.0, "rows": 7, "bytes_in": 100, "bytes_out": 200,
         "watt_hours": 0.0,
     }  # fmt: skip
     again = journal(tmp_path).json()
-    assert (again["answers"], again["events"]) == (told["answers"], told["events"])
-    assert again["lent"] == told["lent"]
-    assert again["last"] == told["last"]
+    assert (again["answers"], again["events"]) == (body["answers"], body["events"])
+    assert again["lent"] == body["lent"]
+    assert again["last"] == body["last"]
 
 
 async def test_what_the_machine_drew_for_others_is_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ async def test_the_last_writing_is_the_last_one(tmp_path: Path, monkeypatch: pyt
         task.cancel()
         await asyncio.sleep(0)
         go_on.set()
-    assert [one.count(b"guide") for one in saved] == [0, 1]
+    assert [data.count(b"guide") for data in saved] == [0, 1]
     assert journal(tmp_path).json()["answers"]
 
 
@@ -233,34 +233,34 @@ def test_a_damaged_file_is_passed_over(tmp_path: Path, content: bytes) -> None:
     assert aside.read_bytes() == content
 
 
-def asked(one: TestNode) -> Json:
+def asked(test_node: TestNode) -> Json:
     async def work(client: Any) -> Json:
         async for line in client.stream("POST", "/ask", QUESTION):
             if "done" in line:
                 return dict(line["done"])
         raise AssertionError("no answer")
 
-    return asyncio.run(with_node(Home.at(one.root), work))
+    return asyncio.run(with_node(Home.at(test_node.root), work))
 
 
-def read(one: TestNode) -> Json:
+def read(test_node: TestNode) -> Json:
     async def work(client: Any) -> Json:
         return dict(await client.get("/journal"))
 
-    return asyncio.run(with_node(Home.at(one.root), work))
+    return asyncio.run(with_node(Home.at(test_node.root), work))
 
 
-def codes(told: Json) -> list[str]:
-    return [event["code"] for event in told["events"]]
+def codes(result: Json) -> list[str]:
+    return [event["code"] for event in result["events"]]
 
 
-def wait_for(one: TestNode, code: str, n_answers: int = 0) -> Json:
+def wait_for(test_node: TestNode, code: str, n_answers: int = 0) -> Json:
     """What it has written down, once that event and so many answers are there."""
     end = time.monotonic() + 60
-    while code not in codes(told := read(one)) or len(told["answers"]) < n_answers:
-        assert time.monotonic() < end, told
+    while code not in codes(content := read(test_node)) or len(content["answers"]) < n_answers:
+        assert time.monotonic() < end, content
         time.sleep(0.1)
-    return told
+    return content
 
 
 @pytest.mark.long
@@ -269,15 +269,15 @@ def test_real_nodes_write_down_what_happened_on_both_sides(tmp_path: Path) -> No
         loaded = den.run("load", "guide", "--split", "1,4,3", "--json")
         assert loaded.returncode == 0, loaded.stdout + loaded.stderr
         answer_told = asked(den)
-        told = wait_for(den, "log_model_ready", n_answers=1)
-        assert "log_machine_came" in codes(told)
-        noted = told["answers"][-1]
+        result = wait_for(den, "log_model_ready", n_answers=1)
+        assert "log_machine_came" in codes(result)
+        noted = result["answers"][-1]
         assert noted["tokens"] == len(answer_told["token_ids"])
         assert {stage["machine"] for stage in noted["stages"]} == {"den", "attic"}
         assert den.run("unload").returncode == 0
         wait_for(den, "log_model_unloaded")
         lent = wait_for(attic, "log_lending_unused")["lent"]
-        sent = next(one for one in noted["stages"] if one["machine"] == "attic")
+        sent = next(stage for stage in noted["stages"] if stage["machine"] == "attic")
         assert lent["seconds"] > 0
         assert lent["rows"] >= noted["prompt_tokens"]
         assert lent["bytes_in"] >= sent["bytes_out"] > 0

@@ -10,10 +10,10 @@ from tests.node.lending.test_lending_policy import Bench
 
 
 async def test_another_draw_is_news_and_the_same_is_none(tmp_path: Path) -> None:
-    one, news = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30)), list[int | None]()
-    await one.rules.begin(one.layers)
-    one.rules._changed = lambda: news.append(one.rules.watts())
+    bench, news = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30)), list[int | None]()
+    await bench.rules.begin(bench.layers)
+    bench.rules._changed = lambda: news.append(bench.rules.watts())
     for watts in (40.2, 40.4, 41.0):
-        one.owner.now = replace(one.owner.now, watts=watts)
-        await one.rules._sense()
+        bench.owner.now = replace(bench.owner.now, watts=watts)
+        await bench.rules._sense()
     assert news == [40, 41]

@@ -17,8 +17,8 @@ from app.core.log_line import log_extra, readable_line
 from app.node.start import JsonLines
 
 
-def record(message: str, *given: object, **more: object) -> logging.LogRecord:
-    made = logging.LogRecord("app.x", logging.INFO, "x.py", 1, message, given, None)
+def record(message: str, *args: object, **more: object) -> logging.LogRecord:
+    made = logging.LogRecord("app.x", logging.INFO, "x.py", 1, message, args, None)
     vars(made).update(more)
     return made
 
@@ -28,17 +28,17 @@ def test_a_line_is_one_object_with_what_is_known() -> None:
         record("%s: %d tokens\u2028of “%s”\n", "req_1", 7, "ä", **log_extra("req_1", tokens=7, by=None))
     )
     assert "\n" not in line
-    told = json.loads(line)
-    assert datetime.fromisoformat(told.pop("time")).tzinfo is not None
-    assert told == {
+    data = json.loads(line)
+    assert datetime.fromisoformat(data.pop("time")).tzinfo is not None
+    assert data == {
         "level": "INFO", "logger": "app.x", "message": "req_1: 7 tokens\u2028of “ä”\n", "request": "req_1",
         "facts": {"tokens": 7, "by": None},
     }  # fmt: skip
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    told = json.loads(JsonLines().format(record("node stopped", **log_extra(""))))
-    assert told.keys() == {"time", "level", "logger", "message"}
+    data = json.loads(JsonLines().format(record("node stopped", **log_extra(""))))
+    assert data.keys() == {"time", "level", "logger", "message"}
 
 
 def test_an_error_keeps_its_stack_in_its_line() -> None:
@@ -64,7 +64,7 @@ def test_what_is_no_such_line_stays_as_it_is(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "given", "told"),
+    ("line", "values", "expected"),
     [
         ("%s was not measured: %s", ("attic", Reason("nothing_loaded")),
          "attic was not measured: No model is loaded. Load one and ask again."),
@@ -77,8 +77,8 @@ def test_what_is_no_such_line_stays_as_it_is(line: str) -> None:
         ("%s", (Reason("model_gone", {"name": "x"}),), "Reason(code='model_gone', facts={'name': 'x'})"),
     ],
 )  # fmt: skip
-def test_reasons_and_errors_are_told_as_sentences(line: str, given: tuple[object, ...], told: str) -> None:
-    assert json.loads(JsonLines().format(record(line, *given)))["message"] == told
+def test_reasons_and_errors_are_told_as_sentences(line: str, values: tuple[object, ...], expected: str) -> None:
+    assert json.loads(JsonLines().format(record(line, *values)))["message"] == expected
 
 
 def logged() -> Iterator[tuple[str, ast.Call]]:
@@ -93,16 +93,16 @@ def logged() -> Iterator[tuple[str, ast.Call]]:
 
 def test_no_line_tells_a_code_or_writes_an_error_itself() -> None:
     """Only the object of a reason or error becomes its sentence: not its code, nor what `str` or an f-string makes."""
-    found, n_calls = list[str](), 0
+    names, n_calls = list[str](), 0
     for place, call in logged():
         n_calls += 1
-        for part in (part for one in call.args for part in ast.walk(one)):
+        for part in (part for arg in call.args for part in ast.walk(arg)):
             match part:
                 case ast.Attribute(attr="code", value=ast.Attribute(attr="reason")):
-                    found.append(f"{place}: a code")
+                    names.append(f"{place}: a code")
                 case ast.FormattedValue(value=ast.Name(id="error" | "why")):
-                    found.append(f"{place}: an error in an f-string")
+                    names.append(f"{place}: an error in an f-string")
                 case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Attribute(attr="reason")]):
-                    found.append(f"{place}: a reason by str")
+                    names.append(f"{place}: a reason by str")
     assert n_calls > 100
-    assert not found, found
+    assert not names, names

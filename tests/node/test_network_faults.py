@@ -24,6 +24,6 @@ async def test_answers_outlast_what_the_network_does(tmp_path: Path) -> None:
     """All tokens, in their order; nobody who lives is given up."""
     with together(tmp_path, wiretap.Tapped) as home:
         assert isinstance(home, wiretap.Tapped)
-        found = [await wiretap.run(home)]
-        found += [await run(home, case) for case in TROUBLES]
-    assert [(one.name, one.why) for one in found if not one.passed] == []
+        outcomes = [await wiretap.run(home)]
+        outcomes += [await run(home, case) for case in TROUBLES]
+    assert [(outcome.name, outcome.why) for outcome in outcomes if not outcome.passed] == []

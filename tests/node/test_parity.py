@@ -34,9 +34,9 @@ async def test_f16_on_the_wire_changes_next_to_nothing(tmp_path: Path) -> None:
             split = await answers(host, prompts, AT_ONCE)
             alone = await answers(host, prompts[:FEW], 1)
     assert min(map(len, whole)) > 0
-    for found in (split, alone):
-        differ = [p for p, a, b in zip(prompts, whole, found, strict=False) if a != b]
-        assert len(differ) <= MOST_DIFFERENT * len(found), differ
+    for results in (split, alone):
+        differ = [p for p, a, b in zip(prompts, whole, results, strict=False) if a != b]
+        assert len(differ) <= MOST_DIFFERENT * len(results), differ
 
 
 async def load(host: NodeClient, **how: Any) -> None:

@@ -64,7 +64,7 @@ async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(server:
         begun = await place.start()
         assert (begun.sha256, begun.hash_from) == (server.sha256, "household")
         assert (await place.ended(begun.id)).state == "done"
-    assert any(COMMIT in str(one.path) for one in server.requests)
+    assert any(COMMIT in str(request.path) for request in server.requests)
     assert place.pins.of(REPOSITORY, FILE) == pin, "the first one stays"
 
 
@@ -105,7 +105,7 @@ async def test_machines_of_a_household_tell_each_other_what_they_took_first(tmp_
 def test_a_pin_that_does_not_hold_together_counts_for_nothing(tmp_path: Path) -> None:
     several = "Big-Q4_K_M-00001-of-00002.gguf"
     parts = (PartFacts(1, "b" * 64), PartFacts(2, "c" * 64))
-    joint = joint_hash(one.sha256 for one in parts)
+    joint = joint_hash(part.sha256 for part in parts)
     assert joint is not None
     good = msgspec.structs.replace(PIN, file=several, parts=parts, sha256=joint)
     assert good.is_sound
@@ -123,15 +123,15 @@ def test_a_pin_that_does_not_hold_together_counts_for_nothing(tmp_path: Path) ->
 
 async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path) -> None:
     """In one sentence with its cure; others of the household hear that this machine knows nothing."""
-    path, told = tmp_path / "pins.json", list[str]()
+    path, messages = tmp_path / "pins.json", list[str]()
     path.write_bytes(b"[{")
 
     async def another(repository: str, file: str) -> Pin | None:
         return PIN if file == FILE else None
 
-    pins = HouseholdPins(Pins(path), another, lambda why: told.append(said(why)))
+    pins = HouseholdPins(Pins(path), another, lambda why: messages.append(said(why)))
     await pins.look()
-    (sentence,) = told
+    (sentence,) = messages
     assert sentence.startswith(f"{path} is damaged. ")
     assert "Restore a copy, or delete the file" in sentence
     assert pins.here(REPOSITORY, FILE) is None
@@ -139,7 +139,7 @@ async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path
     with pytest.raises(Damaged, match="pins_damaged"):
         await pins.of(REPOSITORY, "another.gguf")
     await pins.keep(PIN)
-    assert (len(told), path.read_bytes()) == (1, b"[{")
+    assert (len(messages), path.read_bytes()) == (1, b"[{")
 
 
 async def test_a_pin_that_a_full_disk_does_not_take_ends_no_download(

@@ -31,7 +31,7 @@ WORK = Workload(1024, users=2)
 
 def described() -> Json:
     placed = plan(HOST, LENDERS, MODEL, WORK)
-    lends = {one.id: one.lends_bytes for one in (HOST, *LENDERS)}
+    lends = {candidate.id: candidate.lends_bytes for candidate in (HOST, *LENDERS)}
     advice = advise(HOST, LENDERS, MODEL, WORK, placed)
     return dict(json.loads(json.dumps(plan_json(placed, MODEL, lends, advice))))
 
@@ -43,11 +43,11 @@ def test_every_number_behind_the_words_is_there() -> None:
     assert {(share["part"], share["machine"]) for share in known["shares"]} == {
         ("machine", "den"), ("machine", "attic"), ("link", "attic"),
     }  # fmt: skip
-    assert [one["shape"] for one in sent["alternatives"]] == ["split"]
-    assert [one["sentence"] for one in sent["why"]] == sent["reasons"]
+    assert [alternative["shape"] for alternative in sent["alternatives"]] == ["split"]
+    assert [item["sentence"] for item in sent["why"]] == sent["reasons"]
     assert sent["why"][0]["facts"] == {"machine": "den", "machines": 2}
     assert sent["advice"][0]["facts"]["machine"] == "attic"
-    made_from = {one["machine"]: one for one in sent["from"]["machines"]}
+    made_from = {item["machine"]: item for item in sent["from"]["machines"]}
     assert made_from["attic"]["link"]["kind"] == "wifi"
     assert made_from["attic"]["chunk_way_s"] > made_from["attic"]["token_way_s"] > 0.05
     assert made_from["den"]["token_way_s"] is None
@@ -79,24 +79,24 @@ def test_the_command_line_tells_it_in_words() -> None:
 
 
 def test_a_renamed_machine_has_its_new_name_wherever_its_id_stands() -> None:
-    told: Json = {"stages": [{"machine": "hare", "id": "h"}, {"machine": "wren", "id": "w"}],
+    result: Json = {"stages": [{"machine": "hare", "id": "h"}, {"machine": "wren", "id": "w"}],
             "replicas": [{"machine": "hare", "id": "h", "ids": ["h"]}], "reason": None}  # fmt: skip
     loft = MachineId("h")
-    now = with_names(told, Household({loft: Machine(loft, "loft")}))
-    assert [one["machine"] for one in now["stages"]] == ["loft", "wren"]
+    now = with_names(result, Household({loft: Machine(loft, "loft")}))
+    assert [stage["machine"] for stage in now["stages"]] == ["loft", "wren"]
     assert now["replicas"] == [{"machine": "loft", "id": "h", "ids": ["h"]}]
-    assert told["stages"][0]["machine"] == "hare"  # what was kept is as it was
+    assert result["stages"][0]["machine"] == "hare"  # what was kept is as it was
     assert with_names(None, Household()) is None
 
 
 def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     hare = MachineId("h")
     household = apply(Household({hare: Machine(hare, "hare")}), Described(hare, "loft", "", 1, 1, 0))
-    told: Json = {"why": [reason_json(Reason("left_out_same", {"machine": "hare"}))]}
-    (why,) = with_names(told, household)["why"]
+    result: Json = {"why": [reason_json(Reason("left_out_same", {"machine": "hare"}))]}
+    (why,) = with_names(result, household)["why"]
     assert why["facts"] == {"machine": "loft"}
     assert why["sentence"].startswith("loft left out")
-    (said,) = with_names(told | {"reasons": ["hare left out"]}, household)["reasons"]
+    (said,) = with_names(result | {"reasons": ["hare left out"]}, household)["reasons"]
     assert said == why["sentence"]
     lost = trouble_json(Reason("stage_lost", {"machine": "hare"}))
     assert lost["reason"].startswith("hare")

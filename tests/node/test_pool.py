@@ -69,9 +69,9 @@ async def test_the_link_between_two_others_is_known_here(pool: list[TestNode], h
     """It is measured by one of the two, and told to the third."""
     await linked(pool[1], pool[2].ready["id"])
     await measured(pool[1], pool[2].ready["id"])
-    found = await told_between(host, pool[1].ready["id"], pool[2].ready["id"])
-    assert min(found["out_bytes_per_s"], found["in_bytes_per_s"]) > 1e6
-    assert found["kind"] == "loopback"
+    result = await told_between(host, pool[1].ready["id"], pool[2].ready["id"])
+    assert min(result["out_bytes_per_s"], result["in_bytes_per_s"]) > 1e6
+    assert result["kind"] == "loopback"
 
 
 def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
@@ -216,20 +216,20 @@ async def test_a_killed_worker_is_explained_and_the_answer_goes_on(pool: list[Te
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 300, "ignore_end": True}
     undisturbed = await ask(host, **order | {"max_tokens": 60})  # the rest is time to be killed in
     lenders_worker = await pool[1].one_worker()
-    told: list[Json] = []
+    reports: list[Json] = []
     async with aclosing(host.stream("POST", "/ask", order | {"sampling": GREEDY})) as lines:
         async for line in lines:
             if "delta" in line and lenders_worker.is_running():
                 lenders_worker.kill()
-            told.append(line)
-    assert told[-1]["done"]["token_ids"][:60] == undisturbed["token_ids"]
-    shown = [token for line in told if "delta" in line for token in line["delta"]["token_ids"]]
-    assert shown == told[-1]["done"]["token_ids"]
-    said = [line["recovery"] for line in told if "recovery" in line]
-    assert [one["state"] for one in said] == ["lost", "rebuilding", "continued"]
+            reports.append(line)
+    assert reports[-1]["done"]["token_ids"][:60] == undisturbed["token_ids"]
+    shown = [token for line in reports if "delta" in line for token in line["delta"]["token_ids"]]
+    assert shown == reports[-1]["done"]["token_ids"]
+    said = [line["recovery"] for line in reports if "recovery" in line]
+    assert [item["state"] for item in said] == ["lost", "rebuilding", "continued"]
     assert "attic" in said[0]["text"]
-    assert told[-1]["done"]["recoveries"] == 1
-    assert told[-1]["done"]["recovered"][0]["machine"] == "attic"
+    assert reports[-1]["done"]["recoveries"] == 1
+    assert reports[-1]["done"]["recovered"][0]["machine"] == "attic"
     status = await host.get("/status")
     assert (status["loaded"]["state"], status["loaded"]["recovery"]) == ("ready", None)
 
@@ -362,16 +362,16 @@ async def until(of: TestNode, holds: Any, within_s: float = 60) -> None:
 
 @pytest.mark.long
 async def test_two_nodes_cannot_share_a_home_and_one_that_dies_leaves_no_worker(tmp_path: Path) -> None:
-    with node(tmp_path / "one", "one") as one:
-        second = one.run("node", "--port", "0", "--bind", "127.0.0.1")
+    with node(tmp_path / "one", "one") as test_node:
+        second = test_node.run("node", "--port", "0", "--bind", "127.0.0.1")
         assert second.returncode == 1
         assert "is already running" in second.stderr
-        async with one.client() as client:
+        async with test_node.client() as client:
             await client.work("POST", "/load", {"model": "guide", "measure": False})
-        workers = one.workers()
+        workers = test_node.workers()
         assert workers
-        one.process.kill()
-        one.process.wait()
+        test_node.process.kill()
+        test_node.process.wait()
         _, alive = psutil.wait_procs(workers, timeout=30)
         assert not alive
 

@@ -52,17 +52,17 @@ def question(n: int, **more: Any) -> Json:
     return {"prompt": f"Question {n}: how do I add a computer?", "raw": True, **greedy, **more}
 
 
-async def ask(host: NodeClient, what: Json, came: Callable[[], None] = lambda: None) -> Json:
+async def ask(host: NodeClient, subject: Json, came: Callable[[], None] = lambda: None) -> Json:
     """The end of an answer, with the notices in it."""
-    told: list[Json] = []
-    async with aclosing(host.stream("POST", "/ask", what)) as lines:
+    reports: list[Json] = []
+    async with aclosing(host.stream("POST", "/ask", subject)) as lines:
         async for line in lines:
             if notice := line.get("recovery"):
-                told.append(notice)
+                reports.append(notice)
             if "delta" in line:
                 came()
             if "done" in line:
-                return {**line["done"], "notices": told}
+                return {**line["done"], "notices": reports}
     raise AssertionError("an answer without its end")
 
 
@@ -74,14 +74,14 @@ async def until(holds: Callable[[], Awaitable[bool]], within_s: float = 60) -> N
 
 async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(nodes: list[TestNode]) -> None:
     den, attic = nodes
-    asked = [question(n) for n in range(2 * EACH)]
+    requests = [question(n) for n in range(2 * EACH)]
     async with den.client() as host:
         await host.work("POST", "/load", ORDER | {"shape": "one"})
-        whole = await asyncio.gather(*(ask(host, what) for what in asked))
+        whole = await asyncio.gather(*(ask(host, subject) for subject in requests))
         loaded = (await host.work("POST", "/load", ORDER))["loaded"]
         assert loaded["shape"] == "replicas"
         assert [stage["role"] for stage in loaded["stages"]] == ["whole", "whole"]
-        assert [one["state"] for one in loaded["replicas"]] == ["ready", "ready"]
+        assert [replica["state"] for replica in loaded["replicas"]] == ["ready", "ready"]
         came, worker = 0, await attic.one_worker()
 
         def one_came() -> None:
@@ -90,23 +90,23 @@ async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(no
             if came == 2 * EACH:  # soon: on a busy computer tokens are made faster than read
                 worker.kill()
 
-        done = await asyncio.gather(*(ask(host, what, one_came) for what in asked))
-        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in whole]
-        moved = [one for one in done if one["recoveries"]]
+        done = await asyncio.gather(*(ask(host, subject, one_came) for subject in requests))
+        assert [item["token_ids"] for item in done] == [item["token_ids"] for item in whole]
+        moved = [item for item in done if item["recoveries"]]
         assert moved  # its slots were full, or nearly so, unless they had ended just then
-        for one in moved:
-            assert [notice["state"] for notice in one["notices"]] == ["rebuilding", "continued"]
-            assert "attic" in one["notices"][0]["text"]
-            assert [stage["machine"] for stage in one["placement"]] == ["den"]
-        assert [one["notices"] for one in done if not one["recoveries"]] == [[]] * (2 * EACH - len(moved))
+        for item in moved:
+            assert [notice["state"] for notice in item["notices"]] == ["rebuilding", "continued"]
+            assert "attic" in item["notices"][0]["text"]
+            assert [stage["machine"] for stage in item["placement"]] == ["den"]
+        assert [item["notices"] for item in done if not item["recoveries"]] == [[]] * (2 * EACH - len(moved))
 
         async def is_back() -> bool:
             held = (await host.get("/status"))["loaded"]["replicas"]
-            return [one["state"] for one in held] == ["ready", "ready"]
+            return [item["state"] for item in held] == ["ready", "ready"]
 
         await until(is_back)  # its machine is still there: it is opened again
-        done = await asyncio.gather(*(ask(host, what) for what in asked[:8]))
-        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in whole[:8]]
+        done = await asyncio.gather(*(ask(host, subject) for subject in requests[:8]))
+        assert [item["token_ids"] for item in done] == [item["token_ids"] for item in whole[:8]]
 
 
 async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(nodes: list[TestNode]) -> None:
@@ -117,32 +117,32 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(no
         begun = [f"Chat {n}. " + "How do I add a computer? " * 16 for n in range(4)]
         chats = [question(n, prompt=text, conversation=f"chat {n}", max_tokens=2) for n, text in enumerate(begun)]
         first = await asyncio.gather(*(ask(host, chat) for chat in chats))
-        for chat, one in zip(chats, first, strict=True):
-            again = await ask(host, chat | {"prompt": f"{chat['prompt']}{one['text']}!"})
-            assert again["placement"] == one["placement"]
+        for chat, item in zip(chats, first, strict=True):
+            again = await ask(host, chat | {"prompt": f"{chat['prompt']}{item['text']}!"})
+            assert again["placement"] == item["placement"]
             assert again["reused_tokens"] > 60
-        asked = [question(n, max_tokens=LONG) for n in range(8)]
-        expected = await asyncio.gather(*(ask(host, what) for what in asked))
+        requests = [question(n, max_tokens=LONG) for n in range(8)]
+        expected = await asyncio.gather(*(ask(host, subject) for subject in requests))
         began = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            answers = [group.create_task(ask(host, what, began.set)) for what in asked]
+            answers = [group.create_task(ask(host, subject, began.set)) for subject in requests]
             await began.wait()
             await lender.post("/lending/pause", {})
-        done = [one.result() for one in answers]
-        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in expected]
-        assert {one["placement"][0]["machine"] for one in done} == {"den"}
+        done = [answer.result() for answer in answers]
+        assert [item["token_ids"] for item in done] == [item["token_ids"] for item in expected]
+        assert {item["placement"][0]["machine"] for item in done} == {"den"}
         status = json.loads((await asyncio.to_thread(den.run, "status", "--json")).stdout)
-        assert [one["state"] for one in status["loaded"]["replicas"]] == ["ready", "lost"]
-        told = (await asyncio.to_thread(den.run, "status")).stdout
-        assert [len(status["loaded"][what]) for what in ("stages", "holders")] == [2, 1]
-        assert "Ready. This machine holds guide." in told
-        assert "attic" in told
-        assert "lost" in told
+        assert [replica["state"] for replica in status["loaded"]["replicas"]] == ["ready", "lost"]
+        output = (await asyncio.to_thread(den.run, "status")).stdout
+        assert [len(status["loaded"][name]) for name in ("stages", "holders")] == [2, 1]
+        assert "Ready. This machine holds guide." in output
+        assert "attic" in output
+        assert "lost" in output
         await asyncio.to_thread(attic.run, "lend", "--resume")
 
         async def lends_again() -> bool:
-            told = (await host.get("/status"))["machines"][attic.ready["id"]]
-            return told["state"] not in ("draining", "paused")
+            machine = (await host.get("/status"))["machines"][attic.ready["id"]]
+            return machine["state"] not in ("draining", "paused")
 
         await until(lends_again)  # what changes within a quarter of a second is told as one
 
@@ -157,16 +157,16 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
         done: list[str] = []
         looks: list[dict[str, int]] = []  # answers on each machine, made or waiting for its slot
 
-        async def program(session: aiohttp.ClientSession, who: str) -> None:
-            headers = {"Authorization": f"Bearer {keys[who]}"}
+        async def program(session: aiohttp.ClientSession, name: str) -> None:
+            headers = {"Authorization": f"Bearer {keys[name]}"}
             async with session.post("/v1/completions", json=TEXT, headers=headers) as answer:
                 assert answer.status == 200, await answer.text()
-            done.append(who)
+            done.append(name)
 
         async def watch() -> None:
             while len(done) < sum(WISHES.values()):
                 held = (await host.get("/status"))["loaded"]["replicas"]
-                looks.append({one["machine"]: one["answering"] + one["waiting"] for one in held})
+                looks.append({item["machine"]: item["answering"] + item["waiting"] for item in held})
                 await asyncio.sleep(0.02)
 
         base = f"http://127.0.0.1:{port}"
@@ -175,9 +175,9 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
             asyncio.TaskGroup() as group,
         ):
             group.create_task(watch(), name="watch the replicas")
-            for who, n in WISHES.items():
+            for key, n in WISHES.items():
                 for number in range(n):
-                    group.create_task(program(session, who), name=f"{who} {number}")
+                    group.create_task(program(session, key), name=f"{key} {number}")
                 await asyncio.sleep(0.03)  # all of this one's are there before the next one's come
         async with aiohttp.ClientSession(base, headers={"X-Api-Key": keys["few"]}) as session:
             page = await (await session.get("/metrics")).text()
@@ -189,7 +189,7 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
     most = max(sum(look.values()) for look in looks)
     assert SLOTS < most <= 2 * SLOTS, looks  # those of both machines, and no more
     assert all(max(look[machine] for look in looks) for machine in ("den", "attic")), looks
-    assert {who: done.count(who) for who in WISHES} == WISHES
+    assert {name: done.count(name) for name in WISHES} == WISHES
     # turn by turn, after those that had begun; at the end of one line for all it would be the last
     last = len(done) - done[::-1].index("few")
     assert last <= len(WISHES) * WISHES["few"] + 4 * SLOTS, done
@@ -213,15 +213,15 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
 
         async def all_answer_on(n_stages: int) -> bool:
             now = await loaded()
-            states = [one["state"] for one in now["replicas"]]
+            states = [replica["state"] for replica in now["replicas"]]
             return states == ["ready", "ready"] and len(now["stages"]) == n_stages
 
         placed = (await host.work("POST", "/load", MIXED))["loaded"]
         assert placed["shape"] == "replicas"
-        assert [one["role"] for one in placed["stages"]] == ["first", "middle", "last", "whole"]
+        assert [stage["role"] for stage in placed["stages"]] == ["first", "middle", "last", "whole"]
         lost, other = placed["stages"][1]["machine"], placed["stages"][3]["machine"]
         assert {lost, other} == set(by_name)
-        assert [len(one["ids"]) for one in placed["replicas"]] == [2, 1]
+        assert [len(replica["ids"]) for replica in placed["replicas"]] == [2, 1]
         worker = await by_name[lost].one_worker()
 
         async def split_answers() -> bool:
@@ -233,18 +233,18 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
 
         async with asyncio.TaskGroup() as group:
             group.create_task(kill(), name="kill")
-            disturbed = await asyncio.gather(*(ask(host, what) for what in SHORT))
-        moved = [one for one in disturbed if one["recoveries"]]
+            disturbed = await asyncio.gather(*(ask(host, subject) for subject in SHORT))
+        moved = [item for item in disturbed if item["recoveries"]]
         assert moved
-        for one in moved:
-            assert lost in one["notices"][0]["text"], one["notices"]
-            assert [stage["machine"] for stage in one["placement"]] == [other]
+        for item in moved:
+            assert lost in item["notices"][0]["text"], item["notices"]
+            assert [stage["machine"] for stage in item["placement"]] == [other]
         await until(lambda: all_answer_on(4))  # its machine is still there
         by_name[lost].process.terminate()  # for good: the host's pipeline goes on without it
         await until(lambda: all_answer_on(2))
-        assert [(one["machine"], one["role"]) for one in (await loaded())["stages"]] == [
+        assert [(stage["machine"], stage["role"]) for stage in (await loaded())["stages"]] == [
             ("den", "whole"),
             (other, "whole"),
         ]
-        done = await asyncio.gather(*(ask(host, what) for what in SHORT))
-        assert [one["token_ids"] for one in done] == [one["token_ids"] for one in disturbed]
+        done = await asyncio.gather(*(ask(host, subject) for subject in SHORT))
+        assert [item["token_ids"] for item in done] == [item["token_ids"] for item in disturbed]

@@ -67,9 +67,9 @@ def pool(tmp_path: Path) -> Iterator[tuple[TestNode, TestNode]]:
 
 async def until(host: NodeClient, holds: Any) -> Json:
     async with asyncio.timeout(60):
-        while not holds(told := await host.get("/status")):  # noqa: ASYNC110  asked of a node
+        while not holds(value := await host.get("/status")):  # noqa: ASYNC110  asked of a node
             await asyncio.sleep(0.05)
-    return dict(told)
+    return dict(value)
 
 
 @pytest.mark.long
@@ -82,16 +82,16 @@ async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(pool: tup
         first = await host.work("POST", "/ask", ASK)
         assert first["doubted"] == []
         assert {stage["machine"] for stage in first["placement"]} == {"den", "attic"}
-        told = await until(host, lambda now: now["machines"][key]["doubted"])
-        assert "attic gave wrong numbers" in told["machines"][key]["reason"]
+        result = await until(host, lambda now: now["machines"][key]["doubted"])
+        assert "attic gave wrong numbers" in result["machines"][key]["reason"]
         await until(host, lambda now: key not in now["loaded"]["holders"])
         second = await host.work("POST", "/ask", ASK)
         assert second["doubted"] == []
         assert {stage["machine"] for stage in second["placement"]} == {"den", "shed"}
         events = (await host.get("/journal"))["events"]
-        assert "log_machine_doubted" in [one["code"] for one in events]
+        assert "log_machine_doubted" in [event["code"] for event in events]
         planned = await host.work("POST", "/plan", {"model": "guide", "measure": False})
-        assert "left_out_doubted" in [one["code"] for one in planned["why"]]
+        assert "left_out_doubted" in [item["code"] for item in planned["why"]]
         assert (await host.post("/machines/attic/use-again"))["used_again"]["id"] == key
         assert not (await host.get("/status"))["machines"][key]["doubted"]
     said = (den.root / "logs" / "node.log").read_text("utf-8")

@@ -30,11 +30,11 @@ async def test_attacks_do_an_answer_no_harm(hold: Stronghold, monkeypatch: pytes
     monkeypatch.setattr(security, "REST_SECONDS", 0.5)
     monkeypatch.setattr(security, "LONG", security.LONG | {"max_tokens": 40})
     await security.ready(hold)
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     where = "host's peer port"
     port = (await security.ports(hold))[where]
-    found.append(await security.garbage(hold, where, port, 100))
-    found.append(await security.frames(hold, security.LENDER, 50))
-    found.append(await security.unpaired(hold, 26))
-    assert [(one.name, one.why) for one in found if not one.passed] == []
-    assert all(one.facts["tokens"] > 0 for one in found)
+    outcomes.append(await security.garbage(hold, where, port, 100))
+    outcomes.append(await security.frames(hold, security.LENDER, 50))
+    outcomes.append(await security.unpaired(hold, 26))
+    assert [(outcome.name, outcome.why) for outcome in outcomes if not outcome.passed] == []
+    assert all(outcome.facts["tokens"] > 0 for outcome in outcomes)

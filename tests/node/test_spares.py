@@ -34,9 +34,9 @@ async def test_only_what_lies_ahead_there_is_given_up(place: Place) -> None:
     closed: list[str] = []
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
-        for one in (serving, ahead):
-            laid_ahead(stage_set, one, closed)
-        assert [one.machine for one in stage_set.ahead(serving)] == [ATTIC]
+        for item in (serving, ahead):
+            laid_ahead(stage_set, item, closed)
+        assert [item.machine for item in stage_set.ahead(serving)] == [ATTIC]
         await stage_set.give_up_ahead(serving, {ATTIC})
         assert closed == ["attic 1"]
         assert not stage_set.ahead(serving)
@@ -50,7 +50,7 @@ async def test_what_this_machine_goes_over_from_is_no_spare(place: Place) -> Non
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, before := place.plan(1, 2, 1), [])
         over = replace(before, stages=())
-        assert [one.machine for one in stage_set.ahead(over)] == [ATTIC]
+        assert [item.machine for item in stage_set.ahead(over)] == [ATTIC]
 
 
 async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
@@ -77,7 +77,7 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
     """Also where nobody asked for that: as when it goes back to a machine that came again."""
     await load(hosting, "one")
     await load(hosting, "two", beside=True)
-    one, two = hosting.loaded
+    item, two = hosting.loaded
     rested_s, waited = two.last_request_s, list[bool]()
 
     async def moves(_: Plan) -> None:
@@ -85,7 +85,7 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
 
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
-        stage_set.room = replace(hosting.memory.of(one, hosting.embeddings.make_room), make=moves)
+        stage_set.room = replace(hosting.memory.of(item, hosting.embeddings.make_room), make=moves)
         await stage_set.open(replace(place.plan(1, 2, 1), stages=()))
     assert waited == [True]
     assert not two.state.busy.is_set()
@@ -103,13 +103,13 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
     hosting: ModelManager, scene: Scene, place: Place, room: str
 ) -> None:
     await load(hosting, "one")
-    [one] = hosting.loaded
+    [loaded] = hosting.loaded
     closed: list[str] = []
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, place.plan(1, 2, 1), closed)
-        one.claims.stage_sets.append(stage_set)
-        spare = sum(stage.total_bytes for stage in stage_set.ahead(one.plan) if stage.machine == ATTIC)
+        loaded.claims.stage_sets.append(stage_set)
+        spare = sum(stage.total_bytes for stage in stage_set.ahead(loaded.plan) if stage.machine == ATTIC)
         assert spare > 0
         order = requests.LoadModel(model="two", split=[1, 2, 1], beside=True)
         await hosting.plan(order, lambda _: None)
@@ -122,23 +122,23 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         assert two is not None
         await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # as its placing does before it opens
         assert closed == ([] if room[0] == "e" else ["attic 1"])
-        one.claims.stage_sets.clear()
+        loaded.claims.stage_sets.clear()
 
 
 async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager, scene: Scene, place: Place) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     await load(hosting, "two", beside=True)
-    one, two = hosting.loaded
+    item, two = hosting.loaded
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, place.plan(1, 2, 1), [])
         two.claims.stage_sets.append(stage_set)
-        own = one.releases()[ATTIC]
+        own = item.releases()[ATTIC]
         spare = sum(stage.total_bytes for stage in two.claims.ahead() if stage.machine == ATTIC)
-        await hosting._replanner.options(one, frozenset())
+        await hosting._replanner.options(item, frozenset())
         assert scene.released[-1][ATTIC] == own  # nobody needs it: others keep theirs
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(one), "notice", "lost")
-            await hosting._replanner.options(one, frozenset())
+            patch.setattr(type(item), "notice", "lost")
+            await hosting._replanner.options(item, frozenset())
         assert scene.released[-1][ATTIC] == own + spare
         two.claims.stage_sets.clear()

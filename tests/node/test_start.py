@@ -62,9 +62,9 @@ def test_damaged_books_of_a_node_are_told_in_its_journal(tmp_path: Path) -> None
     for book in household / "doubts.json", household / "upstreams.json":
         book.write_bytes(b"{")
     with node(tmp_path / "home", "den") as begun:
-        told = [one["code"] for one in begun.control("GET", "/journal")["events"]]
-    assert "log_machine_doubts_lost" in told
-    assert "log_node_uncounted" not in told  # there is none that could be sent anything
+        codes = [event["code"] for event in begun.control("GET", "/journal")["events"]]
+    assert "log_machine_doubts_lost" in codes
+    assert "log_node_uncounted" not in codes  # there is none that could be sent anything
 
 
 def test_an_interface_that_comes_later_is_waited_for_and_that_is_said(
@@ -89,16 +89,16 @@ def test_a_start_refuses_to_lend_more_than_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "keeps"),
+    ("error", "expected", "keeps"),
     [
         (OSError(101, "Network is unreachable"), "Error: [Errno 101] Network is unreachable", False),
         (ValueError("a bug"), "Error", True),
     ],
 )
-def test_a_network_that_is_away_is_one_line_of_the_log(error: Exception, told: str, keeps: bool) -> None:
+def test_a_network_that_is_away_is_one_line_of_the_log(error: Exception, expected: str, keeps: bool) -> None:
     record = logging.LogRecord("zeroconf", logging.WARNING, "", 1, "%s", ("Error",), (type(error), error, None))
     assert in_one_line(record)
-    assert (record.getMessage(), record.exc_info is not None) == (told, keeps)
+    assert (record.getMessage(), record.exc_info is not None) == (expected, keeps)
 
 
 def test_the_log_keeps_no_bytes_of_strangers() -> None:

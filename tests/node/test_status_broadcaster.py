@@ -39,9 +39,9 @@ async def test_who_holds_layers_of_what_is_asked_is_told_so_once_and_on_every_li
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("app.node.status_broadcaster.STATUS_SECONDS", 0.01)
-    network = Links({one: Link(one) for one in (ATTIC, STUDIO)})
-    asked: set[MachineId] = set()
-    telling = StatusBroadcaster(lambda: STATUS, dict, cast("Network", network), lambda: frozenset(asked))
+    network = Links({machine: Link(machine) for machine in (ATTIC, STUDIO)})
+    machines: set[MachineId] = set()
+    telling = StatusBroadcaster(lambda: STATUS, dict, cast("Network", network), lambda: frozenset(machines))
 
     async def after_news(n: int) -> list[tuple[MachineId, bool]]:
         telling.changed()
@@ -50,13 +50,13 @@ async def test_who_holds_layers_of_what_is_asked_is_told_so_once_and_on_every_li
 
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(telling.run(), name="tell")
-        asked.add(ATTIC)
+        machines.add(ATTIC)
         assert await after_news(1) == [(ATTIC, True)]
         network.links[ATTIC] = Link(ATTIC)  # a new one: the lender has forgotten
         assert await after_news(2) == [(ATTIC, True)] * 2
-        asked.clear()
-        asked.add(STUDIO)  # placed anew under its answer
+        machines.clear()
+        machines.add(STUDIO)  # placed anew under its answer
         assert sorted((await after_news(4))[2:]) == [(ATTIC, False), (STUDIO, True)]
-        asked.clear()
+        machines.clear()
         assert (await after_news(5))[4:] == [(STUDIO, False)]
         running.cancel()

@@ -30,10 +30,10 @@ async def load(client: NodeClient) -> str:
     return "loaded"
 
 
-async def frozen(one: TestNode, n_workers: int = 1) -> list[psutil.Process]:
+async def frozen(test_node: TestNode, n_workers: int = 1) -> list[psutil.Process]:
     """The workers, stopped as soon as they are there."""
     async with asyncio.timeout(END_SECONDS * BUSY):
-        while len(workers := one.workers()) < n_workers:  # noqa: ASYNC110  another process
+        while len(workers := test_node.workers()) < n_workers:  # noqa: ASYNC110  another process
             await asyncio.sleep(0.01)
     for worker in workers:
         worker.send_signal(signal.SIGSTOP)
@@ -41,10 +41,10 @@ async def frozen(one: TestNode, n_workers: int = 1) -> list[psutil.Process]:
 
 
 async def test_unload_answers_while_a_worker_hangs(tmp_path: Path) -> None:
-    with node(tmp_path, "one") as one:
-        async with one.client() as client, asyncio.TaskGroup() as group:
+    with node(tmp_path, "one") as test_node:
+        async with test_node.client() as client, asyncio.TaskGroup() as group:
             loading = group.create_task(load(client), name="load")
-            workers = await frozen(one)
+            workers = await frozen(test_node)
             async with asyncio.timeout(END_SECONDS * BUSY):
                 await client.post("/unload")
             assert (await client.get("/status"))["loaded"] is None
@@ -56,18 +56,18 @@ async def test_unload_answers_while_a_worker_hangs(tmp_path: Path) -> None:
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize("loaded", [False, True])
 async def test_a_node_ends_though_its_workers_hang(tmp_path: Path, loaded: bool) -> None:
-    with node(tmp_path, "one") as one:
-        async with one.client() as client, asyncio.TaskGroup() as group:
+    with node(tmp_path, "one") as test_node:
+        async with test_node.client() as client, asyncio.TaskGroup() as group:
             loading = group.create_task(load(client), name="load")
             if loaded:
                 await asyncio.wait({loading})
-            workers = await frozen(one, 2 if loaded else 1)
+            workers = await frozen(test_node, 2 if loaded else 1)
             began = time.monotonic()
-            one.process.send_signal(signal.SIGTERM)
-            one.process.send_signal(signal.SIGHUP)  # as systemd sends both when a session ends
-            await asyncio.to_thread(one.process.wait, END_SECONDS * BUSY)
+            test_node.process.send_signal(signal.SIGTERM)
+            test_node.process.send_signal(signal.SIGHUP)  # as systemd sends both when a session ends
+            await asyncio.to_thread(test_node.process.wait, END_SECONDS * BUSY)
             assert time.monotonic() - began < END_SECONDS * BUSY
-            assert one.process.returncode == 0  # in order, not by the last resort
+            assert test_node.process.returncode == 0  # in order, not by the last resort
         said = ("loaded",) if loaded else ("load_stopped", "node_went_away")
         assert loading.result() in said
     _, alive = psutil.wait_procs(workers, timeout=30)

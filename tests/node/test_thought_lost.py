@@ -51,8 +51,8 @@ async def test_a_thought_goes_on_without_the_machine_that_was_lost(pool: list[Te
         deltas, done, before = await heard(host, pool[1])
     assert done["recoveries"] == 1
     assert 0 < before < len(THOUGHT)
-    assert not any(one["text"] for one in deltas[:before])  # it was lost while it thought
+    assert not any(delta["text"] for delta in deltas[:before])  # it was lost while it thought
     for name in ("thought", "text", "token_ids", "thought_tokens", "finish_reason"):
         assert done[name] == whole[name], name
-    assert "".join(one.get("thought", "") for one in deltas) == whole["thought"]
-    assert "".join(one["text"] for one in deltas) == whole["text"]
+    assert "".join(delta.get("thought", "") for delta in deltas) == whole["thought"]
+    assert "".join(delta["text"] for delta in deltas) == whole["text"]

@@ -70,7 +70,7 @@ async def test_a_split_model_and_a_whole_one_answer_at_once_as_they_do_alone(
         await load(host, order)
         alone[str(order["model"])] = (await ask(host, None))["token_ids"]
     loaded = await load(host, WHOLE, beside=True)
-    assert [one["code"] for one in loaded["why"]].count("plan_beside") == 1
+    assert [item["code"] for item in loaded["why"]].count("plan_beside") == 1
     now = await status(host)
     assert (now["loaded"]["model"], now["beside"][0]["model"]) == ("random", "guide")
     own = sum(
@@ -100,7 +100,7 @@ async def test_a_program_s_request_goes_to_the_model_that_it_names(pool: list[Te
                 return dict(await answer.json())
 
         async with http.get("/v1/models") as listed:
-            assert {one["id"] for one in (await listed.json())["data"]} == set(names[:2])
+            assert {item["id"] for item in (await listed.json())["data"]} == set(names[:2])
         answers = await asyncio.gather(*map(said, names))
         async with http.get("/metrics") as figures:
             page = await figures.text()
@@ -116,7 +116,7 @@ async def test_a_program_s_request_goes_to_the_model_that_it_names(pool: list[Te
     for way in ("out", "in"):
         assert samples(page, "link_bytes_total", **lender, direction=way)[0] > 0
     now = await status(host)
-    assert [now["loaded"]["model"], *(one["model"] for one in now["beside"])] == names[1::-1]
+    assert [now["loaded"]["model"], *(item["model"] for item in now["beside"])] == names[1::-1]
 
 
 async def test_tokens_are_those_of_the_model_that_is_named(host: NodeClient) -> None:
@@ -136,8 +136,8 @@ async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(pool: list[
     attic = pool[1].ready["id"]
 
     async def used() -> int:
-        told = await asyncio.to_thread(pool[1].control, "GET", "/status")
-        return int(told["machines"][attic]["used_bytes"])
+        result = await asyncio.to_thread(pool[1].control, "GET", "/status")
+        return int(result["machines"][attic]["used_bytes"])
 
     await host.post("/unload")
     async with asyncio.timeout(60):  # what the tests before had there
@@ -169,8 +169,8 @@ async def test_a_lender_that_dies_takes_nothing_from_the_model_that_it_held_noth
     whole = (await status(host))["loaded"]["stages"]
     async with asyncio.TaskGroup() as group:
         kill = {"guide": pool[1].process.kill}
-        asked = [group.create_task(ask(host, name, kill.get(name)), name=name) for name in alone]
-    answers = [one.result() for one in asked]
+        tasks = [group.create_task(ask(host, name, kill.get(name)), name=name) for name in alone]
+    answers = [task.result() for task in tasks]
     assert [answer["token_ids"][:TOKENS] for answer in answers] == list(alone.values())
     assert [answer["recoveries"] for answer in answers] == [1, 0]
     now = await status(host)

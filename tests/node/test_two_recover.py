@@ -54,8 +54,8 @@ class Asked:
                 self.done = line.get("done")
 
 
-def here(told: Json, den: str) -> int:
-    return sum(one["needs_bytes"] for one in told["machines"] if one["id"] == den)
+def here(result: Json, den: str) -> int:
+    return sum(machine["needs_bytes"] for machine in result["machines"] if machine["id"] == den)
 
 
 async def until(holds: Any, within_s: float = SOON_SECONDS) -> None:
@@ -69,8 +69,8 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
     async with pool[0].client() as host:
         for name in NAMES:
             order = {"model": name, "split": [1, 6, 1], "beside": True}
-            told = (await host.work("POST", "/load", order))["loaded"]
-        share = here(told, den)
+            loaded = (await host.work("POST", "/load", order))["loaded"]
+        share = here(loaded, den)
         plan = await host.work("POST", "/plan", {"model": "one", "shape": "one", "beside": True})
         whole = here(plan, den)
         assert whole > share + 8 * MIB
@@ -78,19 +78,19 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         await host.post("/lending", {"memory_bytes": most, "limit_bytes": most})
         async with asyncio.TaskGroup() as group:
             answers = {name: Asked() for name in NAMES}
-            tasks = {name: group.create_task(one.follow(host, name), name=name) for name, one in answers.items()}
+            tasks = {name: group.create_task(answer.follow(host, name), name=name) for name, answer in answers.items()}
 
             async def begun() -> bool:
-                return all(one.n_tokens for one in answers.values())
+                return all(answer.n_tokens for answer in answers.values())
 
             await until(begun)
             pool[1].process.kill()
 
             async def one_has_it() -> bool:
-                return any(one.done for one in answers.values())
+                return any(answer.done for answer in answers.values())
 
             await until(one_has_it)
-            first = next(name for name, one in answers.items() if one.done)
+            first = next(name for name, answer in answers.items() if answer.done)
             [second] = set(NAMES) - {first}
 
             async def other_waits() -> bool:
@@ -107,7 +107,7 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         assert len(done["token_ids"]) == ASK["max_tokens"]
         codes = answers[first].codes + answers[second].codes
         assert "beside_no_room" not in codes  # what was planned was there to be taken
-    recoveries = sum(one.done["recoveries"] for one in answers.values() if one.done)
+    recoveries = sum(answer.done["recoveries"] for answer in answers.values() if answer.done)
     api = await asyncio.to_thread(opened, pool[0])
     async with aiohttp.ClientSession(api.base, headers={"X-Api-Key": api.key}) as http, http.get("/metrics") as page:
         assert samples(await page.text(), "recoveries_total") == [recoveries]

@@ -18,14 +18,14 @@ async def test_a_pause_lasts_as_long_as_it_was_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
 ) -> None:
     monkeypatch.setattr(lending_policy, "LOOK_SECONDS", 0.02)
-    one = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30))
-    await one.rules.begin(one.layers)
+    bench = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30))
+    await bench.rules.begin(bench.layers)
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(one.rules.run())
+        running = tasks.create_task(bench.rules.run())
         began, true_time = time.monotonic(), time.time
-        shown = (await one.rules.pause(0.5, at_once=False)).lending
+        shown = (await bench.rules.pause(0.5, at_once=False)).lending
         monkeypatch.setattr(time, "time", lambda: true_time() + jump_s)
-        assert one.rules.snapshot().resumes_in_s in (shown.resumes_in_s, 0)
-        await until(lambda: one.word() == "ready")
+        assert bench.rules.snapshot().resumes_in_s in (shown.resumes_in_s, 0)
+        await until(lambda: bench.word() == "ready")
         assert time.monotonic() - began >= 0.5
         running.cancel()

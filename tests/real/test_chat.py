@@ -58,12 +58,12 @@ async def _load(host: TestNode) -> None:
 @pytest.fixture(scope="module")
 def expected(api: Open, kept: Path) -> str:
     """What the loopback API gives, which the window uses: what the engine itself says to the same words."""
-    told = asyncio.run(_asked(api.node))
-    machines = [stage["machine"] for stage in told["placement"]]
+    result = asyncio.run(_asked(api.node))
+    machines = [stage["machine"] for stage in result["placement"]]
     assert machines == ["den", "attic", "kitchen", "den"]
     assert len(machines) == len(SPLITS[MODEL])
-    assert told["text"] == by_the_binding(kept / MODEL)
-    return str(told["text"])
+    assert result["text"] == by_the_binding(kept / MODEL)
+    return str(result["text"])
 
 
 def by_the_binding(file: Path) -> str:
@@ -89,9 +89,9 @@ def test_the_command_line(api: Open, expected: str) -> None:
 def test_openais_client(api: Open, expected: str) -> None:
     with openai.OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0) as client:
         order: Json = {"model": MODEL, "messages": ASKED, "temperature": 0}
-        told = client.chat.completions.create(**order, max_tokens=MOST_TOKENS)
-        assert told.choices[0].message.content == expected
-        assert told.choices[0].finish_reason == "length"
+        result = client.chat.completions.create(**order, max_tokens=MOST_TOKENS)
+        assert result.choices[0].message.content == expected
+        assert result.choices[0].finish_reason == "length"
         parts = client.chat.completions.create(**order, max_tokens=MOST_TOKENS, stream=True)
         text = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
         assert text == expected
@@ -100,18 +100,18 @@ def test_openais_client(api: Open, expected: str) -> None:
 def test_anthropics_client(api: Open, expected: str) -> None:
     with anthropic.Anthropic(api_key=api.key, base_url=api.base, max_retries=0) as client:
         more: Json = {"extra_body": {"temperature": 0}}
-        told: Any = client.messages.create(model=MODEL, messages=ASKED, max_tokens=MOST_TOKENS, **more)
-    assert "".join(block.text for block in told.content) == expected
-    assert told.stop_reason == "max_tokens"
+        result: Any = client.messages.create(model=MODEL, messages=ASKED, max_tokens=MOST_TOKENS, **more)
+    assert "".join(block.text for block in result.content) == expected
+    assert result.stop_reason == "max_tokens"
 
 
 def test_ollamas_client(api: Open, expected: str) -> None:
     headers = {"Authorization": f"Bearer {api.key}"}
     with ollama.Client(host=api.base, headers=headers) as client:
         options = {"temperature": 0, "num_predict": MOST_TOKENS}
-        told = client.chat(model=MODEL, messages=ASKED, options=options)
-    assert told.message.content == expected
-    assert told.done_reason == "length"
+        result = client.chat(model=MODEL, messages=ASKED, options=options)
+    assert result.message.content == expected
+    assert result.done_reason == "length"
 
 
 @pytest.fixture

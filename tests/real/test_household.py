@@ -27,8 +27,8 @@ async def test_a_split_model_answers_as_the_whole_one(nodes: list[TestNode], fil
         await load(host, file, kv=kv)
         split = [await ask(host, prompt=text, raw=True) for text in BEGUN[:4]]
     assert [stage["machine"] for stage in split[0]["placement"]] == SPREAD
-    assert [one["token_ids"] for one in split] == [one["token_ids"] for one in whole]
-    assert [one["text"] for one in split] == [one["text"] for one in whole]
+    assert [item["token_ids"] for item in split] == [item["token_ids"] for item in whole]
+    assert [item["text"] for item in split] == [item["text"] for item in whole]
 
 
 @pytest.mark.parametrize("number", ["f16", "q8"])
@@ -39,12 +39,12 @@ async def test_every_wire_type_holds_the_model(
     prompts = await begun(kept / file, *BEGUN[:3])
     async with nodes[0].client() as host:
         await load(host, file, number=number)
-        told = [await ask(host, prompt_ids=ids) for ids in prompts]
-    assert [one["notices"] for one in told] == [[]] * len(told)
-    pairs = [(ids, one["token_ids"]) for ids, one in zip(prompts, told, strict=True)]
-    found = await opinions_of(tmp_path, kept / file, pairs)
-    assert all(one.mean_gap < MEAN_GAP for one in found), found
-    assert all(one.agreement >= AGREEMENT for one in found), found
+        reports = [await ask(host, prompt_ids=ids) for ids in prompts]
+    assert [item["notices"] for item in reports] == [[]] * len(reports)
+    pairs = [(ids, item["token_ids"]) for ids, item in zip(prompts, reports, strict=True)]
+    opinions = await opinions_of(tmp_path, kept / file, pairs)
+    assert all(opinion.mean_gap < MEAN_GAP for opinion in opinions), opinions
+    assert all(opinion.agreement >= AGREEMENT for opinion in opinions), opinions
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -54,10 +54,10 @@ async def test_eight_answers_at_once_are_each_their_own(
     prompts = await begun(kept / file, *BEGUN)
     async with nodes[0].client() as host:
         await load(host, file, users=8, context=256)
-        told = await asyncio.gather(*(ask(host, prompt_ids=ids) for ids in prompts))
-    pairs = [(ids, one["token_ids"]) for ids, one in zip(prompts, told, strict=True)]
-    found = await opinions_of(tmp_path, kept / file, pairs)
-    assert all(one.mean_gap < MEAN_GAP and one.agreement >= AGREEMENT for one in found), found
+        results = await asyncio.gather(*(ask(host, prompt_ids=ids) for ids in prompts))
+    pairs = [(ids, item["token_ids"]) for ids, item in zip(prompts, results, strict=True)]
+    opinions = await opinions_of(tmp_path, kept / file, pairs)
+    assert all(opinion.mean_gap < MEAN_GAP and opinion.agreement >= AGREEMENT for opinion in opinions), opinions
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -65,14 +65,14 @@ async def test_a_later_turn_reuses_what_was_read(nodes: list[TestNode], kept: Pa
     (first,) = await begun(kept / file, PASSAGE)
     async with nodes[0].client() as host:
         await load(host, file)
-        one = await ask(host, prompt_ids=first, conversation="long", max_tokens=8)
-        later = [*first, *one["token_ids"], *first[1:9]]
+        answer = await ask(host, prompt_ids=first, conversation="long", max_tokens=8)
+        later = [*first, *answer["token_ids"], *first[1:9]]
         two = await ask(host, prompt_ids=later, conversation="long")
-    assert one["reused_tokens"] == 0
+    assert answer["reused_tokens"] == 0
     assert two["reused_tokens"] >= len(first)
-    (found,) = await opinions_of(tmp_path, kept / file, [(later, two["token_ids"])])
-    assert found.mean_gap < MEAN_GAP
-    assert found.agreement >= AGREEMENT
+    (opinion,) = await opinions_of(tmp_path, kept / file, [(later, two["token_ids"])])
+    assert opinion.mean_gap < MEAN_GAP
+    assert opinion.agreement >= AGREEMENT
 
 
 async def test_replicas_say_the_same(nodes: list[TestNode]) -> None:
@@ -81,11 +81,11 @@ async def test_replicas_say_the_same(nodes: list[TestNode]) -> None:
         await load(host, SMOLLM2.file, split=[30], context=256)
         alone = [await ask(host, prompt=text, raw=True) for text in texts]
         loaded = await load(host, SMOLLM2.file, split=None, shape="replicas", users=6, context=256)
-        assert [one["state"] for one in loaded["replicas"]] == ["ready"] * len(loaded["replicas"])
+        assert [replica["state"] for replica in loaded["replicas"]] == ["ready"] * len(loaded["replicas"])
         assert len(loaded["replicas"]) > 1
-        told = await asyncio.gather(*(ask(host, prompt=text, raw=True) for text in texts))
-    assert len({one["placement"][0]["machine"] for one in told}) > 1
-    assert [one["text"].split()[:3] for one in told] == [one["text"].split()[:3] for one in alone]
+        results = await asyncio.gather(*(ask(host, prompt=text, raw=True) for text in texts))
+    assert len({item["placement"][0]["machine"] for item in results}) > 1
+    assert [item["text"].split()[:3] for item in results] == [item["text"].split()[:3] for item in alone]
 
 
 async def test_a_lender_killed_in_mid_answer_costs_no_word(nodes: list[TestNode]) -> None:
@@ -94,8 +94,8 @@ async def test_a_lender_killed_in_mid_answer_costs_no_word(nodes: list[TestNode]
     async with nodes[0].client() as host:
         for file, number in ((SMOLLM2.file, "f32"), (GEMMA3.file, "f16")):
             await load(host, file, number=number)
-            asked: Json = {"prompt": STORY, "raw": True, "ignore_end": True, "max_tokens": 48}
-            before = await ask(host, **asked)
+            request: Json = {"prompt": STORY, "raw": True, "ignore_end": True, "max_tokens": 48}
+            before = await ask(host, **request)
             await load(host, file, number=number)  # nothing of the first answer is reused
             victim = attic.process if file == GEMMA3.file else await attic.one_worker()
             struck: list[int] = []
@@ -105,12 +105,12 @@ async def test_a_lender_killed_in_mid_answer_costs_no_word(nodes: list[TestNode]
                     struck.append(n)
                     victim.kill()  # type: ignore[attr-defined]
 
-            told = await ask(host, strike, **asked)
+            answer = await ask(host, strike, **request)
             assert struck
-            assert len(told["token_ids"]) == 48
+            assert len(answer["token_ids"]) == 48
             n_kept = struck[0]
-            assert told["token_ids"][:n_kept] == before["token_ids"][:n_kept]
-            assert told["recoveries"]
-            assert "attic" in told["notices"][0]["text"]
+            assert answer["token_ids"][:n_kept] == before["token_ids"][:n_kept]
+            assert answer["recoveries"]
+            assert "attic" in answer["notices"][0]["text"]
             if number == "f32":  # replayed in the same steps
-                assert told["token_ids"] == before["token_ids"]
+                assert answer["token_ids"] == before["token_ids"]

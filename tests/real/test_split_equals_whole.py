@@ -74,7 +74,7 @@ async def ids_of(entry: Entry, text: str) -> tuple[int, ...]:
 async def test_every_cut_says_the_bits_of_the_whole(entry: Entry, home: Home, workers: Workers, kv: KvType) -> None:
     both = ((await ids_of(entry, PASSAGE))[: proof.FIRST], (await ids_of(entry, STORY))[: proof.SECOND])
     cuts = CUTS[Path(entry.path).name]
-    assert {len(one) + 1 for one in cuts} == {2, 3, 4}
+    assert {len(cut) + 1 for cut in cuts} == {2, 3, 4}
     with_kv = Home(home.shelf, home.stages, kv)
     verdict = await proof.prove(workers, with_kv, entry, cuts, prompts=both)
     assert verdict.exact
@@ -98,10 +98,10 @@ def greedy(line: Line, prompt: Sequence[int]) -> list[Scores]:
     line.begin(0, len(prompt))
     first, second = CHUNKS
     line.step([Segment(0, first, 0)], prompt[:first])
-    found = [line.step([Segment(0, second, first)], prompt[first:])[0]]
+    rows = [line.step([Segment(0, second, first)], prompt[first:])[0]]
     for at in range(len(prompt), len(prompt) + N_DECODED):
-        found.append(line.step([Segment(0, 1, at)], [int(found[-1].argmax())])[0])
-    return found
+        rows.append(line.step([Segment(0, 1, at)], [int(rows[-1].argmax())])[0])
+    return rows
 
 
 def by_the_binding(entry: Entry, prompt: Sequence[int], flash: bool) -> list[Scores]:
@@ -116,8 +116,8 @@ def by_the_binding(entry: Entry, prompt: Sequence[int], flash: bool) -> list[Sco
 
         model.eval(prompt[:first])
         model.eval(prompt[first:])
-        found = [last()]
+        rows = [last()]
         for _ in range(N_DECODED):
-            model.eval([int(found[-1].argmax())])
-            found.append(last())
-    return found
+            model.eval([int(rows[-1].argmax())])
+            rows.append(last())
+    return rows

@@ -27,8 +27,8 @@ def ledger(last: Reading) -> Ledger:
 def passes(*cpu_s: float) -> dict[str, Passes]:
     """The usual work took so long."""
     made = {kind: Passes() for kind in BARS}
-    for one in cpu_s:
-        made[USUAL].add(one, "page chat", "chat_page.py:shown")
+    for number in cpu_s:
+        made[USUAL].add(number, "page chat", "chat_page.py:shown")
     return made
 
 
@@ -62,14 +62,14 @@ def test_the_verdict_fails_for_every_fault_and_says_which() -> None:
     lines, is_well = verdict(ledger(STILL), passes(0.01), [], 12)
     assert is_well
     assert lines[-1] == "All stays as it is."
-    for told, word in (
+    for reports, word in (
         (verdict(ledger(replace(STILL, handles=90)), passes(0.01), [], 12), "handles rose by 70"),
         (verdict(ledger(STILL), passes(0.01), [], 5), "only 5 of 12 questions"),
         (verdict(ledger(STILL), passes(0.01), ["QTimer: bad"], 12), "Qt says: QTimer: bad"),
         (verdict(ledger(STILL), passes(*[0.001] * 9, 0.06), [], 12), "one turn in a hundred"),
         (verdict(ledger(STILL), passes(*[0.001] * 200, 0.2), [], 12), "a turn took 200 ms"),
     ):
-        lines, is_well = told
+        lines, is_well = reports
         assert not is_well
         assert "WRONG" in lines[-1]
         assert word in lines[-1]
@@ -103,8 +103,8 @@ def test_a_reading_is_of_this_process(qapp: QApplication) -> None:
         first = reading(1.4, said, qapp)
         many = [QObject(qapp) for _ in range(50)]
         second = reading(2.0, said, qapp)
-        for one in many:
-            one.deleteLater()
+        for child in many:
+            child.deleteLater()
         qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         third = reading(2.0, said, qapp)
     finally:
@@ -135,9 +135,9 @@ def test_a_long_slot_is_seen_and_named_and_waiting_is_none(qtbot: QtBot, qapp: Q
     qtbot.waitUntil(lambda: bool(worked))
     qtbot.wait(20)
     watch.end()
-    told = watch.kinds[USUAL]
-    (slow,) = [one for one in told.slow if one.cpu_s >= WORK_S]
+    kind = watch.kinds[USUAL]
+    (slow,) = [slow for slow in kind.slow if slow.cpu_s >= WORK_S]
     assert slow.step == "working"
-    assert not [one for one in told.slow if one.step == "waiting"]
-    assert told.count > 1
-    assert told.share(1.0) >= WORK_S > LONG_S
+    assert not [slow for slow in kind.slow if slow.step == "waiting"]
+    assert kind.count > 1
+    assert kind.share(1.0) >= WORK_S > LONG_S

@@ -41,6 +41,6 @@ def test_nothing_is_left_of_a_run_that_is_interrupted(sign: signal.Signals) -> N
         run.send_signal(sign)
         run.wait(ENDS_S)
     _, alive = psutil.wait_procs(children, timeout=ENDS_S)
-    for one in alive:
-        one.kill()
+    for process in alive:
+        process.kill()
     assert not alive

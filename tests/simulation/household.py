@@ -73,8 +73,8 @@ class Household:
 
     def members(self, at: str) -> Mapping[MachineId, Member]:
         """As that machine knows them; nobody, once it was removed itself."""
-        found = members(self._known[at])
-        return found if _id(at) in found else {}
+        result = members(self._known[at])
+        return result if _id(at) in result else {}
 
     def host(self, at: str) -> Member | None:
         """The host, if it belongs to the household as that machine knows it."""
@@ -97,12 +97,12 @@ class Household:
 
     async def change(self, kind: str, house: House, now: Callable[[], float]) -> None:
         """Returns when everybody has heard of it."""
-        lenders = [one.machine for built in house.pools.values() for one in built.lenders]
+        lenders = [lender.machine for built in house.pools.values() for lender in built.lenders]
         if kind == "only_lends":
             body: Body = SetRoles(self._id, _id(HOST), next_turn(self._log, _id(HOST)), (Role.LENDER,))
         else:
-            who = self.chance.choice(lenders) if kind == "remove_lender" and lenders else HOST
-            body = Remove(self._id, _id(who), ())
+            who_name = self.chance.choice(lenders) if kind == "remove_lender" and lenders else HOST
+            body = Remove(self._id, _id(who_name), ())
         self._sign(body)
         async with asyncio.TaskGroup() as group:
             for name in list(self._known):
@@ -208,15 +208,15 @@ class MemberPort(Port):
     def name(self) -> str:
         return self.lender.machine
 
-    async def open(self, wanted: Wanted) -> None:
-        pipeline = wanted.run.pipeline
+    async def open(self, expected: Wanted) -> None:
+        pipeline = expected.run.pipeline
         self.household.holds(self, pipeline)
-        self.lending.wanted[pipeline] = wanted
-        await self._ordered(_order(wanted))
+        self.lending.wanted[pipeline] = expected
+        await self._ordered(_order(expected))
 
     async def renew(self, pipeline: bytes, epoch: int) -> None:
-        wanted = self.lending.wanted[pipeline]
-        order = _order(wanted)
+        expected = self.lending.wanted[pipeline]
+        order = _order(expected)
         await self._ordered(messages.OpenStage(**{**_fields(order), "epoch": epoch}))
 
     def required(self, pipeline: bytes) -> None:
@@ -254,12 +254,12 @@ class MemberPort(Port):
                 raise
 
 
-def _order(wanted: Wanted) -> messages.OpenStage:
-    run, config = wanted.run, wanted.config
+def _order(expected: Wanted) -> messages.OpenStage:
+    run, config = expected.run, expected.config
     return messages.OpenStage(
         request=0, pipeline=run.pipeline.hex(), epoch=run.epoch, model="fake", manifest="0" * 64,
         first=config.layers.first, last=config.layers.last, n_layers=8, width=run.width, number="f16",
-        slots=config.slots, kv_cells=config.kv_cells, context=wanted.context, batch_rows=512,
+        slots=config.slots, kv_cells=config.kv_cells, context=expected.context, batch_rows=512,
         engine="fake",
     )  # fmt: skip
 
@@ -290,5 +290,5 @@ def _fit(der: bytes) -> bool:
     return True
 
 
-def _verified(der: bytes, payload: bytes, given: bytes) -> bool:
-    return hashlib.sha512(der + payload).digest() == given
+def _verified(der: bytes, payload: bytes, data: bytes) -> bool:
+    return hashlib.sha512(der + payload).digest() == data

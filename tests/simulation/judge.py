@@ -34,17 +34,17 @@ def check(story: Story) -> None:
     vanishes = "disturb" in deeds or {"partition", "freeze_long"} <= deeds
     detected_s = VANISHED_S if vanishes else DETECTED_S
     detected_s += STOOD_S * sum(deed.startswith("stand_still") for deed in story.deeds)
-    for one in story.heard:
-        right = undisturbed(one.asked, shape())
-        assert one.ids == right[: len(one.ids)], f"{story}\nsays {one.ids}\nnot  {right}"
-        if one.finish is not None:
-            assert one.ids == right, str(story)
-        elif not one.gives_up_at:
-            assert one.error is not None, str(story)
-            assert said(one.error), str(story)
-            assert one.error.reason.code not in BUGS, f"it serves, and nobody: {story}"
-        assert not gentle or all(notice.state in MENDED for notice in one.notices), str(story)
-        for recovered in one.finish.figures.recoveries if one.finish else ():
+    for item in story.heard:
+        right = undisturbed(item.asked, shape())
+        assert item.ids == right[: len(item.ids)], f"{story}\nsays {item.ids}\nnot  {right}"
+        if item.finish is not None:
+            assert item.ids == right, str(story)
+        elif not item.gives_up_at:
+            assert item.error is not None, str(story)
+            assert said(item.error), str(story)
+            assert item.error.reason.code not in BUGS, f"it serves, and nobody: {story}"
+        assert not gentle or all(notice.state in MENDED for notice in item.notices), str(story)
+        for recovered in item.finish.figures.recoveries if item.finish else ():
             assert recovered.detected_after_s <= detected_s, str(story)
             assert recovered.recovered_after_s <= RECOVERED_S, str(story)
 
@@ -65,21 +65,21 @@ class Tally:
     @property
     def why(self) -> str:
         """Who did not get enough of them; nobody, if that is empty."""
-        found = {
+        result = {
             "of those who asked": (self.finished, FINISHED_LEAST * self.asked),
             "of those not lost too often": (self.finished, KEPT_LEAST * (self.asked - self.too_often)),
             "of those who asked later": (self.late_finished, LATE_LEAST * self.late),
         }  # fmt: skip
         return ", ".join(
-            f"{who} {got} were answered, less than {least:.0f}" for who, (got, least) in found.items() if got < least
+            f"{name} {got} were answered, less than {least:.0f}" for name, (got, least) in result.items() if got < least
         )
 
 
 def tally(stories: Iterable[Story]) -> Tally:
     hosts = [story for story in stories if not NO_HOST & {deed.split()[0] for deed in story.deeds}]
-    every = [one for story in hosts for one in story.heard if not one.gives_up_at]
-    asked = [one for one in every if not one.is_late]
-    late = [one.finish is not None for one in every if one.is_late]
-    codes = [one.error.reason.code for one in asked if one.error is not None]
-    finished = sum(one.finish is not None for one in asked)
-    return Tally(len(asked), finished, codes.count("recovery_too_often"), len(late), sum(late))
+    every = [item for story in hosts for item in story.heard if not item.gives_up_at]
+    requests = [item for item in every if not item.is_late]
+    late = [item.finish is not None for item in every if item.is_late]
+    codes = [item.error.reason.code for item in requests if item.error is not None]
+    finished = sum(item.finish is not None for item in requests)
+    return Tally(len(requests), finished, codes.count("recovery_too_often"), len(late), sum(late))

@@ -84,13 +84,13 @@ class Wire:
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                ways = [
+                tasks = [
                     group.create_task(self._carry(), name="there"),
                     group.create_task(self._hear(), name="back"),
                     group.create_task(self._give(to), name="give"),
                 ]
                 await self._over.wait()
-                for way in ways:
+                for way in tasks:
                     way.cancel()
         finally:
             self._over.set()

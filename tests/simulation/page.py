@@ -73,21 +73,21 @@ def section(batches: Sequence[Batch]) -> str:
     """With what was played, if anything was."""
     text = HEAD
     if batches:
-        commits = list(dict.fromkeys(one.commit for one in batches))
+        commits = list(dict.fromkeys(batch.commit for batch in batches))
         text += f"\n{'Commits' if len(commits) > 1 else 'Commit'} {', '.join(commits)}.\n"
         text += PLAYED + _played(batches)
     text += SEEDS + "".join(
-        f"| {one.seed} | {one.what} | {one.commit} | {one.shows} | `{one.test}` |\n" for one in FOUND
+        f"| {item.seed} | {item.what} | {item.commit} | {item.shows} | `{item.test}` |\n" for item in FOUND
     )
     return text
 
 
 def _played(batches: Sequence[Batch]) -> str:
-    answers = sum((one.answers for one in batches), Tally())
-    n, wrong = sum(one.n for one in batches), [seed for one in batches for seed in one.wrong]
-    first, last = min(one.first for one in batches), max(one.first + one.n for one in batches) - 1
+    answers = sum((batch.answers for batch in batches), Tally())
+    n, wrong = sum(batch.n for batch in batches), [seed for batch in batches for seed in batch.wrong]
+    first, last = min(batch.first for batch in batches), max(batch.first + batch.n for batch in batches) - 1
     return (
         f"| {n}, of {first} to {last} | {', '.join(wrong) or 'none'} | {answers.asked} | {answers.finished} "
         f"| {answers.too_often} | {answers.late} | {answers.late_finished} "
-        f"| {sum(one.seconds for one in batches) / n:.2f} |\n"
+        f"| {sum(batch.seconds for batch in batches) / n:.2f} |\n"
     )

@@ -33,13 +33,13 @@ class Batch:
 
 def batches(first: int, n: int, done: Iterable[Batch] = ()) -> list[tuple[int, int]]:
     """Of the seeds from `first` on, those that no batch of `done` has: where each batch begins, and its size."""
-    known = {seed for one in done for seed in range(one.first, one.first + one.n)}
-    found = []
+    known = {seed for batch in done for seed in range(batch.first, batch.first + batch.n)}
+    result = []
     for start in range(first, first + n, BATCH):
         seeds = range(start, min(start + BATCH, first + n))
         if not known.issuperset(seeds):
-            found.append((start, len(seeds)))
-    return found
+            result.append((start, len(seeds)))
+    return result
 
 
 def played(first: int, n: int) -> Batch:
@@ -61,8 +61,8 @@ def soaked(todo: Sequence[tuple[int, int]], n_workers: int, book: Path = BOOK) -
     book.parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(n_workers) as waiting:
         try:
-            for one in as_completed([waiting.submit(_apart, *each) for each in todo]):
-                batch = replace(one.result(), commit=ours)
+            for future in as_completed([waiting.submit(_apart, *each) for each in todo]):
+                batch = replace(future.result(), commit=ours)
                 with book.open("a", encoding="utf-8", newline="\n") as file:
                     line = json.dumps(asdict(batch), separators=(",", ":"))
                     file.write(line + "\n")
@@ -84,5 +84,5 @@ def written(book: Path = BOOK) -> list[Batch]:
 
 
 def _read(line: str) -> Batch:
-    found = json.loads(line)
-    return Batch(**found | {"answers": Tally(**found["answers"])})
+    data = json.loads(line)
+    return Batch(**data | {"answers": Tally(**data["answers"])})

@@ -29,7 +29,7 @@ ON = request("hello", N_TOKENS)
 Sizes = tuple[int, ...]
 
 
-def measured(sizes: Sizes, *asked: Request) -> list[RequestFigures]:
+def measured(sizes: Sizes, *requests: Request) -> list[RequestFigures]:
     """The figures of these questions, one after another; no token of them is wrong."""
     chance, processes = random.Random(1), list[Process]()
 
@@ -39,13 +39,13 @@ def measured(sizes: Sizes, *asked: Request) -> list[RequestFigures]:
 
     async def play() -> list[RequestFigures]:
         path = f"fake:seconds_per_layer={LAYER_S}"
-        network, found = Network(loop, chance, ONE_WAY_S), []
+        network, result = Network(loop, chance, ONE_WAY_S), []
         async with pool(*sizes, paths=[path], wrap=network.wire, peers=True) as built:
-            for one in asked:
-                ids, finish = await answer(built.pipeline, one)
-                assert ids == undisturbed(replace(one, guesses=True), shape())
-                found.append(finish.figures)
-        return found
+            for query in requests:
+                ids, finish = await answer(built.pipeline, query)
+                assert ids == undisturbed(replace(query, guesses=True), shape())
+                result.append(finish.figures)
+        return result
 
     loop = VirtualLoop(spawn)
     with running(loop) as slept, pytest.MonkeyPatch.context() as patch:
@@ -53,8 +53,8 @@ def measured(sizes: Sizes, *asked: Request) -> list[RequestFigures]:
         return run(loop, play())
 
 
-def off(asked: Request) -> Request:
-    return replace(asked, guesses=False)
+def off(query: Request) -> Request:
+    return replace(query, guesses=False)
 
 
 @pytest.mark.parametrize(("sizes", "least"), [((2, 4, 2), 1.6), ((2, 3, 2, 1), 2.0), ((3, 4, 1), 1.5)])

@@ -17,10 +17,10 @@ def test_no_answer_is_broken_off_because_another_machine_takes_long() -> None:
     for seed in range(8):
         story = told(seed, only=["drain"])
         check(story)
-        for one in (one for one in story.heard if not one.is_late):
-            assert one.finish or one.gives_up_at, str(story)
-            assert not (one.finish and one.finish.figures.recoveries), str(story)
-            gaps = [b - a for a, b in zip(one.times, one.times[1:], strict=False)]
+        for item in (item for item in story.heard if not item.is_late):
+            assert item.finish or item.gives_up_at, str(story)
+            assert not (item.finish and item.finish.figures.recoveries), str(story)
+            gaps = [b - a for a, b in zip(item.times, item.times[1:], strict=False)]
             n_frozen += max(gaps, default=0.0) > 2.0
     assert n_frozen  # else nothing was shown
 
@@ -34,8 +34,8 @@ def test_an_answer_outlives_a_machine_that_is_gone_with_all_it_had() -> None:
     stories = [told(seed, only=["crash"]) for seed in range(12)]
     for story in stories:
         check(story)
-    asked = [one for story in stories for one in story.heard if one.finish]
-    assert sum(bool(one.finish and one.finish.figures.recoveries) for one in asked) >= 5
+    requests = [item for story in stories for item in story.heard if item.finish]
+    assert sum(bool(item.finish and item.finish.figures.recoveries) for item in requests) >= 5
 
 
 def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,10 +43,10 @@ def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(mon
     for seed in DEMOTED:
         check(told(seed, only=[MEMBERS]))
     monkeypatch.setattr(LendingService, "follow", lambda *_: None)
-    found = []
+    result = []
     for seed in DEMOTED:
         try:
             told(seed, only=[MEMBERS])
         except AssertionError as error:
-            found.append(str(error))
-    assert any("may use it no more" in why for why in found)
+            result.append(str(error))
+    assert any("may use it no more" in why for why in result)

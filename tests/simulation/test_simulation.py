@@ -61,8 +61,8 @@ def test_undisturbed_the_pool_says_what_one_stage_says() -> None:
     assert quiet
     for story in quiet:
         check(story)
-        assert all(one.finish or one.gives_up_at for one in story.heard)
-        assert not any(one.notices for one in story.heard)
+        assert all(item.finish or item.gives_up_at for item in story.heard)
+        assert not any(item.notices for item in story.heard)
 
 
 def test_what_is_not_lost_serves_on_in_a_new_epoch_and_applies_nothing_of_the_old_one() -> None:
@@ -82,14 +82,14 @@ def test_what_is_no_fault_has_no_effect(deed: str) -> None:
     assert sum(map(_amid_an_answer, stories)) >= 10
     for story in stories:
         check(story)
-        for one in story.heard:
-            assert one.finish or one.gives_up_at, str(story)
-            assert not one.notices, str(story)
-            assert not (one.finish and one.finish.figures.recoveries), str(story)
+        for item in story.heard:
+            assert item.finish or item.gives_up_at, str(story)
+            assert not item.notices, str(story)
+            assert not (item.finish and item.finish.figures.recoveries), str(story)
 
 
 def _amid_an_answer(story: Story) -> bool:
     """Whether something was done between the first token of an answer and its last."""
     deeds = [float(deed.rpartition(" ")[2]) for deed in story.deeds]
-    spans = [(one.times[0], one.times[-1]) for one in story.heard if one.times]
+    spans = [(item.times[0], item.times[-1]) for item in story.heard if item.times]
     return any(first < at < last for at in deeds for first, last in spans)

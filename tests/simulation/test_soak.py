@@ -33,24 +33,24 @@ def test_a_seed_that_goes_wrong_is_told_and_the_others_are_played(monkeypatch: p
         return story
 
     monkeypatch.setattr(soak, "told", wrongly)
-    found = soak.played(0, 4)
-    assert found.wrong.keys() == {"1", "2"}
-    assert found.wrong["1"] == "ZeroDivisionError: in the story"
-    assert "seed 2" in found.wrong["2"]
-    assert found.answers.asked
+    result = soak.played(0, 4)
+    assert result.wrong.keys() == {"1", "2"}
+    assert result.wrong["1"] == "ZeroDivisionError: in the story"
+    assert "seed 2" in result.wrong["2"]
+    assert result.answers.asked
 
 
 @pytest.mark.long
 def test_processes_play_and_the_book_has_what_they_found(tmp_path: Path) -> None:
     book = tmp_path / "book.jsonl"
-    [found] = soak.soaked([(0, 2)], 1, book)
-    assert soak.written(book) == [found]
-    assert (found.first, found.n, found.wrong) == (0, 2, {})
-    assert found.commit
+    [result] = soak.soaked([(0, 2)], 1, book)
+    assert soak.written(book) == [result]
+    assert (result.first, result.n, result.wrong) == (0, 2, {})
+    assert result.commit
 
 
 @pytest.mark.parametrize(
-    ("answers", "who"),
+    ("answers", "name"),
     [
         (Tally(100, 96, 1, 40, 38), ""),
         (Tally(100, 84, 16, 40, 38), "of those who asked 84 were answered"),
@@ -58,9 +58,9 @@ def test_processes_play_and_the_book_has_what_they_found(tmp_path: Path) -> None
         (Tally(100, 96, 1, 40, 30), "of those who asked later 30"),
     ],
 )
-def test_enough_answers_must_be_finished(answers: Tally, who: str) -> None:
-    assert answers.why.startswith(who)
-    assert bool(answers.why) == bool(who)
+def test_enough_answers_must_be_finished(answers: Tally, name: str) -> None:
+    assert answers.why.startswith(name)
+    assert bool(answers.why) == bool(name)
     assert (answers + answers).asked == 200
 
 
@@ -68,7 +68,7 @@ def test_the_page_has_the_seeds_that_found_something_and_what_was_played() -> No
     text = page.section([batch(0), batch(100, wrong={"177": "bad"})])
     assert "| 200, of 0 to 199 | 177 | 200 | 196 | 2 | 80 | 80 | 0.05 |" in text
     assert "Commit abc." in text
-    for found in page.FOUND:
-        assert f"| {found.seed} | {found.what} | {found.commit} |" in text
-        assert (ROOT / found.test).exists()
+    for result in page.FOUND:
+        assert f"| {result.seed} | {result.what} | {result.commit} |" in text
+        assert (ROOT / result.test).exists()
     assert "Went wrong" not in page.section([])

@@ -15,11 +15,11 @@ from tests.inference.pool import N_VOCAB, WIDTH, fake
 
 
 @cache
-def undisturbed(asked: Request, form: PipelineConfig) -> list[int]:
+def undisturbed(request: Request, form: PipelineConfig) -> list[int]:
     stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))
-    sampler = sampler_for(asked.sampling, N_VOCAB, "", asked.ids, 0)
-    new, pos, ids = list(asked.ids), 0, []
-    for _ in range(asked.max_tokens):
+    sampler = sampler_for(request.sampling, N_VOCAB, "", request.ids, 0)
+    new, pos, ids = list(request.ids), 0, []
+    for _ in range(request.max_tokens):
         segment = Segment(0, len(new), pos)
         out = stage.forward(Tokens((segment,), new), [0])
         pos += len(new)

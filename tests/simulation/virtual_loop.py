@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def turned(self) -> None:
         self._turns += 1
         due = [deed for turn, deed in self._deeds if turn <= self._turns]
-        self._deeds = [one for one in self._deeds if one[0] > self._turns]
+        self._deeds = [deed for deed in self._deeds if deed[0] > self._turns]
         for deed in due:
             deed()
 
@@ -115,13 +115,13 @@ def _clocks_of_fields(_n_modules: int) -> list[Any]:
 def _with_clock_as_default(_n_modules: int) -> list[Any]:
     """Functions of the app that take a clock, and would take the real one."""
     functions = [
-        found
+        var
         for name, module in list(sys.modules.items())
         if name.startswith("app.inference")
-        for found in vars(module).values()
-        if inspect.isfunction(found) and found.__module__ == name
+        for var in vars(module).values()
+        if inspect.isfunction(var) and var.__module__ == name
     ]
-    return [found for found in functions if time.monotonic in (found.__defaults__ or ())]
+    return [function for function in functions if time.monotonic in (function.__defaults__ or ())]
 
 
 @contextmanager
@@ -137,8 +137,8 @@ def running(loop: VirtualLoop) -> Iterator[list[float]]:
         for cell in _clocks_of_fields(n_modules):
             patch.setattr(cell, "cell_contents", loop.time)
         for function in _with_clock_as_default(n_modules):
-            given = (loop.time if value is time.monotonic else value for value in function.__defaults__)
-            patch.setattr(function, "__defaults__", tuple(given))
+            values = (loop.time if value is time.monotonic else value for value in function.__defaults__)
+            patch.setattr(function, "__defaults__", tuple(values))
         patch.setattr(time, "monotonic", loop.time)
         patch.setattr(time, "time", loop.wall_clock)
         patch.setattr(time, "sleep", sleep)

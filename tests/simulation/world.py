@@ -74,9 +74,10 @@ class Story:
     def __str__(self) -> str:
         lines = [f"seed {self.seed}, {self.took_s:.1f} s: {', '.join(self.deeds) or 'nothing'}"]
         lines += [
-            f"  {len(one.ids)} of {one.asked.max_tokens} tokens, {one.error or (one.finish and one.finish.reason)}, "
-            f"{[notice.state for notice in one.notices]}"
-            for one in self.heard
+            f"  {len(item.ids)} of {item.asked.max_tokens} tokens, "
+            f"{item.error or (item.finish and item.finish.reason)}, "
+            f"{[notice.state for notice in item.notices]}"
+            for item in self.heard
         ]
         return "\n".join(lines)
 
@@ -179,7 +180,7 @@ class World:
                 trouble = group.create_task(self._trouble(house, only), name="trouble")
                 changes = group.create_task(self._change(house, only), name="members")
                 owners = group.create_task(self._owners(house, only), name="owners")
-                listening = [group.create_task(self._listen(house, one), name="listen") for one in heard]
+                listening = [group.create_task(self._listen(house, item), name="listen") for item in heard]
                 await asyncio.wait(listening, timeout=LATEST_S)
                 if house.replicas.lost is None:  # else the node loads it for the next question
                     late = self._person()
@@ -201,30 +202,30 @@ class World:
         chance = self._chance
         text = "".join(chance.choices("abc ", k=chance.choice((1, 20, 150))))
         n_tokens = chance.choice((1, 15, 40))
-        asked = request(text, n_tokens, sampling=chance.choice((GREEDY, GREEDY, CREATIVE)))
-        self._oracle.knows(asked.ids, undisturbed(asked, shape()))
+        query = request(text, n_tokens, sampling=chance.choice((GREEDY, GREEDY, CREATIVE)))
+        self._oracle.knows(query.ids, undisturbed(query, shape()))
         stops = n_tokens > 1 and chance.random() < 0.15
-        return Heard(asked, chance.randint(1, n_tokens - 1) if stops else 0)
+        return Heard(query, chance.randint(1, n_tokens - 1) if stops else 0)
 
-    async def _listen(self, house: House, one: Heard) -> None:
+    async def _listen(self, house: House, entry: Heard) -> None:
         await asyncio.sleep(self._chance.random() * 0.5)
         self._asked.set()
         try:
-            async with aclosing(house.replicas.generate(one.asked)) as stream:
+            async with aclosing(house.replicas.generate(entry.asked)) as stream:
                 async for item in stream:
                     match item:
                         case Token(token):
-                            one.ids.append(token)
-                            one.times.append(self._loop.now - BEGAN)
+                            entry.ids.append(token)
+                            entry.times.append(self._loop.now - BEGAN)
                         case Notice():
                             assert said(item.reason)
-                            one.notices.append(item)
+                            entry.notices.append(item)
                         case Finish():
-                            one.finish = item
-                    if one.gives_up_at and len(one.ids) >= one.gives_up_at:
+                            entry.finish = item
+                    if entry.gives_up_at and len(entry.ids) >= entry.gives_up_at:
                         return
         except AppError as error:
-            one.error = error
+            entry.error = error
 
     # what goes wrong
 

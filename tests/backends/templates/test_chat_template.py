@@ -38,12 +38,12 @@ THOUGHTS = (
 @pytest.mark.parametrize("chat", CHATS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_real_template_renders_as_in_llama_cpp(name: str, chat: str) -> None:
-    made, wanted = ours(name, chat), theirs(name, chat)
+    made, expected = ours(name, chat), theirs(name, chat)
     assert made
     if (name, chat) in DIFFERS:
-        assert made != wanted, "it is equal now: take it out of DIFFERS"
+        assert made != expected, "it is equal now: take it out of DIFFERS"
     else:
-        assert made == wanted
+        assert made == expected
 
 
 def test_the_record_is_of_this_engine_and_the_page_tells_it() -> None:
@@ -62,22 +62,22 @@ def test_thoughts_of_a_cut_answer_go_on(name: str) -> None:
     begun = template.render([USER, thinking], continues=True).text
     assert begun.endswith("Well.")
     assert begun.removesuffix("Well.").rstrip().endswith(form.begin.strip())
-    told = template.render([USER, THINKS], continues=True).text
-    assert told.endswith("Ho")
-    assert told.index("Well.") < told.rindex("Ho")
+    text = template.render([USER, THINKS], continues=True).text
+    assert text.endswith("Ho")
+    assert text.index("Well.") < text.rindex("Ho")
 
 
 def test_a_model_without_a_template_is_asked_as_chatml() -> None:
-    told = ChatTemplate("").render([SYSTEM, *TURNS[:1]])
+    text = ChatTemplate("").render([SYSTEM, *TURNS[:1]])
     system = f"<|im_start|>system\n{SYSTEM['content']}<|im_end|>\n"
-    assert told.text == f"{system}<|im_start|>user\nHello!<|im_end|>\n<|im_start|>assistant\n"
+    assert text.text == f"{system}<|im_start|>user\nHello!<|im_end|>\n<|im_start|>assistant\n"
 
 
 @pytest.mark.parametrize("template", [NO_SYSTEM, IN_TURN])
 def test_a_system_message_that_is_refused_stands_before_the_users_words(template: str) -> None:
     """Gemma 2 says so; Mistral 7B 0.1 only minds that a user begins."""
-    found = ChatTemplate(template).render([{"role": "system", "content": "Be kind."}, USER])
-    assert (found.text, found.folded) == ("[user]Be kind.\nHi[assistant]", ("system",))
+    text = ChatTemplate(template).render([{"role": "system", "content": "Be kind."}, USER])
+    assert (text.text, text.folded) == ("[user]Be kind.\nHi[assistant]", ("system",))
     begun = [{"role": "system", "content": "Be kind."}, USER, ANSWER]
     assert ChatTemplate(template).render(begun, continues=True).text == "[user]Be kind.\nHi[assistant]Ho"
 
@@ -89,8 +89,8 @@ def test_a_system_message_that_is_left_out_in_silence_is_told_too() -> None:
 
 
 def test_turns_that_are_refused_are_joined() -> None:
-    found = ChatTemplate(IN_TURN).render([USER, USER, ANSWER, USER])
-    assert (found.text, found.folded) == ("[user]Hi\n\nHi[assistant]Ho[user]Hi[assistant]", ("turns",))
+    text = ChatTemplate(IN_TURN).render([USER, USER, ANSWER, USER])
+    assert (text.text, text.folded) == ("[user]Hi\n\nHi[assistant]Ho[user]Hi[assistant]", ("turns",))
 
 
 def test_tools_that_are_refused_are_told_in_words() -> None:
@@ -101,29 +101,31 @@ def test_tools_that_are_refused_are_told_in_words() -> None:
         {"role": "tool", "content": "noon"},
         USER,
     ]
-    found = ChatTemplate(IN_TURN).render(chat)
-    told = '[assistant]{"name": "clock", "arguments": {"zone": "UTC"}}[user]Result of the call:\nnoon\n\nHi[assistant]'
-    assert (found.text, found.folded) == (f"[user]Hi{told}", ("tools",))
+    text = ChatTemplate(IN_TURN).render(chat)
+    rendered = (
+        '[assistant]{"name": "clock", "arguments": {"zone": "UTC"}}[user]Result of the call:\nnoon\n\nHi[assistant]'
+    )
+    assert (text.text, text.folded) == (f"[user]Hi{rendered}", ("tools",))
 
 
-@pytest.mark.parametrize("given", [{"zone": "UTC"}, '{"zone": "UTC"}'])
+@pytest.mark.parametrize("value", [{"zone": "UTC"}, '{"zone": "UTC"}'])
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "expected"),
     [
         ("{{ a | tojson }}", '{"zone": "UTC"}'),
         ("{{ a }}", '{"zone": "UTC"}'),
         ("{% for k, v in a.items() %}{{ k }}={{ v }}{% endfor %}", "zone=UTC"),
     ],
 )
-def test_arguments_are_given_as_they_are_written(given: object, written: str, told: str) -> None:
+def test_arguments_are_given_as_they_are_written(value: object, written: str, expected: str) -> None:
     template = (
         "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{% set a = c.function.arguments %}"
         + written + "{% endfor %}{% endfor %}"
     )  # fmt: skip
-    call: Json = {"type": "function", "function": {"name": "clock", "arguments": given}}
+    call: Json = {"type": "function", "function": {"name": "clock", "arguments": value}}
     chat: list[Json] = [USER, {"role": "assistant", "content": "", "tool_calls": [call]}]
-    found = ChatTemplate(template).render(chat)
-    assert found.text == f"Hi{told}"
+    text = ChatTemplate(template).render(chat)
+    assert text.text == f"Hi{expected}"
 
 
 def test_a_begun_answer_goes_on_behind_its_thought() -> None:
@@ -139,9 +141,9 @@ def test_a_begun_answer_goes_on_behind_its_thought() -> None:
 
 def test_earlier_thoughts_are_told_as_the_template_wants() -> None:
     harmony = THOUGHTS.replace("reasoning_content", "thinking")
-    told = "[user]Hi.[assistant]<think>\nWell.\n</think>\n\nHo.[user]Hi.[assistant]<think>\n"
+    result = "[user]Hi.[assistant]<think>\nWell.\n</think>\n\nHo.[user]Hi.[assistant]<think>\n"
     for template in (THOUGHTS, harmony):
-        assert ChatTemplate(template).render([USER, THINKS, USER]).text == told
+        assert ChatTemplate(template).render([USER, THINKS, USER]).text == result
     assert ChatTemplate(PLAIN).render([USER, THINKS, USER]).text == "[user]Hi[assistant]Ho[user]Hi[assistant]"
 
 
@@ -163,8 +165,8 @@ RESULT = {"role": "tool", "content": "noon"}
 def test_thoughts_between_calls_of_this_turn_are_told_where_a_template_tells_no_others() -> None:
     template = ChatTemplate(BEFORE_CALLS)
     thinks = {**CALLS, "reasoning_content": "Well."}
-    told = '[user]Hi[assistant]<think>Well.</think>{"zone": "UTC"}[tool]noon'
-    assert template.render([USER, thinks, RESULT]).text == told
+    result = '[user]Hi[assistant]<think>Well.</think>{"zone": "UTC"}[tool]noon'
+    assert template.render([USER, thinks, RESULT]).text == result
     later = [USER, thinks, RESULT, THINKS, USER]
     assert template.render(later).text == ('[user]Hi[assistant]{"zone": "UTC"}[tool]noon[assistant]Ho[user]Hi')
 
@@ -172,11 +174,11 @@ def test_thoughts_between_calls_of_this_turn_are_told_where_a_template_tells_no_
 def test_words_before_a_call_end_its_thought_where_both_are_refused() -> None:
     """As gpt-oss: without this the call and its result would be told in words."""
     template = ChatTemplate(record()["templates"]["openai-gpt-oss-120b"]["source"])
-    says = {**CALLS, "content": "I look.", "reasoning_content": "Well."}
-    found = template.render([USER, says, RESULT])
-    assert "analysis<|message|>Well.\n\nI look.<|end|>" in found.text
-    assert "to=functions.clock" in found.text
-    assert found.folded == ("thoughts",)
+    text = {**CALLS, "content": "I look.", "reasoning_content": "Well."}
+    result = template.render([USER, text, RESULT])
+    assert "analysis<|message|>Well.\n\nI look.<|end|>" in result.text
+    assert "to=functions.clock" in result.text
+    assert result.folded == ("thoughts",)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +200,8 @@ def test_options_and_the_date_are_told() -> None:
         "{{ date_string }} {{ datetime }} {{ enable_thinking }} {{ effort }} {{ bos_token }}", {"bos_token": "<s>"}
     )
     options: dict[str, Any] = {"effort": "low", "bos_token": "mine", "messages": "mine"}
-    found = template.render([USER], now=LocalTime(0.0, 7200), options=options)
-    assert found.text == "01 Jan 1970 Jan 01 1970 True low <s>"
+    text = template.render([USER], now=LocalTime(0.0, 7200), options=options)
+    assert text.text == "01 Jan 1970 Jan 01 1970 True low <s>"
     assert " False " in template.render([USER], options={"enable_thinking": False}).text
     deliberates = ChatTemplate("{% if enable_thinking %}Deliberate.{% endif %}" + PLAIN)  # as Apertus, whose answers
     assert deliberates.render([USER]).text == "[user]Hi[assistant]"  # begin alike: off, as llama.cpp's server has it

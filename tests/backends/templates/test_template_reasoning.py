@@ -43,68 +43,68 @@ def shown(begin: str, end: str, name: str = "m.reasoning_content", rest: str = "
 )
 @pytest.mark.parametrize("name", ["m.reasoning_content", "m.thinking", "m.reasoning"])
 def test_signs_are_read_off_an_earlier_thought(begin: str, end: str, name: str) -> None:
-    found = form(shown(begin, end, name))
-    assert (found.begin, found.end) == (begin.strip(), (end.strip(),))
-    assert not found.is_habit
+    result = form(shown(begin, end, name))
+    assert (result.begin, result.end) == (begin.strip(), (end.strip(),))
+    assert not result.is_habit
 
 
 def test_thoughts_that_are_a_part_of_the_content() -> None:
-    found = form(
+    result = form(
         "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}"
         "{% for p in m.content %}{% if p.type == 'thinking' %}[THINK]{{ p.thinking }}[/THINK]"
         "{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}" + BEGIN
     )
-    assert (found.begin, found.end) == ("[THINK]", ("[/THINK]",))
+    assert (result.begin, result.end) == ("[THINK]", ("[/THINK]",))
 
 
 def test_thoughts_that_are_told_before_a_call_alone() -> None:
-    found = form(
+    result = form(
         "{% for m in messages %}[{{ m.role }}]{% if m.tool_calls %}<think>{{ m.reasoning_content }}"
         "</think>call{% endif %}{{ m.content }}{% endfor %}" + BEGIN
     )
-    assert not found.is_habit
+    assert not result.is_habit
 
 
 def test_thoughts_that_are_only_taken_away() -> None:
-    found = form("{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}")
-    assert (found.begin, found.end, found.switch_off) == ("<think>", ("</think>",), None)
+    result = form("{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}")
+    assert (result.begin, result.end, result.switch_off) == ("<think>", ("</think>",), None)
 
 
 def test_channels() -> None:
-    found = form(
+    result = form(
         "{% for m in messages %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>"
         "{{ m.thinking }}<|end|>{% endif %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>"
         "{% endfor %}{{ 'Reasoning: ' + (reasoning_effort or 'medium') }}"
         "{% if add_generation_prompt %}<|start|>assistant{% endif %}"
     )
-    assert found.messages is not None
-    assert found.messages.to_reader == "<|channel|>final"
-    assert (found.effort_option, found.efforts) == ("reasoning_effort", ("low", "medium", "high"))
+    assert result.messages is not None
+    assert result.messages.to_reader == "<|channel|>final"
+    assert (result.effort_option, result.efforts) == ("reasoning_effort", ("low", "medium", "high"))
 
 
 def test_messages_to_oneself() -> None:
-    found = form(
+    result = form(
         "{% for m in messages %}{% if m.reasoning %}<|start|>assistant to=self<|message|>{{ m.reasoning }}<|eom|>"
         "{% endif %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|eot|>{% endfor %}"
     )
-    assert found.messages is not None
-    assert found.messages.to_reader == " to=user"
+    assert result.messages is not None
+    assert result.messages.to_reader == " to=user"
 
 
 def test_signs_around_the_answer_are_no_part_of_it() -> None:
-    found = form(shown("<think>", "</think>\n<response>", rest="</response>"))
-    assert (found.answer_begin, found.answer_end) == (("<response>",), ("</response>",))
+    result = form(shown("<think>", "</think>\n<response>", rest="</response>"))
+    assert (result.answer_begin, result.answer_end) == (("<response>",), ("</response>",))
 
 
 def test_what_turns_thinking_off_is_what_changes_the_prompt() -> None:
     begins = "{% if enable_thinking is false %}<think>\n\n</think>{% else %}<think>{% endif %}"
-    found = form(PLAIN + BEGIN + begins)
-    assert (found.switch_on, found.switch_off) == ({"enable_thinking": True}, {"enable_thinking": False})
+    result = form(PLAIN + BEGIN + begins)
+    assert (result.switch_on, result.switch_off) == ({"enable_thinking": True}, {"enable_thinking": False})
     effort = (
         "{% if reasoning_effort == 'no_think' %}</think>{% else %}<think>{{ reasoning_effort or 'low' }}{% endif %}"
     )
-    found = form(PLAIN + BEGIN + effort)
-    assert found.switch_off == {"reasoning_effort": "no_think"}
+    result = form(PLAIN + BEGIN + effort)
+    assert result.switch_off == {"reasoning_effort": "no_think"}
     assert form(PLAIN + "{# enable_thinking #}" + BEGIN + "<think>{# </think> #}").switch_off is None
 
 

@@ -76,20 +76,20 @@ def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
         path.write_bytes(b"GGUF")
     run = in_a_process(TRY, str(own), str(other), str(tmp_path), str(os.getpid()))
     assert run.returncode == 0, run.stderr
-    told = json.loads(run.stdout)
-    assert told.pop("level") == confine.FULL
-    assert told.pop("read its own") == "done"
-    assert len(told) == 16
+    data = json.loads(run.stdout)
+    assert data.pop("level") == confine.FULL
+    assert data.pop("read its own") == "done"
+    assert len(data) == 16
     if confine.means().landlock < 6:  # before, signals were not its business
-        told.pop("signal its parent")
-    assert set(told.values()) == {"refused"}, told
+        data.pop("signal its parent")
+    assert set(data.values()) == {"refused"}, data
     assert own.read_bytes() == b"GGUF"
     assert not (tmp_path / "own.gguf.new").exists()
 
 
 def test_what_a_system_lacks_is_told() -> None:
-    told = [confine.Means(7, seccomp=True), confine.Means(0, seccomp=True), confine.Means(7, seccomp=False)]
-    assert [one.walls.level for one in told] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
+    means = [confine.Means(7, seccomp=True), confine.Means(0, seccomp=True), confine.Means(7, seccomp=False)]
+    assert [item.walls.level for item in means] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
     assert confine.Means(0, seccomp=False).walls.level == confine.NONE
 
 
@@ -101,8 +101,8 @@ def test_a_rule_that_cannot_be_added_is_told(tmp_path: Path, capfd: pytest.Captu
     confine._allow(-1, str(tmp_path), 4)
     confine._allow(-1, str(link), 4)
     confine._allow(-1, str(tmp_path / "missing"), 4)  # needs none
-    told = capfd.readouterr().err.splitlines()
-    assert told == [
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == [
         f"this worker cannot be allowed to read {tmp_path}: Bad file descriptor",
         f"this worker cannot be allowed to read {link}: Too many levels of symbolic links",
     ]
@@ -131,8 +131,8 @@ def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
         assert held.rlimit(psutil.RLIMIT_DATA)[0] == psutil.RLIM_INFINITY
         assert isinstance(pipe.tell(opened(config, limit=64 << 20)), worker_orders.Opened)
         most = held.rlimit(psutil.RLIMIT_DATA)[0]
-        asked = int(64 * 1.1) + 512 + config.threads * 16
-        assert asked << 20 < most < (asked + 512) << 20
+        requested = int(64 * 1.1) + 512 + config.threads * 16
+        assert requested << 20 < most < (requested + 512) << 20
 
 
 BESIDE = """
@@ -180,7 +180,7 @@ def test_it_starts_no_process_and_reaches_into_none() -> None:
     """Nor does a kernel whose Landlock knows no signals let it; threads it has, and may end itself."""
     run = in_a_process(BESIDE, str(os.getpid()))
     assert run.stdout, run.stderr
-    told = json.loads(run.stdout)
-    assert len(told) >= 6
-    assert set(told.values()) == {"refused"}, told
+    data = json.loads(run.stdout)
+    assert len(data) >= 6
+    assert set(data.values()) == {"refused"}, data
     assert run.returncode == -signal.SIGABRT, run.stderr

@@ -12,11 +12,11 @@ from backends.worker.runs import likeliest, likely_to_wire
 
 def test_the_sampled_token_comes_first_then_the_likeliest() -> None:
     logits = np.array([0.0, 2.0, 1.0, 1.0, -5.0], np.float32)
-    found = likeliest(logits, 4, 3)
-    assert [token for token, _ in found] == [4, 1, 2, 3]  # of equal ones the first
+    results = likeliest(logits, 4, 3)
+    assert [token for token, _ in results] == [4, 1, 2, 3]  # of equal ones the first
     share = np.exp(logits.astype(np.float64))
     share /= share.sum()
-    assert np.allclose([log for _, log in found], np.log(share[[4, 1, 2, 3]]))
+    assert np.allclose([log for _, log in results], np.log(share[[4, 1, 2, 3]]))
 
 
 def test_as_many_as_there_are_and_never_more_than_allowed() -> None:

@@ -32,12 +32,12 @@ def test_every_family_but_those_that_choose_positions_is_known(path: Path) -> No
         with pytest.raises(BadInput, match="unforecast_indexer"):
             effort_of(header, model)
         return
-    found = effort_of(header, model)
-    experts = found.experts.n_bytes if found.experts else 0
-    assert found.n_bytes + experts == pytest.approx(sum(model.weights.layer_bytes) / model.n_layers)
-    assert found.weights > 0
-    assert (found.experts is not None) == ("expert_used_count" in str(list(header.entries)))
-    assert (found.state_bytes > 0) == bool(model.state_bytes)
+    result = effort_of(header, model)
+    experts = result.experts.n_bytes if result.experts else 0
+    assert result.n_bytes + experts == pytest.approx(sum(model.weights.layer_bytes) / model.n_layers)
+    assert result.weights > 0
+    assert (result.experts is not None) == ("expert_used_count" in str(list(header.entries)))
+    assert (result.state_bytes > 0) == bool(model.state_bytes)
 
 
 def test_windows_states_and_experts_are_told_apart() -> None:
@@ -96,14 +96,14 @@ COUNTED = {
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_multiplications_are_those_counted_by_hand(name: str) -> None:
-    found, counted = effort(name), COUNTED[name]
-    n, experts = counted.layers, found.experts.weights if found.experts else 0
-    assert found.weights * n == pytest.approx(counted.weights)
-    assert found.position * n == pytest.approx(counted.positions)
-    assert found.window_position * n == pytest.approx(counted.near_positions)
+    result, counted = effort(name), COUNTED[name]
+    n, experts = counted.layers, result.experts.weights if result.experts else 0
+    assert result.weights * n == pytest.approx(counted.weights)
+    assert result.position * n == pytest.approx(counted.positions)
+    assert result.window_position * n == pytest.approx(counted.near_positions)
     assert experts * n == pytest.approx(counted.expert_weights)
-    assert found.state_values * n == pytest.approx(counted.states)
-    assert found.head_weights == W * VOCABULARY
+    assert result.state_values * n == pytest.approx(counted.states)
+    assert result.head_weights == W * VOCABULARY
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_layer_that_stands_for_others_can_be_measured(kind: str, tmp_path: P
     if kind == "Q4_K":
         path = tmp_path / "one.gguf"
         made = synthetic_stage.write(path, shape, shape.runs[0], Role.MIDDLE)
-        found, said = effort_of(read_header(path), made), stand_in_effort(shape)
-        assert found.n_bytes == said.n_bytes
-        assert (found.weights, found.position) == (said.weights, said.position)
+        result, said = effort_of(read_header(path), made), stand_in_effort(shape)
+        assert result.n_bytes == said.n_bytes
+        assert (result.weights, result.position) == (said.weights, said.position)
         assert main_kind(read_header(path), made) == kind

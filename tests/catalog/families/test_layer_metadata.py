@@ -31,7 +31,7 @@ def listed(key: str, letter: str, kind: int, *values: float) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "expected"),
     [
         ([], 7),
         ([one(f"llama.{NAME}", 3)], 3),
@@ -47,8 +47,8 @@ def listed(key: str, letter: str, kind: int, *values: float) -> bytes:
     ids=["none", "one", "alike", "several", "empty", "as many as layers may be", "too many", "too large", "yes",
          "broken"],
 )  # fmt: skip
-def test_a_number_is_what_is_said_of_every_layer(tmp_path: Path, more: list[bytes], found: int) -> None:
-    assert number(header(tmp_path, *more), NAME, 7) == found
+def test_a_number_is_what_is_said_of_every_layer(tmp_path: Path, more: list[bytes], expected: int) -> None:
+    assert number(header(tmp_path, *more), NAME, 7) == expected
     assert type(number(header(tmp_path, *more), NAME, 7)) is int
 
 
@@ -64,7 +64,7 @@ def test_a_list_longer_than_any_model_is_refused_unread(
     fits = listed(key, letter, kind, *[value] * MAX_LAYERS)
     model_reader.check_finite(header(tmp_path, experts, fits, architecture="xverse"), "xverse")
     long = listed(key, letter, kind, *[value] * (MAX_LAYERS + 1))
-    found = header(tmp_path, experts, long, architecture="xverse")
+    result = header(tmp_path, experts, long, architecture="xverse")
     read: list[str] = []
     plain = Header.items
 
@@ -74,5 +74,5 @@ def test_a_list_longer_than_any_model_is_refused_unread(
 
     monkeypatch.setattr(Header, "items", items)
     with pytest.raises(BadInput, match="gguf_odd"):
-        model_reader.check_finite(found, "xverse")
+        model_reader.check_finite(result, "xverse")
     assert key not in read

@@ -34,22 +34,22 @@ def odd(tmp_path: Path, raw: Raw) -> str:
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_facts_of_a_model(tmp_path: Path, tied: bool) -> None:
     path = tiny.llama(tmp_path / "t.gguf", layers=3, width=256, ffn=512, quant="Q4_K_M", tied=tied)
-    found = model(path)
+    entry = model(path)
     sizes = {tensor.name: int(tensor.n_bytes) for tensor in gguf.GGUFReader(path).tensors}
     layers = [sum(n for name, n in sizes.items() if name.startswith(f"blk.{layer}.")) for layer in range(3)]
-    assert (found.architecture, found.n_layers, found.width, found.n_vocab) == ("llama", 3, 256, 300)
-    assert found.weights.layer_bytes == tuple(layers)
-    assert found.weights.embedding_bytes == sizes["token_embd.weight"]
-    assert found.weights.head_bytes == sizes["token_embd.weight" if tied else "output.weight"]
-    assert found.weights.tied is tied
-    assert found.weights.shared_bytes == sizes["output_norm.weight"]
-    assert found.stage_bytes(found.layers, Role.WHOLE) == sum(sizes.values())
-    assert found.file_bytes == path.stat().st_size
-    assert found.kv_bytes_per_token == (2 * (64 + 64) * 2,) * 3  # kv heads, head dim twice, f16
-    assert found.kv_bytes(Layers(1, 3), 100) == 100 * 2 * 512
-    assert found.quantisation == "Q4_K_M"
-    assert found.has_template
-    assert (found.cuts.boundaries, found.cuts.whole_reason) == ((1, 2), None)
+    assert (entry.architecture, entry.n_layers, entry.width, entry.n_vocab) == ("llama", 3, 256, 300)
+    assert entry.weights.layer_bytes == tuple(layers)
+    assert entry.weights.embedding_bytes == sizes["token_embd.weight"]
+    assert entry.weights.head_bytes == sizes["token_embd.weight" if tied else "output.weight"]
+    assert entry.weights.tied is tied
+    assert entry.weights.shared_bytes == sizes["output_norm.weight"]
+    assert entry.stage_bytes(entry.layers, Role.WHOLE) == sum(sizes.values())
+    assert entry.file_bytes == path.stat().st_size
+    assert entry.kv_bytes_per_token == (2 * (64 + 64) * 2,) * 3  # kv heads, head dim twice, f16
+    assert entry.kv_bytes(Layers(1, 3), 100) == 100 * 2 * 512
+    assert entry.quantisation == "Q4_K_M"
+    assert entry.has_template
+    assert (entry.cuts.boundaries, entry.cuts.whole_reason) == ((1, 2), None)
 
 
 def test_a_file_that_names_no_mix_is_named_by_most_of_its_bytes(tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
         number("llama.attention.key_length", 6),
         number("llama.attention.value_length", 4),
     ]
-    found = model(tmp_path / "m.gguf", small(more=more))
-    assert found.quantisation == "Q4_K_M"
-    assert found.licence == "apache-2.0??[31m"
-    assert found.kv_bytes_per_token == (2 * 10 * 2, 1 * 10 * 2)
-    assert not found.has_template
+    entry = model(tmp_path / "m.gguf", small(more=more))
+    assert entry.quantisation == "Q4_K_M"
+    assert entry.licence == "apache-2.0??[31m"
+    assert entry.kv_bytes_per_token == (2 * 10 * 2, 1 * 10 * 2)
+    assert not entry.has_template
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_what_is_not_proved_runs_whole(
     raw = small(more=more, architecture=architecture, block_count=layers)
     if layers == 1:
         raw.tensors[2] = tensor("rope_freqs.weight", (8,), offset=160)
-    found = model(tmp_path / "m.gguf", raw)
-    assert found.cuts.boundaries == ()
-    assert found.cuts.whole_reason
-    assert found.cuts.whole_reason.code == code
-    assert said(found.cuts.whole_reason)
-    assert found.may_cut((found.layers,))
+    entry = model(tmp_path / "m.gguf", raw)
+    assert entry.cuts.boundaries == ()
+    assert entry.cuts.whole_reason
+    assert entry.cuts.whole_reason.code == code
+    assert said(entry.cuts.whole_reason)
+    assert entry.may_cut((entry.layers,))
 
 
 ABSURD = {

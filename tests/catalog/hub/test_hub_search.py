@@ -54,9 +54,9 @@ async def test_a_search_finds_repositories_with_what_is_known_of_them(server: Hu
 
 
 async def test_the_files_of_a_repository_the_smallest_first(server: HubServer) -> None:
-    found = await listing(server)
-    assert found.revision == COMMIT
-    small, large, *parts = found.files
+    result = await listing(server)
+    assert result.revision == COMMIT
+    small, large, *parts = result.files
     assert (small.file, small.size_bytes, small.sha256) == (FILE, len(DATA), server.sha256)
     assert (small.quantisation, small.recommended, small.reason) == ("Q4_K_M", True, None)
     assert (large.quantisation, large.recommended) == ("Q8_0", False)
@@ -197,5 +197,5 @@ def test_the_token_is_only_for_the_hub_itself() -> None:
 def test_a_node_loads_what_speaks_to_the_hub_only_when_it_asks() -> None:
     """It would be a sixth of its start. Nor does it compute with arrays at all: that is the workers' part."""
     code = "import sys, app.node.start as _; print({'truststore', 'numpy'} & set(sys.modules))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
-    assert told.stdout == "set()\n"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    assert run.stdout == "set()\n"

@@ -68,8 +68,8 @@ def test_cut_stages_say_what_the_whole_says(home: Home, quant: str, width: int, 
     with ExitStack() as stack:
 
         def pipeline(*cuts: int) -> list[Stage]:
-            found = [load(home, entry, *run) for run in runs(5, *cuts)]
-            return [stack.enter_context(closing(stage)) for stage in found]
+            stages = [load(home, entry, *run) for run in runs(5, *cuts)]
+            return [stack.enter_context(closing(stage)) for stage in stages]
 
         said = answer(pipeline())
         assert np.std(said[-1]) > 0.1
@@ -88,12 +88,12 @@ def test_every_cut_into_two_three_and_four_gives_the_bits_of_the_whole(home: Hom
     with ExitStack() as stack:
 
         def said(*cuts: int) -> list[NDArray[np.float32]]:
-            wanted = runs(N_LAYERS, *cuts)
-            for run in wanted:
+            expected = runs(N_LAYERS, *cuts)
+            for run in expected:
                 if run not in loaded:
                     loaded[run] = stack.enter_context(closing(load(home, entry, *run)))
                 loaded[run].forget(0)
-            return answer([loaded[run] for run in wanted], MANY)
+            return answer([loaded[run] for run in expected], MANY)
 
         whole = said()
         for cuts in EVERY_CUT:
@@ -148,10 +148,10 @@ def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
         cut = cutting.cut(model, header, hashes, layers, role)
         stage = tmp_path / "stage.gguf"
         stage.write_bytes(cut.manifest.header + bytes(cut.manifest.total_bytes))
-        found = read_header(stage)
-        assert found.items("xielu.alpha_n") == (value,)
-        assert found.items("apertus.rope.dimension_sections") == (7, 8)
-        assert "general.description" not in found.entries
+        result = read_header(stage)
+        assert result.items("xielu.alpha_n") == (value,)
+        assert result.items("apertus.rope.dimension_sections") == (7, 8)
+        assert "general.description" not in result.entries
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ def of(path: Path) -> str:
 
 def test_both_readings_find_the_same_tensors(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "tiny.gguf")
-    header, told = read_header(path), list[int]()
-    plain, nothing = model_hashes(header, [path], told.append, whole=False)
+    header, values = read_header(path), list[int]()
+    plain, nothing = model_hashes(header, [path], values.append, whole=False)
     assert nothing == ""
-    n_bytes = sum(told)
-    told.clear()
-    assert model_hashes(header, [path], told.append, whole=True) == (plain, of(path))
-    assert sum(told) == n_bytes
+    n_bytes = sum(values)
+    values.clear()
+    assert model_hashes(header, [path], values.append, whole=True) == (plain, of(path))
+    assert sum(values) == n_bytes
 
 
 def test_what_lies_over_another_is_read_by_itself(tmp_path: Path) -> None:

@@ -35,13 +35,13 @@ def test_there_and_back() -> None:
 
 
 def test_the_id_stands_for_the_bytes_of_the_stage() -> None:
-    others = [
+    manifests = [
         replace(MANIFEST, header=b"other"),
         replace(MANIFEST, total_bytes=257),
         replace(MANIFEST, pieces=PIECES[:2]),
         replace(MANIFEST, pieces=(PIECES[1], *PIECES[1:])),
     ]
-    assert len({one.id for one in (MANIFEST, *others)}) == 5
+    assert len({manifest.id for manifest in (MANIFEST, *manifests)}) == 5
     assert replace(MANIFEST, model_id="d" * 64).id == MANIFEST.id
 
 
@@ -96,8 +96,8 @@ def test_sizes_are_bounded() -> None:
 
 def test_many_pieces_are_refused() -> None:
     header = base64.b64encode(b"h").decode()
-    one = {"sha256": "a" * 64, "n_bytes": 1, "offset": 1}
-    pieces = [{**one, "offset": 1 + index} for index in range(65_537)]
+    item = {"sha256": "a" * 64, "n_bytes": 1, "offset": 1}
+    pieces = [{**item, "offset": 1 + index} for index in range(65_537)]
     data = {"model_id": "c" * 64, "header": header, "pieces": pieces, "total_bytes": 65_538}
     with pytest.raises(BadInput):
         from_json(json.dumps(data).encode())

@@ -53,15 +53,15 @@ def test_a_second_load_moves_nothing(cut: Cut, lender: Home) -> None:
     path = lender.stages.fill(cut)
     again = StageStore(lender.folder / "stages", LIMIT_BYTES)
     assert again.path(cut.manifest.id) == path
-    told: list[int] = []
-    assert again.fill(cut, told.append) == path
-    assert told == []
+    values: list[int] = []
+    assert again.fill(cut, values.append) == path
+    assert values == []
 
 
 def test_progress_adds_up(cut: Cut, lender: Home) -> None:
-    told: list[int] = []
-    lender.stages.fill(cut, told.append)
-    assert sum(told) == cut.manifest.total_bytes
+    values: list[int] = []
+    lender.stages.fill(cut, values.append)
+    assert sum(values) == cut.manifest.total_bytes
 
 
 @pytest.mark.parametrize("percent", [0, 5, 50, 99])
@@ -298,15 +298,15 @@ def test_what_others_bring_never_goes_beyond_the_limit(home: Home, lender: Home)
 
 
 def test_stages_in_use_and_coming_in_are_counted_in_full(home: Home, lender: Home) -> None:
-    store, (one, two, three) = lender.stages, cuts_of(home, 3)
-    store.limit_bytes = int(2.5 * one.manifest.total_bytes)
-    bring(store, one)
-    assert store.hold(one.manifest.id)
+    store, (cut, two, three) = lender.stages, cuts_of(home, 3)
+    store.limit_bytes = int(2.5 * cut.manifest.total_bytes)
+    bring(store, cut)
+    assert store.hold(cut.manifest.id)
     with store.accept(two.manifest), pytest.raises(DoesNotFit) as error:
         store.accept(three.manifest)
     assert error.value.reason.code == "stages_full"
     assert said(error.value)
-    store.release(one.manifest.id)
+    store.release(cut.manifest.id)
     bring(store, three)
     store.limit_bytes = three.manifest.total_bytes - 1
     with pytest.raises(DoesNotFit):

@@ -112,8 +112,8 @@ def test_every_pattern_is_whole_blocks_and_always_the_same() -> None:
 
 def test_all_number_types_of_weights_can_be_made_up() -> None:
     """Those beside them are for what an engine computes with, or plain whole numbers."""
-    others = {"Q8_1", "Q8_K", "I8", "I16", "I32", "I64", "F64"}
-    assert {name for name, *_ in tensor_types.TENSORS.values()} == MADE_UP | others
+    rest = {"Q8_1", "Q8_K", "I8", "I16", "I32", "I64", "F64"}
+    assert {name for name, *_ in tensor_types.TENSORS.values()} == MADE_UP | rest
 
 
 def test_states_are_made_to_fade() -> None:
@@ -150,9 +150,9 @@ def test_what_cannot_be_is_refused_by_numbers_alone(mix: ModelShape) -> None:
         replace(mix, runs=(replace(run, settings=(alien,)),)),
         replace(mix, runs=(replace(run, kinds=(0, 2)),)),  # a layer that is not there
     ]
-    for one in odd:
+    for model_shape in odd:
         with pytest.raises(BadInput):
-            synthetic_stage.check(one)
+            synthetic_stage.check(model_shape)
 
 
 def test_values_of_another_kind_are_refused_when_written(mix: ModelShape, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_no_shape_raises_anything_but_bad_input(made: ModelShape, tmp_path_facto
 
 def test_a_file_that_lists_its_heads_layer_by_layer_says_so_in_each_run(tmp_path: Path, mix: ModelShape) -> None:
     key = "llama.attention.head_count_kv"
-    settings = tuple(one for one in mix.settings if one.key != key)
+    settings = tuple(setting for setting in mix.settings if setting.key != key)
     run = LayerRun((0, 0, 1), (Setting(key, tensor_types.U32, (2,) * 3, is_list=True),), 3.0)
     made = replace(mix, settings=settings, runs=(run,))
     synthetic_stage.check(made)
@@ -221,7 +221,7 @@ def test_a_file_that_lists_its_heads_layer_by_layer_says_so_in_each_run(tmp_path
     header = read_header(path)
     assert header.items(key) == (2,) * 3
     again = shape_of(header, model)
-    assert [one.settings[0].values for one in again.runs] == [(2,), (2,) * 2, (2,) * 3]
+    assert [run.settings[0].values for run in again.runs] == [(2,), (2,) * 2, (2,) * 3]
 
 
 def test_what_no_speed_depends_on_stays_at_home(tmp_path: Path) -> None:
@@ -235,8 +235,8 @@ def test_what_no_speed_depends_on_stays_at_home(tmp_path: Path) -> None:
         header.path, header.version, bytes(raw), header.entries, header.tensors,
         header.alignment, header.file_bytes,
     )  # fmt: skip
-    found = shape_of(odd, model_of(odd, "tiny", ""))
-    assert "llama.rope.freq_base" not in {setting.key for setting in found.settings}
+    model_shape = shape_of(odd, model_of(odd, "tiny", ""))
+    assert "llama.rope.freq_base" not in {setting.key for setting in model_shape.settings}
 
 
 def test_a_family_that_is_not_proved_has_no_shape(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ class Line:
         async def token() -> str | None:
             return self.token
 
-        async def learnt(wanted: DownloadTarget) -> None:
-            self.learnt.append(wanted)
-            self.wanted = wanted
+        async def learnt(download_target: DownloadTarget) -> None:
+            self.learnt.append(download_target)
+            self.wanted = download_target
 
         def moved() -> None:
             self.moves.append(self.part.n_bytes)
@@ -88,7 +88,7 @@ async def test_a_broken_line_is_taken_up_where_it_broke(line: Line) -> None:
     path = await line.run()
     assert path.read_bytes() == DATA
     assert len(line.server.ranges) == 4
-    starts = [int(asked.strip("bytes=-") or 0) for asked in line.server.ranges]
+    starts = [int(question.strip("bytes=-") or 0) for question in line.server.ranges]
     assert starts == sorted(starts)
     assert starts[1] >= 1 * MIB
 
@@ -185,7 +185,7 @@ async def test_gated_files_want_a_token_and_the_store_never_sees_it(line: Line) 
     await line.fails("hub_token_wrong")
     line.token = TOKEN
     assert (await line.run()).read_bytes() == DATA
-    with_token = [one.path for one in line.server.requests if "Authorization" in one.headers]
+    with_token = [request.path for request in line.server.requests if "Authorization" in request.headers]
     assert with_token
     assert "/blob" not in with_token
 

@@ -60,12 +60,12 @@ def test_on_the_same_disk_it_is_renamed(both: tuple[Path, Path]) -> None:
 
 def test_between_disks_every_byte_is_read_back(both: tuple[Path, Path]) -> None:
     file, folder = both
-    told = list[int]()
-    move_path(file, folder, OtherDisk(), told.append)
+    values = list[int]()
+    move_path(file, folder, OtherDisk(), values.append)
     assert (folder / NAME).read_bytes() == file.read_bytes() == DATA
     assert (folder / NAME).stat().st_mtime_ns == file.stat().st_mtime_ns
-    assert sum(told) == 2 * len(DATA)
-    assert [one.name for one in folder.iterdir()] == [NAME]
+    assert sum(values) == 2 * len(DATA)
+    assert [path.name for path in folder.iterdir()] == [NAME]
 
 
 def test_a_folder_of_files_goes_whole(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_folder_of_files_goes_whole(tmp_path: Path) -> None:
         (old / f"model-0000{number}-of-00002.gguf").write_bytes(DATA[: number * 1000])
     move_path(old, new, OtherDisk(), nothing)
     there = sorted((new / old.name).iterdir())
-    assert [one.read_bytes() for one in there] == [DATA[:1000], DATA[:2000]]
-    assert [one.name for one in new.iterdir()] == [old.name]
+    assert [path.read_bytes() for path in there] == [DATA[:1000], DATA[:2000]]
+    assert [path.name for path in new.iterdir()] == [old.name]
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_only_our_half_copies_are_swept(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / ("cd" * 32 + COMING)).mkdir()
     sweep_unfinished(tmp_path)
-    assert {one.name for one in tmp_path.iterdir()} == {f"holidays{COMING}", NAME}
+    assert {path.name for path in tmp_path.iterdir()} == {f"holidays{COMING}", NAME}

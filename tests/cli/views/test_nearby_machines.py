@@ -23,7 +23,11 @@ PAIRED = {"machine": {"id": "a" * 64, "name": "attic-pc"}}
 
 
 def snapshot(*strangers: Json, reason: str | None = None) -> Json:
-    return {**SNAPSHOT, "strangers": {one["id"]: one for one in strangers}, "discovery": {"on": True, "reason": reason}}
+    return {
+        **SNAPSHOT,
+        "strangers": {stranger["id"]: stranger for stranger in strangers},
+        "discovery": {"on": True, "reason": reason},
+    }
 
 
 def test_status_shows_who_is_near_and_what_to_type(poolhouse: Any, answering: Any, home: Path) -> None:

@@ -13,9 +13,9 @@ from app.cli.views.status_view import pool_sentence
 @pytest.mark.parametrize(("tok_s", "rough"), [(9.3, False), (60.0, False), (330.0, True)])
 def test_a_forecast_of_a_tiny_model_is_called_rough(tok_s: float, rough: bool) -> None:
     known = Forecast(1.2, tok_s, tok_s, 10.0)
-    told = forecast_line(Plan(model="guide", first_token=FirstToken(512)), known)
-    assert told.startswith(f"Forecast (prompt of 512 tokens): first word after 1.20 s, then {tok_s:.1f} tok/s.")
-    assert told.endswith(ROUGH) is rough
+    text = forecast_line(Plan(model="guide", first_token=FirstToken(512)), known)
+    assert text.startswith(f"Forecast (prompt of 512 tokens): first word after 1.20 s, then {tok_s:.1f} tok/s.")
+    assert text.endswith(ROUGH) is rough
 
 
 def test_a_split_beside_whole_machines_is_named_as_both() -> None:
@@ -41,6 +41,6 @@ def test_only_replicas_that_are_there_are_counted(there: list[str], shape: str, 
     plan = LoadedModel(model="guide", shape="replicas", stages=wholes, state="ready", holders=there)
     assert headline(plan) == f"guide · {shape}"
     assert pool_sentence(plan) == sentence
-    told = "attic is leaving. It keeps computing while its layers are loaded on shed, about 40 s."
-    leaves = msgspec.structs.replace(plan, recovery=Notice(text=told))
-    assert pool_sentence(leaves) == f"{sentence} {told}"
+    text = "attic is leaving. It keeps computing while its layers are loaded on shed, about 40 s."
+    leaves = msgspec.structs.replace(plan, recovery=Notice(text=text))
+    assert pool_sentence(leaves) == f"{sentence} {text}"

@@ -134,7 +134,7 @@ def test_a_machine_that_calls_itself_as_another_keeps_its_name(name: str) -> Non
     den = replace(Machine(DEN, "the den"), log_name="den")
     before = Household({ATTIC: Machine(ATTIC, "attic"), DEN: den})
     household = apply(before, named(name))
-    assert [one.name for one in household.machines.values()] == ["attic", "the den"]
+    assert [machine.name for machine in household.machines.values()] == ["attic", "the den"]
     assert apply(before, named("loft")).machines[ATTIC].name == "loft"
 
 

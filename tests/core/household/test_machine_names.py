@@ -47,9 +47,9 @@ def test_the_next_free_name() -> None:
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=8), max_size=6))
 def test_a_free_name_is_free_whatever_is_there(wanted: str, others: list[str]) -> None:
-    found = free_name(wanted, others)
-    assert not is_taken(found, others)
-    assert clean_name(found) == found
-    assert 0 < len(found) <= MAX_NAME_CHARACTERS
-    assert name_key(name_key(found)) == name_key(found)
-    assert name_key(found)
+    text = free_name(wanted, others)
+    assert not is_taken(text, others)
+    assert clean_name(text) == text
+    assert 0 < len(text) <= MAX_NAME_CHARACTERS
+    assert name_key(name_key(text)) == name_key(text)
+    assert name_key(text)

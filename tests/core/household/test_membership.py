@@ -42,8 +42,8 @@ def signature(der: bytes, payload: bytes) -> bytes:
     return hashlib.sha512(der + payload).digest()
 
 
-def verify(der: bytes, payload: bytes, given: bytes) -> bool:
-    return signature(der, payload) == given
+def verify(der: bytes, payload: bytes, data: bytes) -> bool:
+    return signature(der, payload) == data
 
 
 def sign(signer: int, body: Body) -> Operation:
@@ -314,7 +314,7 @@ def test_of_two_under_one_name_one_gets_a_number_in_any_order() -> None:
     for order in itertools.permutations(lines):
         log = merge(EMPTY, [FIRST, *order])
         log = merge(log, order)  # what rested on a line that came later comes again
-        shown.add(tuple(members(log)[one].name for one in (first, second)))
+        shown.add(tuple(members(log)[machine].name for machine in (first, second)))
     plain, other = ("Laptop", "ＬＡＰＴＯＰ") if first == IDS[2] else ("ＬＡＰＴＯＰ", "Laptop")
     assert shown == {(plain, f"{other} 2")}
     log = merge(log, [rename(0, 3, 2, "FIRST")])
@@ -322,7 +322,7 @@ def test_of_two_under_one_name_one_gets_a_number_in_any_order() -> None:
 
 
 MACHINES = st.integers(0, len(IDS) - 1)
-ROLES = st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda found: tuple(sorted(found)))
+ROLES = st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda results: tuple(sorted(results)))
 KINDS = st.sampled_from(("add", "add", "remove", "roles", "rename"))
 STEPS = st.lists(st.tuples(KINDS, MACHINES, MACHINES, ROLES, st.integers(0, 2**20)), max_size=14)
 Steps = list[tuple[str, int, int, tuple[Role, ...], int]]

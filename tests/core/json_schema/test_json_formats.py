@@ -64,9 +64,9 @@ def test_addresses_and_ids() -> None:
     for number in range(1000):
         for text in (f"{number}.0.0.1", f"10.0.0.{number}", f"10.{number:02}.0.1"):
             assert bool(addresses.fullmatch(text)) == takes(ipaddress.IPv4Address, text)
-    given = str(uuid.UUID(int=7))
-    assert ids.fullmatch(given)
-    for text in (given[:-1], given + "0", given.replace("-", ""), given.replace("0", "g")):
+    value = str(uuid.UUID(int=7))
+    assert ids.fullmatch(value)
+    for text in (value[:-1], value + "0", value.replace("-", ""), value.replace("0", "g")):
         assert not ids.fullmatch(text)
 
 
@@ -118,8 +118,8 @@ def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:
     day = {"type": "string", "format": "date"}
     text = json_grammar({"type": "object", "properties": {"from": day, "to": day}})
     assert text.count(FORMATS["date"][0]) == 1
-    for one in ("iri", "", None, ["date"], {"a": 1}):
-        assert "date" not in json_grammar({"type": "string", "format": one})
+    for name in ("iri", "", None, ["date"], {"a": 1}):
+        assert "date" not in json_grammar({"type": "string", "format": name})
     of_any = json_grammar({"type": "string", "format": "uri"})
     assert "root ::= r" in of_any
     assert "char{0,}" in of_any

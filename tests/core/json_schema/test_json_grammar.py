@@ -87,8 +87,8 @@ def test_that_names_are_texts_says_nothing() -> None:
     """Zod says it of each record, and so do the schemas of many programs."""
     record = {"type": "object", "additionalProperties": {"type": "integer"}}
     for inside in (record, {"type": "object", "properties": {"a": record}}):
-        told = {**inside, "propertyNames": {"type": "string"}}
-        assert json_grammar(told) == json_grammar(inside)
+        result = {**inside, "propertyNames": {"type": "string"}}
+        assert json_grammar(result) == json_grammar(inside)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_that_names_are_texts_says_nothing() -> None:
 )
 def test_a_bound_that_is_null_is_none(schema: dict[str, Any], bounds: tuple[str, ...]) -> None:
     assert json_grammar(schema | dict.fromkeys(bounds))
-    for one, other in permutations(bounds, 2):
-        assert json_grammar(schema | {one: None, other: 1}) == json_grammar(schema | {other: 1})
+    for choice, other in permutations(bounds, 2):
+        assert json_grammar(schema | {choice: None, other: 1}) == json_grammar(schema | {other: 1})
 
 
 def test_a_schema_may_be_just_so_deep() -> None:

@@ -58,7 +58,7 @@ def test_what_may_be_written_is_what_zod_takes(known: str) -> None:
 
 
 def test_none_is_known_that_zod_does_not_write() -> None:
-    of_a_version = {one for one in PATTERNS if "-[89abAB]" in str(one)}
+    of_a_version = {name for name in PATTERNS if "-[89abAB]" in str(name)}
     assert set(PATTERNS) - of_a_version <= set(ZOD)
     assert len(of_a_version) == 10
 
@@ -79,6 +79,6 @@ def test_a_known_one_goes_before_its_format_and_any_other_is_refused() -> None:
 
 
 def test_it_is_kept_to_between_tags_too() -> None:
-    mail = {"type": "string", "pattern": next(one for one in ZOD if "@" in one)}
+    mail = {"type": "string", "pattern": next(name for name in ZOD if "@" in name)}
     tool = {"type": "object", "properties": {"to": mail}, "required": ["to"]}
     assert string_expression(mail, 0, None) in calls_grammar(FORMATS["qwen_coder"], {"send": tool}, many=False)

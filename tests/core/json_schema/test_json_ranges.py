@@ -66,10 +66,10 @@ def test_numbers_are_those_between_whole_bounds(schema: dict[str, Any]) -> None:
     except ValueError:
         assert not right
         return
-    found = {text for text in TRIED if allowed.fullmatch(text)}
-    assert found <= right
+    names = {text for text in TRIED if allowed.fullmatch(text)}
+    assert names <= right
     # "-0" is another way to write 0, and a fraction's last zero after an open bound need not be written
-    assert {text for text in right - found if float(text) and not text.endswith("0")} == set()
+    assert {text for text in right - names if float(text) and not text.endswith("0")} == set()
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_the_root_is_first_and_then_the_innermost_one() -> None:
 
 
 def test_two_parts_that_call_different_things_alike_each_have_their_own() -> None:
-    one, two = ({"$ref": "#/$defs/X", "$defs": {"X": {"const": word}}} for word in ("one", "two"))
-    grammar = json_grammar(localize_references({"type": "object", "properties": {"a": one, "b": two}}))
+    item, two = ({"$ref": "#/$defs/X", "$defs": {"X": {"const": word}}} for word in ("one", "two"))
+    grammar = json_grammar(localize_references({"type": "object", "properties": {"a": item, "b": two}}))
     assert "one" in grammar
     assert "two" in grammar
 

@@ -36,9 +36,9 @@ def test_what_people_type(typed: str, spans: tuple[Span, ...]) -> None:
      ",".join(["mon"] * 29), "mon 24:00-1:00", "mon-", "8:00-9:00-10:00"],
 )  # fmt: skip
 def test_what_are_no_hours(typed: str) -> None:
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         read_hours(typed)
-    assert told.value.reason.code == "hours_odd"
+    assert raised.value.reason.code == "hours_odd"
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_the_table(state: State, event: Event, after: State, commands: tuple[Giv
 
 
 @pytest.mark.parametrize(
-    ("state", "what", "why"),
+    ("state", "label", "why"),
     [
         (Off(), "off", OFF),
         (Ready(), "ready", None),
@@ -114,8 +114,8 @@ def test_the_table(state: State, event: Event, after: State, commands: tuple[Giv
         (BY_OWNER, "paused", OWNER),
     ],
 )
-def test_every_state_has_a_word_and_each_pause_a_reason(state: State, what: str, why: Reason | None) -> None:
-    assert (state_word(state), reason_of(state)) == (what, why)
+def test_every_state_has_a_word_and_each_pause_a_reason(state: State, label: str, why: Reason | None) -> None:
+    assert (state_word(state), reason_of(state)) == (label, why)
 
 
 def test_whatever_happens_a_denied_machine_ends_with_nobody_on_it() -> None:

@@ -28,7 +28,7 @@ def test_a_cable_for_a_machine_on_wifi() -> None:
     first = advice(host, [study])[0]
     assert first.code == "advice_wifi_rate"
     wired = replace(study, link=by_cable(AIR))
-    now, then = (plan(host, [one], MODEL, WORK).forecast for one in (study, wired))
+    now, then = (plan(host, [candidate], MODEL, WORK).forecast for candidate in (study, wired))
     assert now is not None
     assert then is not None
     assert first.facts["now_tok_s"] == pytest.approx(now.decode_tok_s)
@@ -38,15 +38,15 @@ def test_a_cable_for_a_machine_on_wifi() -> None:
 
 def test_the_host_is_named_when_only_it_is_on_wifi() -> None:
     here = replace(AIR, kind=LinkKind.WIFI, far_kind=LinkKind.ETHERNET)
-    found = advice(machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), here)])
-    assert said(found[0]).startswith("host is on Wi-Fi")
+    reasons = advice(machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), here)])
+    assert said(reasons[0]).startswith("host is on Wi-Fi")
 
 
 def test_a_slow_cable() -> None:
     slow = link(0.0003, 1e6)
-    found = advice(machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), slow)])
-    assert found[0].code == "advice_link_rate"
-    assert found[0].facts["megabits"] == pytest.approx(8 * 0.9)
+    reasons = advice(machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), slow)])
+    assert reasons[0].code == "advice_link_rate"
+    assert reasons[0].facts["megabits"] == pytest.approx(8 * 0.9)
 
 
 def test_memory_on_the_quick_machine() -> None:
@@ -64,9 +64,9 @@ def test_memory_on_the_quick_machine() -> None:
 def test_the_best_comes_first() -> None:
     host = machine("host", 800, speed(0.002))
     lenders = [machine(f"m{n}", 500 + 100 * n, speed(0.01 * n), AIR) for n in range(1, 5)]
-    found = advice(host, lenders)
-    assert len(found) == 2
-    gains = [reason.number("with_tok_s") for reason in found]
+    reasons = advice(host, lenders)
+    assert len(reasons) == 2
+    gains = [reason.number("with_tok_s") for reason in reasons]
     assert gains == sorted(gains, reverse=True)
 
 
@@ -96,8 +96,8 @@ def test_a_split_that_was_asked_for_is_not_advised_away() -> None:
     wired = replace(attic, link=by_cable(slow))
     then = plan(host, [wired], MODEL, WORK, topologies=only_split).forecast
     assert then is not None
-    told = cable.facts.get("with_tok_s", cable.facts.get("with_s"))
-    assert told in (then.decode_tok_s, then.request_s)
+    value = cable.facts.get("with_tok_s", cable.facts.get("with_s"))
+    assert value in (then.decode_tok_s, then.request_s)
 
 
 def test_a_good_link_stays_as_it_is() -> None:

@@ -46,6 +46,6 @@ def test_the_nearest_are_the_ones_on_both_sides() -> None:
 )  # fmt: skip
 def test_a_run_in_the_fewest_parts_that_fit(rules: RunRules, most: int, sizes: list[int]) -> None:
     """Layers 2 to 8 of a model that may be cut before 2, 4, 5, 7 and 8."""
-    parts = fewest(Layers(2, 8), (2, 4, 5, 7, 8), rules, lambda one: len(one) <= most)
+    parts = fewest(Layers(2, 8), (2, 4, 5, 7, 8), rules, lambda layers: len(layers) <= most)
     assert [len(part) for part in parts] == sizes
     assert all(before.last == after.first for before, after in pairwise(parts))

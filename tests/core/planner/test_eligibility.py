@@ -34,16 +34,16 @@ def test_a_host_with_another_engine_shares_nothing() -> None:
 
 def test_who_has_not_said_its_engine_takes_part() -> None:
     """Its worker refuses by itself; the name without a version is what is told until the engine was asked."""
-    silent = [Candidate(MachineId("x" * 64), "x", 1, engine=told) for told in ("", "llamacpp")]
+    silent = [Candidate(MachineId("x" * 64), "x", 1, engine=name) for name in ("", "llamacpp")]
     assert with_proved(DEN, silent).lenders == tuple(silent)
 
 
 def test_an_error_names_whose_engine_stood_in_the_way() -> None:
     known, small = with_proved(DEN, [OLD]), DoesNotFit("helps_nothing")
-    told = known.explain(small)
-    assert isinstance(told, DoesNotFit)
-    assert said(told).startswith("The engine of old is llama-cpp-python 0.3.35")
-    assert said(told).endswith(said(small))
+    error = known.explain(small)
+    assert isinstance(error, DoesNotFit)
+    assert said(error).startswith("The engine of old is llama-cpp-python 0.3.35")
+    assert said(error).endswith(said(small))
 
 
 @pytest.mark.parametrize("error", [BadInput("helps_nothing"), StageLost("helps_nothing")])

@@ -28,7 +28,7 @@ def of(split: list[int], machines: list[Candidate], work: Workload, made: object
     edges = [sum(split[:n]) for n in range(len(split) + 1)]
     holders = machines if len(split) == 1 else [machines[0], *machines[1:], machines[0]]
     stages = split_stages(holders, edges, MODEL, work)
-    known = forecast(stages, {one.id: one for one in machines}, MODEL, work)
+    known = forecast(stages, {candidate.id: candidate for candidate in machines}, MODEL, work)
     assert known is not None
     return known
 
@@ -47,9 +47,9 @@ def test_one_machine() -> None:
 
 
 def test_two_machines_do_as_the_benchmark_measured() -> None:
-    one = of([1, 8, 7], [core("m0"), core("m1")], Workload(1024))
-    assert one.ttft_s == pytest.approx(4.2, rel=0.05)
-    assert 1e3 / one.decode_tok_s == pytest.approx(65, rel=0.08)
+    item = of([1, 8, 7], [core("m0"), core("m1")], Workload(1024))
+    assert item.ttft_s == pytest.approx(4.2, rel=0.05)
+    assert 1e3 / item.decode_tok_s == pytest.approx(65, rel=0.08)
     eight = Workload(1024, users=8)
     assert of([1, 9, 6], [core("m0"), core("m1")], eight).together_tok_s == pytest.approx(61, rel=0.15)
     assert of([16], [core("m0")], eight).together_tok_s == pytest.approx(34, rel=0.1)
@@ -58,7 +58,7 @@ def test_two_machines_do_as_the_benchmark_measured() -> None:
 def test_a_link_costs_its_round_trip_and_its_bytes() -> None:
     slow = replace(core("m1"), link=replace(QUICK, round_trip_s=0.02, out_bytes_per_s=1e6, in_bytes_per_s=2e6))
     work = Workload(1024)
-    near, far = (of([1, 8, 7], [core("m0"), one], work) for one in (core("m1"), slow))
+    near, far = (of([1, 8, 7], [core("m0"), candidate], work) for candidate in (core("m1"), slow))
     row = Number.F16.row_bytes(2048)
     way_s = 0.02 + row / 1e6 + row / 2e6
     quick_s = 0.0002 + row / 1e9 + row / 0.9e9
@@ -109,7 +109,7 @@ def test_more_answers_than_groups_take_turns() -> None:
 def test_what_was_not_measured_is_not_forecast() -> None:
     machines = [core("m0"), replace(core("m1"), link=None)]
     stages = split_stages([machines[0], machines[1], machines[0]], (0, 1, 9, 16), MODEL, Workload(64))
-    assert forecast(stages, {one.id: one for one in machines}, MODEL, Workload(64)) is None
+    assert forecast(stages, {candidate.id: candidate for candidate in machines}, MODEL, Workload(64)) is None
 
 
 def test_a_step_of_few_rows_is_computed_like_tokens() -> None:
@@ -133,19 +133,19 @@ def test_replicas_share_the_users_by_their_speed() -> None:
                     head_row_s=CORE.head_row_s / 2)  # fmt: skip
     machines = [core("m0"), core("m1", twice)]
     work = Workload(1024, users=6)
-    whole = [split_stages([one], (0, 16), MODEL, work)[0] for one in machines]
-    by_id = {one.id: one for one in machines}
-    assert spread([[one] for one in whole], by_id, MODEL, work) == [2, 4]
+    whole = [split_stages([candidate], (0, 16), MODEL, work)[0] for candidate in machines]
+    by_id = {candidate.id: candidate for candidate in machines}
+    assert spread([[stage] for stage in whole], by_id, MODEL, work) == [2, 4]
     known = forecast(whole, by_id, MODEL, work)
     assert known is not None
-    each = [whole_forecast(one, MODEL, work, n) for one, n in zip(machines, (2, 4), strict=True)]
-    assert known.together_tok_s == pytest.approx(sum(one.together_tok_s for one in each))
-    assert known.request_s == max(one.request_s for one in each)
+    each = [whole_forecast(candidate, MODEL, work, n) for candidate, n in zip(machines, (2, 4), strict=True)]
+    assert known.together_tok_s == pytest.approx(sum(item.together_tok_s for item in each))
+    assert known.request_s == max(item.request_s for item in each)
 
 
 def test_a_split_beside_a_whole_one_serves_as_many_as_its_own_forecast_bears() -> None:
     host, lender, other = core("m0"), core("m1"), core("m2")
-    work, by_id = Workload(1024, users=6), {one.id: one for one in (host, lender, other)}
+    work, by_id = Workload(1024, users=6), {candidate.id: candidate for candidate in (host, lender, other)}
     split = split_stages([host, lender, host], (0, 4, 12, 16), MODEL, work)
     whole = split_stages([other], (0, 16), MODEL, work)
     users = spread([split, whole], by_id, MODEL, work)
@@ -154,8 +154,8 @@ def test_a_split_beside_a_whole_one_serves_as_many_as_its_own_forecast_bears() -
     known = forecast((*split, *whole), by_id, MODEL, work)
     assert known is not None
     each = [forecast(part, by_id, MODEL, replace(work, users=n)) for part, n in zip((split, whole), users, strict=True)]
-    assert known.request_s == max(one.request_s for one in each if one)
-    assert known.together_tok_s == pytest.approx(sum(one.together_tok_s for one in each if one))
+    assert known.request_s == max(item.request_s for item in each if item)
+    assert known.together_tok_s == pytest.approx(sum(item.together_tok_s for item in each if item))
 
 
 def test_a_typical_request_is_no_longer_than_the_context() -> None:

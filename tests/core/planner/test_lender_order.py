@@ -8,14 +8,14 @@ from random import Random
 from app.core.planner.split_search import Arrangement, arrange, furthest
 
 
-def stands(found: Arrangement, firsts: int, starts: list[int], lengths: list[int]) -> bool:
+def stands(arrangement: Arrangement, firsts: int, starts: list[int], lengths: list[int]) -> bool:
     """Whether every run of an arrangement begins where it may."""
-    edge = found.first_run
+    edge = arrangement.first_run
     legal = bool(firsts >> edge & 1)
-    for lender in found.order:
+    for lender in arrangement.order:
         legal = legal and bool(starts[lender] >> edge & 1)
         edge += lengths[lender]
-    return legal and sorted(found.order) == list(range(len(lengths)))
+    return legal and sorted(arrangement.order) == list(range(len(lengths)))
 
 
 def test_an_order_is_found_exactly_when_there_is_one() -> None:
@@ -27,10 +27,10 @@ def test_an_order_is_found_exactly_when_there_is_one() -> None:
         starts = [chance.getrandbits(20) for _ in range(n)]
         lengths = [chance.randint(1, 4) for _ in range(n)]
         every = (Arrangement(edge, order) for edge in range(6) for order in permutations(range(n)))
-        there = any(stands(one, firsts, starts, lengths) for one in every)
-        found = arrange(firsts, starts, lengths)
-        assert (found is not None) == there, f"seed {seed}"
-        assert found is None or stands(found, firsts, starts, lengths), f"seed {seed}"
+        there = any(stands(item, firsts, starts, lengths) for item in every)
+        arrangement = arrange(firsts, starts, lengths)
+        assert (arrangement is not None) == there, f"seed {seed}"
+        assert arrangement is None or stands(arrangement, firsts, starts, lengths), f"seed {seed}"
         n_found += there
     assert 40 < n_found < 360
 

@@ -32,10 +32,10 @@ def test_each_proposal_is_enough_and_a_little_less_is_not() -> None:
         try:
             plan(host, lenders, made, work)
         except DoesNotFit:
-            found = facts(host, lenders, made, work)
+            result = facts(host, lenders, made, work)
         else:
             continue
-        for code, value in found.items():
+        for code, value in result.items():
             proposed[code] = proposed.get(code, 0) + 1
             if code == "helps_context":
                 plan(host, lenders, made, replace(work, context=value))
@@ -66,10 +66,10 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
 
 @pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])
 @pytest.mark.parametrize(
-    ("past_mib", "says"),
+    ("past_mib", "expected"),
     [(None, "has 500.0 MiB free for models."), (0, "the limit set on host"), (4000, "the limit set on host")],
 )
-def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_mib: int | None, says: str) -> None:
+def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_mib: int | None, expected: str) -> None:
     """Its memory, or the limit that its owner set; that one helps only where there is memory for it."""
     past = None if past_mib is None else past_mib * MIB
     host = replace(machine("host", 500, speed(0.01)), past_limit_bytes=past)
@@ -77,10 +77,10 @@ def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_m
     with pytest.raises(DoesNotFit) as caught:
         plan(host, [], made, Workload(4096))
     words = said(caught.value)
-    assert says in words
+    assert expected in words
     assert "host lends" not in words
     assert "alone here, lends" not in words
-    higher = [one for one in what_helps(host, [], made, Workload(4096)) if one.code == "helps_limit"]
+    higher = [what_help for what_help in what_helps(host, [], made, Workload(4096)) if what_help.code == "helps_limit"]
     assert bool(higher) is (past_mib == 4000)
     if higher:
         assert "If the limit on" in words
@@ -101,7 +101,7 @@ def test_what_lacks_is_the_amount_that_the_sentence_says_would_help_here(lender_
     made = model([100 * MIB] * 8)
     with pytest.raises(DoesNotFit) as caught:
         plan(host, lenders, made, Workload(4096))
-    helps = {one.code: one.facts for one in what_helps(host, lenders, made, Workload(4096))}
+    helps = {what_help.code: what_help.facts for what_help in what_helps(host, lenders, made, Workload(4096))}
     here = helps.get("helps_limit") or helps.get("helps_here") or {}
     assert caught.value.reason.facts["short_bytes"] == here.get("more_bytes", 0)
 

@@ -33,8 +33,8 @@ def now(*lenders: Candidate, split: list[int] | None = None) -> Plan:
     return plan(DEN, lenders, MODEL, WORK, split)
 
 
-def holders(one: Plan) -> list[str]:
-    return [f"{stage.name} {stage.layers.first}-{stage.layers.last}" for stage in one.stages]
+def holders(result: Plan) -> list[str]:
+    return [f"{stage.name} {stage.layers.first}-{stage.layers.last}" for stage in result.stages]
 
 
 def test_what_is_not_lost_stays_and_a_spare_machine_takes_the_rest() -> None:
@@ -49,8 +49,8 @@ def test_what_is_not_lost_stays_and_a_spare_machine_takes_the_rest() -> None:
 
 def test_every_spare_machine_may_take_it() -> None:
     spare = machine("loft", 1600, speed(0.002), link())
-    found = kept_runs(BEFORE, now(KITCHEN, STUDY, spare), MODEL)
-    assert [holders(one)[1] for one in found] == ["loft 2-4", "study 2-4"]
+    plans = kept_runs(BEFORE, now(KITCHEN, STUDY, spare), MODEL)
+    assert [holders(result)[1] for result in plans] == ["loft 2-4", "study 2-4"]
 
 
 def test_without_a_spare_machine_nothing_is_kept() -> None:
@@ -73,12 +73,12 @@ def test_a_whole_model_may_stay_whole() -> None:
 
 def test_machines_load_at_the_same_time_and_what_lies_there_is_not_sent() -> None:
     planned = now(KITCHEN, STUDY, split=[2, 2, 2, 2])
-    one, other = planned.stages[1:3]
-    load_s, way_s = one.weight_bytes / 200e6, one.weight_bytes / 100e6
+    planned_stage, other = planned.stages[1:3]
+    load_s, way_s = planned_stage.weight_bytes / 200e6, planned_stage.weight_bytes / 100e6
     assert moving_s(planned, [], [], 200e6) == 0.0
-    assert moving_s(planned, [one], [], 200e6) == pytest.approx(load_s + way_s)
-    assert moving_s(planned, [one], [one], 200e6) == pytest.approx(load_s)
-    assert moving_s(planned, [one, other], [], 200e6) == pytest.approx(load_s + way_s)
+    assert moving_s(planned, [planned_stage], [], 200e6) == pytest.approx(load_s + way_s)
+    assert moving_s(planned, [planned_stage], [planned_stage], 200e6) == pytest.approx(load_s)
+    assert moving_s(planned, [planned_stage, other], [], 200e6) == pytest.approx(load_s + way_s)
     here = [planned.stages[0], planned.stages[3]]  # both on the host, and nothing is sent there
     both_s = sum(stage.weight_bytes for stage in here) / 200e6
     assert moving_s(planned, here, [], 200e6) == pytest.approx(both_s)

@@ -25,9 +25,9 @@ def test_the_measured_layer_itself_comes_out_as_it_was_measured() -> None:
 
 
 def test_one_row_pays_for_the_experts_it_takes() -> None:
-    found = estimate_speed(MEASURED, Effort(10e6, 20e6, 0, 0, 0, EXPERTS))
-    assert found.layer_s == pytest.approx((10e6 + 120e6 * 4 / 64) * 1e-10)
-    assert found.estimated
+    speed = estimate_speed(MEASURED, Effort(10e6, 20e6, 0, 0, 0, EXPERTS))
+    assert speed.layer_s == pytest.approx((10e6 + 120e6 * 4 / 64) * 1e-10)
+    assert speed.estimated
 
 
 def test_further_rows_need_further_experts() -> None:
@@ -41,17 +41,17 @@ def test_further_rows_need_further_experts() -> None:
 
 
 def test_states_cost_the_same_wherever_a_token_stands() -> None:
-    found = estimate_speed(MEASURED, Effort(10e6, 20e6, 0, 0, 0, state_values=1e6, state_bytes=4e6))
-    near, far = (step_layer_s(found, Step(1, position, 1), 64) for position in (0, 10_000))
+    speed = estimate_speed(MEASURED, Effort(10e6, 20e6, 0, 0, 0, state_values=1e6, state_bytes=4e6))
+    near, far = (step_layer_s(speed, Step(1, position, 1), 64) for position in (0, 10_000))
     assert near == far == pytest.approx((10e6 + 8e6) * 1e-10)
 
 
 def test_a_window_ends_the_growth() -> None:
-    found = estimate_speed(MEASURED, Effort(10e6, 20e6, 1024, 0, 0, window=512, window_position=3072))
-    at = [step_layer_s(found, Step(1, position, 1), 64) for position in (0, 512, 1024)]
+    speed = estimate_speed(MEASURED, Effort(10e6, 20e6, 1024, 0, 0, window=512, window_position=3072))
+    at = [step_layer_s(speed, Step(1, position, 1), 64) for position in (0, 512, 1024)]
     assert at[1] - at[0] == pytest.approx(512 * 1e-6)
     assert at[2] - at[1] == pytest.approx(512 * 1e-6 / 4)
-    chunk = [step_layer_s(found, Step(64, position, 0), 64) for position in (512, 1024)]
+    chunk = [step_layer_s(speed, Step(64, position, 0), 64) for position in (512, 1024)]
     assert chunk[1] - chunk[0] == pytest.approx(512 * 2e-5 / 4)
 
 

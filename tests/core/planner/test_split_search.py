@@ -44,7 +44,7 @@ def test_the_planner_is_never_worse_than_trying_everything(part: int) -> None:
         assert least is not None, f"seed {seed}: the plan does not fit"
         assert placed.forecast is not None
         assert placed.forecast.request_s == pytest.approx(least, rel=1e-8), f"seed {seed}"
-        machines = {one.id: one for one in [host, *lenders]}
+        machines = {candidate.id: candidate for candidate in [host, *lenders]}
         assert fits(placed.stages, machines), f"seed {seed}"
         edges = [stage.layers.first for stage in placed.stages[1:]]
         assert set(edges) <= set(made.cuts.boundaries), f"seed {seed}"
@@ -58,29 +58,29 @@ def test_what_is_found_costs_what_the_forecast_says() -> None:
     for seed in range(200):
         host, lenders, made, work = some_household(Random(seed))
         search = SplitSearch(host, lenders, made, work)
-        found = search.best(search.all_sets())
-        if found:
-            machines = {one.id: one for one in [host, *lenders]}
-            known = forecast(found.stages, machines, made, work)
+        split = search.best(search.all_sets())
+        if split:
+            machines = {candidate.id: candidate for candidate in [host, *lenders]}
+            known = forecast(split.stages, machines, made, work)
             assert known is not None
-            assert found.request_s == pytest.approx(known.request_s, rel=1e-9), f"seed {seed}"
+            assert split.request_s == pytest.approx(known.request_s, rel=1e-9), f"seed {seed}"
 
 
 def test_only_asked_sets_are_searched() -> None:
     host, lenders = machine("m0", 5000, speed(0.01)), _lenders(Random(3), 3, 5000)
     made, work = model([100 * MIB] * 6), Workload(1024)
     search = SplitSearch(host, lenders, made, work)
-    found = search.best([(0, 2)])
-    assert found is not None
-    assert {stage.name for stage in found.stages} == {"m0", "m2"}
-    machines = {one.id: one for one in [host, *lenders]}
+    split = search.best([(0, 2)])
+    assert split is not None
+    assert {stage.name for stage in split.stages} == {"m0", "m2"}
+    machines = {candidate.id: candidate for candidate in [host, *lenders]}
     least = min(
         known.request_s
         for stages in every_split(host, [lenders[1]], made, work)
         if (known := forecast(stages, machines, made, work))
     )
-    assert found.request_s == pytest.approx(least)
-    assert search.best([(0, 2)], below_s=found.request_s) is None
+    assert split.request_s == pytest.approx(least)
+    assert search.best([(0, 2)], below_s=split.request_s) is None
 
 
 def _lenders(chance: Random, n: int, lends_mib: float) -> list[Candidate]:
@@ -109,9 +109,9 @@ def test_layers_of_a_block_stay_together() -> None:
     made = model([100 * MIB] * 12, boundaries=(4, 8))
     host, lender = machine("m0", 5000, speed(0.1)), machine("m1", 5000, speed(0.001), link())
     search = SplitSearch(host, [lender], made, Workload(1024))
-    found = search.best(search.all_sets())
-    assert found is not None
-    assert [(s.layers.first, s.layers.last) for s in found.stages] == [(0, 4), (4, 8), (8, 12)]
+    split = search.best(search.all_sets())
+    assert split is not None
+    assert [(s.layers.first, s.layers.last) for s in split.stages] == [(0, 4), (4, 8), (8, 12)]
 
 
 def test_an_order_is_found_when_only_one_fits() -> None:
@@ -120,9 +120,9 @@ def test_an_order_is_found_when_only_one_fits() -> None:
     host = machine("m0", 450, speed(0.01))
     small, large = machine("m1", 220, speed(0.01), link()), machine("m2", 720, speed(0.01), link())
     search = SplitSearch(host, [small, large], made, Workload(64))
-    found = search.best(search.all_sets())
-    assert found is not None
-    assert [stage.name for stage in found.stages] == ["m0", "m2", "m1", "m0"]
+    split = search.best(search.all_sets())
+    assert split is not None
+    assert [stage.name for stage in split.stages] == ["m0", "m2", "m1", "m0"]
 
 
 def test_where_very_many_counts_fit_in_no_order_the_search_ends() -> None:
@@ -132,8 +132,8 @@ def test_where_very_many_counts_fit_in_no_order_the_search_ends() -> None:
     each = 1.25 * sum(layers) / MIB / 8 + 300
     lenders = _lenders(chance, 7, each)
     search = SplitSearch(machine("m0", each + 300, some_speed(chance)), lenders, made, Workload(64))
-    found = search.best(search.all_sets())
-    if found is not None:
-        machines = {one.id: one for one in [machine("m0", each + 300, None), *lenders]}
-        assert fits(found.stages, machines)
+    split = search.best(search.all_sets())
+    if split is not None:
+        machines = {candidate.id: candidate for candidate in [machine("m0", each + 300, None), *lenders]}
+        assert fits(split.stages, machines)
     assert search.visited < 50_000

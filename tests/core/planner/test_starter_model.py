@@ -27,7 +27,7 @@ def test_where_none_is_brisk_the_lightest() -> None:
 
 def test_what_follows_the_first_that_suits_need_not_be_judged() -> None:
     every = [SLOW, TIGHT, HEAVY, BRISK, UNMEASURED, LIGHT]
-    first = next(n for n, one in enumerate(every) if one.suits)
+    first = next(n for n, starter_option in enumerate(every) if starter_option.suits)
     assert choose_starter(every[: first + 1]) == choose_starter(every) == BRISK
 
 

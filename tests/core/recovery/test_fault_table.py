@@ -40,8 +40,8 @@ def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
         ("version_differs", "older"),
         ("machine_removed", "name"),
     ):
-        told = fault_table.limited_to_sender(Reason(code, {fact: "kitchen", "seconds": 3}), "attic")
-        assert told == Reason(code, {fact: "attic", "seconds": 3})
+        reason = fault_table.limited_to_sender(Reason(code, {fact: "kitchen", "seconds": 3}), "attic")
+        assert reason == Reason(code, {fact: "attic", "seconds": 3})
     of_a_model = Reason("model_gone", {"name": "guide", "path": "x"})
     assert fault_table.limited_to_sender(of_a_model, "attic") == of_a_model
     of_who_asks = Reason("role_missing", {"name": "kitchen"})
@@ -57,7 +57,7 @@ def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "found"),
+    ("cause", "expected"),
     [
         ("model_not_loaded", FaultClass(Fault.MODEL)),  # the file is bad wherever it lies
         ("engine_missing", FaultClass(Fault.ENGINE, Retry.ELSEWHERE)),  # there; here it may be well
@@ -67,8 +67,8 @@ def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
         ("of another version", FaultClass(Fault.MACHINE, Retry.ELSEWHERE)),
     ],
 )
-def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: FaultClass) -> None:
-    assert fault_table.classify(Reason("lender_said", {"machine": "attic", "what": Reason(cause)})) == found
+def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, expected: FaultClass) -> None:
+    assert fault_table.classify(Reason("lender_said", {"machine": "attic", "what": Reason(cause)})) == expected
 
 
 PLACED = {"machine", "worker", "name"}  # who says it is put there

@@ -57,7 +57,7 @@ def run(*events: Event) -> tuple[recovery.State, list[recovery.Command]]:
 
 
 def spoken(commands: list[recovery.Command]) -> list[str]:
-    return [said(one.notice.reason) for one in commands if isinstance(one, Say)]
+    return [said(command.notice.reason) for command in commands if isinstance(command, Say)]
 
 
 def test_a_loss_is_said_and_planned_around() -> None:
@@ -147,11 +147,11 @@ def test_nobody_returns_where_memory_alone_is_missing() -> None:
 
 
 def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:
-    told = leaving_notice("attic", ("kitchen", "den"), 40.2)
-    assert said(told.reason) == (
+    notice = leaving_notice("attic", ("kitchen", "den"), 40.2)
+    assert said(notice.reason) == (
         "attic is leaving. It keeps computing while its layers are loaded on kitchen and den, about 40 s."
     )
-    assert (told.state, told.machine) == ("leaving", "attic")
+    assert (notice.state, notice.machine) == ("leaving", "attic")
 
 
 def test_what_is_still_missing_is_not_said_again() -> None:
@@ -178,8 +178,8 @@ def test_each_state_asks_for_one_thing(events: list[Event]) -> None:
     for event in events:
         before = state
         state, commands = step(state, event)
-        asked = [one for one in commands if not isinstance(one, Say)]
-        assert len(asked) == (1 if commands else 0)
+        requests = [command for command in commands if not isinstance(command, Say)]
+        assert len(requests) == (1 if commands else 0)
         if isinstance(before, Over):
             assert (state, commands) == (before, ())
         if isinstance(state, Planning):

@@ -23,16 +23,16 @@ KEPT: Json = {"model": "m", "context": 512, "users": 2, "kv": "q8_0", "number": 
 
 
 def test_a_split_is_the_planner_s_own_or_told_by_its_counts() -> None:
-    planned, told = same_orders(LOADED, ["d", "a", "k"])
+    planned, result = same_orders(LOADED, ["d", "a", "k"])
     assert planned == KEPT | {"without": ["k"], "shape": "split"}
-    assert told == KEPT | {"without": ["k"], "split": [1, 2, 1]}
+    assert result == KEPT | {"without": ["k"], "split": [1, 2, 1]}
 
 
 def test_of_a_split_beside_whole_ones_its_counts_are_told() -> None:
     stages = [*LOADED["stages"], stage("k", 0, 4)]
-    planned, told = same_orders(LOADED | {"shape": "replicas", "stages": stages}, ["d", "a", "k"])
+    planned, result = same_orders(LOADED | {"shape": "replicas", "stages": stages}, ["d", "a", "k"])
     assert planned == KEPT | {"without": [], "shape": "replicas"}
-    assert told == planned | {"split": [1, 2, 1]}
+    assert result == planned | {"split": [1, 2, 1]}
 
 
 @pytest.mark.parametrize(("shape", "word"), [("one machine", "one"), ("replicas", "replicas")])

@@ -38,6 +38,6 @@ def test_a_forecast_grows_by_what_the_machine_computes() -> None:
     made = plan(machine("den", 600, speed(0.002)), [lender], model([100 * MIB] * 8), Workload(1024))
     known = made.forecast
     assert known is not None
-    [busy_s] = [one.busy_s for one in known.shares if one.machine == lender.id and one.part is Part.MACHINE]
+    [busy_s] = [share.busy_s for share in known.shares if share.machine == lender.id and share.part is Part.MACHINE]
     assert slowed_forecast(known, lender.id, 3.0).request_s == known.request_s + 2.0 * busy_s
     assert slowed_forecast(known, MachineId("nobody"), 3.0) == known

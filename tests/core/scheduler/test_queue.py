@@ -33,9 +33,9 @@ def test_before_an_answer_has_ended_only_the_place_is_known() -> None:
 def test_a_slot_is_free_when_its_answer_took_as_long_as_usual(
     elapsed_s: list[float], slots: int, expected: list[float]
 ) -> None:
-    found = queued_requests(["a", "b", "c"], elapsed_s, known(10.0), slots)
-    assert [one.place for one in found] == [1, 2, 3]
-    assert [one.seconds for one in found] == pytest.approx(expected)
+    results = queued_requests(["a", "b", "c"], elapsed_s, known(10.0), slots)
+    assert [queued_request.place for queued_request in results] == [1, 2, 3]
+    assert [queued_request.seconds for queued_request in results] == pytest.approx(expected)
 
 
 def test_what_is_usual_follows_the_newest_and_begins_with_the_first() -> None:

@@ -17,9 +17,11 @@ def test_equal_replicas_share_equal_requests() -> None:
     for _ in range(9):
         place = route(standings, 100, 50)
         assert place is not None
-        one = standings[place]
-        standings[place] = replace(one, running=one.running + 1, rows_ahead=one.rows_ahead + 100)
-    assert [one.running for one in standings] == [3, 3, 3]
+        replica_state = standings[place]
+        standings[place] = replace(
+            replica_state, running=replica_state.running + 1, rows_ahead=replica_state.rows_ahead + 100
+        )
+    assert [standing.running for standing in standings] == [3, 3, 3]
 
 
 def test_a_machine_twice_as_fast_gets_twice_as_much() -> None:
@@ -28,8 +30,10 @@ def test_a_machine_twice_as_fast_gets_twice_as_much() -> None:
     for _ in range(12):
         place = route(standings, 100, 50)
         assert place is not None
-        one = standings[place]
-        standings[place] = replace(one, running=one.running + 1, rows_ahead=one.rows_ahead + 100)
+        replica_state = standings[place]
+        standings[place] = replace(
+            replica_state, running=replica_state.running + 1, rows_ahead=replica_state.rows_ahead + 100
+        )
     assert standings[1].running in (8, 9)
 
 

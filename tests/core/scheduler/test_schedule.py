@@ -62,8 +62,8 @@ def test_chunks_are_what_the_schedule_lets_in(n_tokens: int) -> None:
 
 def test_a_chunk_ends_where_it_must_and_others_fill_the_micro_batch() -> None:
     rows = [Row(0, 0, 90, end=10), Row(1, 20, 90, end=21)]
-    found = next_batch(rows, limits(), 0, 1)
-    assert found == Batch((Segment(1, 1, 20), Segment(0, 10, 0)), True)
+    batch = next_batch(rows, limits(), 0, 1)
+    assert batch == Batch((Segment(1, 1, 20), Segment(0, 10, 0)), True)
 
 
 def test_nothing_ready_gives_nothing() -> None:
@@ -136,12 +136,12 @@ def test_a_prompt_goes_on_however_many_answers_ride_along() -> None:
 
 @pytest.mark.parametrize(("apart", "passes"), [(False, 5), (True, 4)])
 def test_two_prompts_at_once_take_no_more_passes_than_one_after_the_other(apart: bool, passes: int) -> None:
-    rows, found, number = [Row(0, 0, 100), Row(1, 0, 100)], 0, 0
+    rows, count, number = [Row(0, 0, 100), Row(1, 0, 100)], 0, 0
     while batch := next_batch(rows, limits(prompts_apart=apart), 0, number := number + 1):
-        found += len(batch.segments)
+        count += len(batch.segments)
         for segment in batch.segments:
             rows[segment.slot].entered, rows[segment.slot].since = segment.end, number
-    assert found == passes
+    assert count == passes
 
 
 def test_a_long_prompt_is_overtaken_by_short_ones_but_not_for_ever() -> None:
@@ -195,16 +195,16 @@ def test_who_shares_most_goes_first_a_few_times() -> None:
 
 def test_the_owner_s_own_stand_before_others_a_few_times_and_nobody_takes_their_turn() -> None:
     idle = [IdleSlot(0, 1, "mine", (1, 2, 3, 4))]
-    others = [Request((1, 2, 3, 9), 10, "mine"), Request((7, 8), 10)]
-    line = list(others)
+    requests = [Request((1, 2, 3, 9), 10, "mine"), Request((7, 8), 10)]
+    line = list(requests)
     assert queue_place(line, goes_first=False) == 2
     for n in range(MAX_OVERTAKEN):
         assert queue_place(line, goes_first=True) == n  # in the order in which they came
         line.insert(n, Request((5, 6), 10, goes_first=True))
-    assert [one.overtaken for one in others] == [MAX_OVERTAKEN] * 2
+    assert [other.overtaken for other in requests] == [MAX_OVERTAKEN] * 2
     assert admit(line, idle, 0, limits()) == Admission(0, 0, 0)
     assert queue_place(line, goes_first=True) == len(line)  # now it is theirs
-    assert admit(others[::-1], idle, 0, limits()) == Admission(0, 0, 0)
+    assert admit(requests[::-1], idle, 0, limits()) == Admission(0, 0, 0)
 
 
 def test_idle_slots_are_emptied_when_cells_are_short_oldest_first() -> None:

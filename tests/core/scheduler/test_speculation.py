@@ -36,16 +36,16 @@ def looked_up(text: list[int]) -> Lookup:
 
 @given(TEXTS, st.lists(st.integers(0, 5), max_size=4))
 def test_what_is_found_followed_the_same_tokens_before(text: list[int], pending: list[int]) -> None:
-    found = looked_up(text).find(array("i", text), pending)
+    token_match = looked_up(text).find(array("i", text), pending)
     said = [*text, *pending]
     pairs = list(pairwise(text))
-    if found is None:
+    if token_match is None:
         assert len(said) < 2 or tuple(said[-2:]) not in pairs[:-1]
         return
-    alike = said[-found.n_alike :]
-    assert 2 <= found.n_alike <= MOST_ALIKE
-    places = range(found.n_alike, len(text))
-    assert any(text[at] == found.token and text[at - found.n_alike : at] == alike for at in places)
+    alike = said[-token_match.n_alike :]
+    assert 2 <= token_match.n_alike <= MOST_ALIKE
+    places = range(token_match.n_alike, len(text))
+    assert any(text[at] == token_match.token and text[at - token_match.n_alike : at] == alike for at in places)
 
 
 @given(TEXTS)
@@ -72,10 +72,10 @@ def test_a_loop_is_guessed_for_ever(loop: list[int], n: int) -> None:
     lookup.read(text)
     pending: list[int] = []
     for ahead in range(8):
-        found = lookup.find(text, pending)
-        assert found is not None
-        assert found.token == (loop * 50)[len(text) + ahead]
-        pending.append(found.token)
+        token_match = lookup.find(text, pending)
+        assert token_match is not None
+        assert token_match.token == (loop * 50)[len(text) + ahead]
+        pending.append(token_match.token)
 
 
 def test_a_long_prompt_is_read_in_parts() -> None:
@@ -100,14 +100,14 @@ def test_grades_have_a_first_chance_each_that_grows() -> None:
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(2, MOST_ALIKE))
 def test_a_score_is_a_chance_and_follows_what_comes(came: list[bool], n_alike: int) -> None:
-    found = TokenMatch(7, n_alike)
+    token_match = TokenMatch(7, n_alike)
     score = Score()
     for right in came:
-        before = score.chance(found)
-        score = score.after(found, 7 if right else 8)
-        assert 0 < score.chance(found) < 1
-        assert (score.chance(found) >= before) if right else (score.chance(found) <= before)
-    other = TokenMatch(7, 2 if found.grade else MOST_ALIKE)
+        before = score.chance(token_match)
+        score = score.after(token_match, 7 if right else 8)
+        assert 0 < score.chance(token_match) < 1
+        assert (score.chance(token_match) >= before) if right else (score.chance(token_match) <= before)
+    other = TokenMatch(7, 2 if token_match.grade else MOST_ALIKE)
     assert score.chance(other) == Score().chance(other)
 
 
@@ -194,11 +194,11 @@ def test_a_text_that_never_repeats_is_hardly_ever_guessed() -> None:
     gain, lookup, score = measured(0.03, 0.55, 1.1), Lookup(), Score()
     text, guessed = array("i"), 0
     for _ in range(600):
-        found = lookup.find(text)
+        token_match = lookup.find(text)
         token = chance.randrange(40)
-        if found is not None:
-            guessed += gain.pays(score.chance(found))
-            score = score.after(found, token)
+        if token_match is not None:
+            guessed += gain.pays(score.chance(token_match))
+            score = score.after(token_match, token)
         text.append(token)
         lookup.read(text)
     assert guessed < 0.02 * 600

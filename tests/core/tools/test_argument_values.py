@@ -64,9 +64,9 @@ MAYBE = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     ],
 )  # fmt: skip
 def test_an_argument_is_what_its_schema_means(schema: object, text: str, value: object) -> None:
-    found = parse_argument(text, accepted_values(schema, ROOT))
-    assert found == value
-    assert type(found) is type(value)
+    argument = parse_argument(text, accepted_values(schema, ROOT))
+    assert argument == value
+    assert type(argument) is type(value)
 
 
 PLAIN = st.text('ab <>/=\n"\\{}ä', max_size=8)
@@ -113,15 +113,15 @@ def test_every_call_that_a_template_writes_is_read_cut_anywhere(
     for arguments in several:
         for key, value in arguments.items():
             kinds.setdefault(key, type(value))
-    several = [{k: v for k, v in one.items() if type(v) is kinds[k]} for one in several]
+    several = [{k: v for k, v in item.items() if type(v) is kinds[k]} for item in several]
     schema = {"properties": {k: {"type": KINDS.get(kind, "null")} for k, kind in kinds.items()}}
-    text = "I look.\n" + "\n".join(written(style, one) for one in several)
+    text = "I look.\n" + "\n".join(written(style, item) for item in several)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
     finder = CallFinder(FORMATS[style], {"clock": schema})
-    told, calls = "", list[Call]()
+    output, calls = "", list[Call]()
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
-        more, found = finder.push(text[start:end])
-        told, calls = told + more, calls + complete_calls(found)
-    rest, found = finder.flush()
-    assert told + rest == "I look."
-    assert [json.loads(call.arguments) for call in calls + complete_calls(found)] == several
+        more, results = finder.push(text[start:end])
+        output, calls = output + more, calls + complete_calls(results)
+    rest, results = finder.flush()
+    assert output + rest == "I look."
+    assert [json.loads(call.arguments) for call in calls + complete_calls(results)] == several

@@ -28,11 +28,11 @@ KIMI = f"<|tool_calls_section_begin|>{ONE}<|tool_calls_section_end|>"
 
 def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
     finder = CallFinder(FORMATS[style], {"clock": {}})
-    told, calls = "", list[Call]()
+    output, calls = "", list[Call]()
     for text, some in [*(finder.push(part) for part in parts), finder.flush()]:
-        told += text
+        output += text
         calls += complete_calls(some)
-    return told, calls
+    return output, calls
 
 
 SPLIT = re.compile(r"(?<=>)|(?=<)|(?<=\])|(?=\[)")
@@ -153,10 +153,12 @@ def test_a_name_may_have_dots_and_colons_in_kimis_form_too() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-@pytest.mark.parametrize(("style", "text", "told", "calls"), CASES)
-def test_text_and_calls_are_told_apart(style: str, text: str, told: str | None, calls: list[Call], size: int) -> None:
+@pytest.mark.parametrize(("style", "text", "expected", "calls"), CASES)
+def test_text_and_calls_are_told_apart(
+    style: str, text: str, expected: str | None, calls: list[Call], size: int
+) -> None:
     parts = [text[at : at + size] for at in range(0, len(text), size)]
-    assert found(style, parts) == (text if told is None else told, calls)
+    assert found(style, parts) == (text if expected is None else expected, calls)
 
 
 def test_text_is_told_as_soon_as_it_is_sure() -> None:
@@ -208,7 +210,7 @@ def steps(style: str, n_parts: int) -> int:
     """How many functions are called to read a call of so many parts, token by token."""
     first, part, last = PARTS[style]
     text = first.format() + "".join(part.format(n=n) for n in range(n_parts)) + last.format()
-    finder, found, n_calls = (CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}), list[Call](), 0)
+    finder, calls, n_calls = (CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}), list[Call](), 0)
 
     def count(_frame: FrameType, _event: str, _of: object) -> None:
         nonlocal n_calls
@@ -217,10 +219,10 @@ def steps(style: str, n_parts: int) -> int:
     sys.setprofile(count)
     try:
         for at in range(0, len(text), 4):
-            found += complete_calls(finder.push(text[at : at + 4])[1])
+            calls += complete_calls(finder.push(text[at : at + 4])[1])
     finally:
         sys.setprofile(None)
-    assert [one.name for one in found] == ["clock"]
+    assert [call.name for call in calls] == ["clock"]
     return n_calls
 
 
@@ -242,8 +244,8 @@ def test_what_begins_over_and_over_stays_text(style: str) -> None:
         "<|tool_calls_section_begin|>",
         ONE[:71],
     ):
-        told, calls = found(style, [text * 2_000])
-        assert (told, calls) == (text * 2_000, [])
+        output, calls = found(style, [text * 2_000])
+        assert (output, calls) == (text * 2_000, [])
 
 
 WITH = {  # an argument, as each family writes it
@@ -265,62 +267,62 @@ def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> No
     for value, is_cut in product(values, (False, True)):
         finder = CallFinder(FORMATS[style], {"clock": {"type": "object"}})
         text = WITH[style].replace("VALUE", value)
-        told, calls = finder.push(text)
+        output, calls = finder.push(text)
         rest, more = finder.flush(is_cut=is_cut)
         if whole := complete_calls([*calls, *more]):  # arguments between tags can be text
             (call,) = whole
             assert json.loads(call.arguments) == {"zone": value}
         else:
-            assert told + rest == text
+            assert output + rest == text
 
 
 def in_pieces(style: str, parts: list[str], *, is_cut: bool = False) -> tuple[str, list[Call], list[str]]:
     """The text, the calls, and the pieces of their arguments, which come before."""
     finder = CallFinder(FORMATS[style], {"clock": {}}, in_pieces=True)
-    told, calls, pieces, begun = "", list[Call](), list[str](), list[str]()
+    output, calls, pieces, begun = "", list[Call](), list[str](), list[str]()
     for text, news in [*(finder.push(part) for part in parts), finder.flush(is_cut=is_cut)]:
-        told += text
-        for one in news:
-            match one:
+        output += text
+        for item in news:
+            match item:
                 case CallStarted(name):
                     assert (name, begun) == ("clock", [])
                 case ArgumentPiece(piece):
                     begun.append(piece)
                 case Call():
-                    assert not begun or "".join(begun) == one.arguments
-                    calls.append(one)
+                    assert not begun or "".join(begun) == item.arguments
+                    calls.append(item)
                     pieces, begun = pieces + begun, []
     assert not begun
-    return told, calls, pieces
+    return output, calls, pieces
 
 
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("style", FORMATS)
 def test_arguments_are_told_while_they_come(style: str, size: int) -> None:
     text = WITH[style].replace("VALUE", '"a long one, \\"Zürich\\" and more"' if '"' in WITH[style] else "a long one")
-    told, calls, pieces = in_pieces(style, [text[at : at + size] for at in range(0, len(text), size)])
-    assert told == ""
+    output, calls, pieces = in_pieces(style, [text[at : at + size] for at in range(0, len(text), size)])
+    assert output == ""
     assert [call.name for call in calls] == ["clock"]
     assert len(pieces) >= 3
     assert not calls[0].half
 
 
-@pytest.mark.parametrize(("style", "text", "told", "calls"), CASES)
-def test_in_pieces_whole_calls_are_the_same(style: str, text: str, told: str | None, calls: list[Call]) -> None:
+@pytest.mark.parametrize(("style", "text", "expected", "calls"), CASES)
+def test_in_pieces_whole_calls_are_the_same(style: str, text: str, expected: str | None, calls: list[Call]) -> None:
     """What begins as a call and turns out to be none has been told, and is one that was cut."""
-    said, found, _ = in_pieces(style, list(text))
-    if not any(call.half for call in found) and (calls or not found):
-        assert said == (text if told is None else told)
-        assert [make_call(one.name, json.loads(one.arguments)) for one in found] == calls
-    assert {call.name for call in found} <= {"clock"}
-    assert all(call.half in text for call in found)
+    said, results, _ = in_pieces(style, list(text))
+    if not any(call.half for call in results) and (calls or not results):
+        assert said == (text if expected is None else expected)
+        assert [make_call(call.name, json.loads(call.arguments)) for call in results] == calls
+    assert {call.name for call in results} <= {"clock"}
+    assert all(call.half in text for call in results)
 
 
 @pytest.mark.parametrize("style", FORMATS)
 def test_a_call_in_pieces_that_is_cut_says_so(style: str) -> None:
     text = WITH[style].replace("VALUE", '"a long one"' if '"' in WITH[style] else "a long one")
-    told, calls, _pieces = in_pieces(style, list(text[: text.index("long")]), is_cut=True)
-    assert told == ""
+    output, calls, _pieces = in_pieces(style, list(text[: text.index("long")]), is_cut=True)
+    assert output == ""
     (call,) = calls
     assert call.half
     with pytest.raises(ValueError, match=r"."):

@@ -26,9 +26,9 @@ def test_a_forced_call_has_a_grammar(style: str) -> None:
 
 @pytest.mark.parametrize("style", sorted(FORMATS))
 def test_only_a_grammar_for_many_lets_a_model_call_twice(style: str) -> None:
-    many, one = (calls_grammar(FORMATS[style], {"clock": {}}, many=many) for many in (True, False))
+    many, name = (calls_grammar(FORMATS[style], {"clock": {}}, many=many) for many in (True, False))
     assert "{0,7}" in many.splitlines()[0]
-    assert "{0,0}" in one.splitlines()[0]
+    assert "{0,0}" in name.splitlines()[0]
 
 
 @pytest.mark.parametrize("style", TAGGED)
@@ -82,7 +82,7 @@ def test_the_form_of_an_answer_that_cannot_be_kept_is_refused_beside_tools() -> 
 def test_a_length_that_is_null_is_none(style: str, form: str) -> None:
     text = {"type": "string", "format": form, "maxLength": 90}
     plain, null = (
-        calls_grammar(FORMATS[style], {"clock": {"properties": {"a": one}}}, many=False)
-        for one in (text, text | {"minLength": None})
+        calls_grammar(FORMATS[style], {"clock": {"properties": {"a": item}}}, many=False)
+        for item in (text, text | {"minLength": None})
     )
     assert null == plain

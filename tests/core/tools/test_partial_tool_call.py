@@ -33,9 +33,9 @@ WHOLE = {
 
 def read(style: str, text: str, *, is_cut: bool) -> tuple[str, list[Call]]:
     finder = CallFinder(FORMATS[style], TOOLS)
-    told, calls = finder.push(text)
+    output, calls = finder.push(text)
     rest, last = finder.flush(is_cut=is_cut)
-    return told + rest, complete_calls([*calls, *last])
+    return output + rest, complete_calls([*calls, *last])
 
 
 @pytest.mark.parametrize("style", WHOLE)
@@ -43,13 +43,13 @@ def test_wherever_a_call_is_cut_it_is_told_once_it_is_clear_of_which_tool_it_is(
     seen = set[str]()
     for size in range(1, len(WHOLE[style])):
         text = WHOLE[style][:size]
-        told, calls = read(style, text, is_cut=True)
+        output, calls = read(style, text, is_cut=True)
         if not calls:
-            assert told == text
+            assert output == text
             assert not seen, f"it was clear before {text!r}"
             continue
         (call,) = calls
-        assert (told, call.name) == ("", "clock")
+        assert (output, call.name) == ("", "clock")
         assert certain_part(call.arguments).items() <= ARGUMENTS.items()
         if call.half:
             assert call.half in text
@@ -72,8 +72,8 @@ TWO = {
 def test_the_calls_before_it_are_whole(style: str) -> None:
     text = TWO[style][: TWO[style].rindex("UTC") + 3]
     before = "" if style == "llama3" else "I look."  # its calls stand alone
-    told, (first, second) = read(style, before + text, is_cut=True)
-    assert told == before
+    output, (first, second) = read(style, before + text, is_cut=True)
+    assert output == before
     assert (first.name, json.loads(first.arguments), first.half) == ("clock", ARGUMENTS, "")
     assert (second.name, second.arguments) == ("clock", "{")
     assert second.half
@@ -99,7 +99,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 SIGNS = ["functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
-    sign for one in FORMATS.values() for sign in markers_of(one).all
+    sign for call_format in FORMATS.values() for sign in markers_of(call_format).all
 ]
 PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, max_size=8)
 

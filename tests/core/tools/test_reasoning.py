@@ -139,7 +139,7 @@ def test_thoughts_are_parted_however_the_text_comes(case: str, step: int) -> Non
 @pytest.mark.parametrize("step", [1, 3, 1000])
 def test_a_call_on_a_line_of_its_own_ends_a_thought(step: int) -> None:
     written = "I write a <tool_call> now.\n<tool_call>{}</tool_call>"
-    for calls, wanted in (
+    for calls, expected in (
         (("<tool_call>",), ("I write a <tool_call> now.", "<tool_call>{}</tool_call>")),
         ((), (written, "")),
     ):
@@ -148,7 +148,7 @@ def test_a_call_on_a_line_of_its_own_ends_a_thought(step: int) -> None:
         parts += splitter.flush()
         thought = "".join(part.text for part in parts if part.kind is Kind.THOUGHT)
         answer = "".join(part.text for part in parts if part.kind is Kind.ANSWER)
-        assert (thought, answer) == wanted
+        assert (thought, answer) == expected
 
 
 def test_text_waits_only_where_it_may_be_a_sign() -> None:
@@ -190,8 +190,8 @@ def test_what_is_asked_of_thinking_is_told_to_the_template_or_refused() -> None:
 def test_a_thought_that_is_ended_leads_to_the_answer() -> None:
     assert ended_early(THINK, calls=False) == "\n</think>\n\n"
     assert ended_early(GRANITE, calls=False) == "\n</think><response>\n\n"
-    told = ended_early(HARMONY, calls=False)
-    assert told == "<|end|><|start|>assistant<|channel|>final<|message|>"
+    text = ended_early(HARMONY, calls=False)
+    assert text == "<|end|><|start|>assistant<|channel|>final<|message|>"
     assert ended_early(HARMONY, calls=True) == "<|end|><|start|>assistant"
     assert before_answer(HARMONY, calls=False, thought=False) == "<|channel|>final<|message|>"
     assert before_answer(THINK, calls=False, thought=False) == ""

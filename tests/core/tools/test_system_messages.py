@@ -33,23 +33,23 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_one_system_message_at_the_beginning(case: str) -> None:
-    given, told = CASES[case]
-    assert one_system(said(*given)) == said(*told)
+    values, messages = CASES[case]
+    assert one_system(said(*values)) == said(*messages)
 
 
 def test_what_else_a_message_has_stays_and_nothing_is_changed_in_place() -> None:
-    given: list[Message] = [
+    values: list[Message] = [
         {"role": "user", "content": "a", "name": "anna"},
         {"role": "system", "content": "b"},
         {"role": "assistant", "content": "", "tool_calls": []},
     ]
-    before = [dict(one) for one in given]
-    assert one_system(given) == [{"role": "user", "content": "a\n\nb", "name": "anna"}, given[2]]
-    assert given == before
+    before = [dict(item) for item in values]
+    assert one_system(values) == [{"role": "user", "content": "a\n\nb", "name": "anna"}, values[2]]
+    assert values == before
 
 
 def test_thousands_of_them_are_joined_at_once() -> None:
     begun_s = time.process_time()
-    (told,) = one_system([{"role": "system", "content": "x" * 2000}] * 4096)
+    (result,) = one_system([{"role": "system", "content": "x" * 2000}] * 4096)
     assert time.process_time() - begun_s < 0.25
-    assert len(told["content"]) == 4096 * 2002 - 2
+    assert len(result["content"]) == 4096 * 2002 - 2

@@ -22,8 +22,8 @@ def came(name: str) -> dict[str, Any]:
 
 
 def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
-    told = one_by_one([USER, said("a", "b"), came("b"), came("a"), USER])
-    assert told == [USER, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), USER]
+    reports = one_by_one([USER, said("a", "b"), came("b"), came("a"), USER])
+    assert reports == [USER, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), USER]
     unnamed: dict[str, Any] = {"role": "tool", "content": "x"}
     assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
         {**said("b"), "content": ""}, unnamed,
@@ -32,7 +32,7 @@ def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> No
 
 def test_calls_without_results_and_single_ones_stay() -> None:
     thinks = {**said("a", "b"), "reasoning_content": "Well."}
-    thoughts = [one.get("reasoning_content") for one in one_by_one([USER, thinks, came("a"), came("b")])]
+    thoughts = [item.get("reasoning_content") for item in one_by_one([USER, thinks, came("a"), came("b")])]
     assert thoughts == [None, "Well.", None, None, None]  # once, before the first
     plain = [said("a"), came("a"), USER]
     assert one_by_one(plain) == plain
@@ -41,34 +41,34 @@ def test_calls_without_results_and_single_ones_stay() -> None:
     ]  # fmt: skip
 
 
-def ids(told: list[dict[str, Any]]) -> list[list[str]]:
+def ids(reports: list[dict[str, Any]]) -> list[list[str]]:
     """Of each message: of its calls, or of the call it is the result of."""
-    return [[call["id"] for call in one.get("tool_calls", ())] or [one["tool_call_id"]]
-            for one in told if one["role"] != "user"]  # fmt: skip
+    return [[call["id"] for call in item.get("tool_calls", ())] or [item["tool_call_id"]]
+            for item in reports if item["role"] != "user"]  # fmt: skip
 
 
 def test_mistral_is_told_ids_of_nine_letters_and_digits() -> None:
     long, short = "call_0123456789abcdef01234567", "a1B2c3D4e"
-    told = short_ids([USER, said(long, short), came(short), came(long), USER, said(long)])
-    (one, other), first, second, again = ids(told)
-    assert (other, first, second, again) == (short, [short], [one], [one])
-    assert len(one) == 9
-    assert one.isalnum()
-    assert told[0] is USER
+    reports = short_ids([USER, said(long, short), came(short), came(long), USER, said(long)])
+    (name, other), first, second, again = ids(reports)
+    assert (other, first, second, again) == (short, [short], [name], [name])
+    assert len(name) == 9
+    assert name.isalnum()
+    assert reports[0] is USER
     assert short_ids([came("")])[0]["tool_call_id"].isalnum()
 
 
 def test_calls_without_ids_get_some_and_their_results_the_same_in_order() -> None:
     unnamed = {"role": "tool", "content": "x"}  # as Ollama's are
-    told = short_ids([USER, said("", ""), unnamed, unnamed, said(""), unnamed])
-    (one, other), first, second, (third,), last = ids(told)
-    assert [first, second, last] == [[one], [other], [third]]
-    assert len({one, other, third}) == 3
+    reports = short_ids([USER, said("", ""), unnamed, unnamed, said(""), unnamed])
+    (name, other), first, second, (third,), last = ids(reports)
+    assert [first, second, last] == [[name], [other], [third]]
+    assert len({name, other, third}) == 3
 
 
 def test_kimi_counts_the_calls_of_a_conversation() -> None:
-    told = counted_ids([USER, said("a", "b"), came("b"), came("a"), USER, said("a"), came("a")])
-    both, second, first, again, last = ids(told)
+    reports = counted_ids([USER, said("a", "b"), came("b"), came("a"), USER, said("a"), came("a")])
+    both, second, first, again, last = ids(reports)
     assert both == ["functions.a:0", "functions.b:1"]
     assert (second, first) == ([both[1]], [both[0]])
     assert again == last == ["functions.a:2"]
@@ -87,7 +87,7 @@ def test_only_those_families_are_told_otherwise() -> None:
 
 
 def called(*arguments: object) -> dict[str, Any]:
-    calls = [{"function": {"name": "clock", "arguments": one}} for one in arguments]
+    calls = [{"function": {"name": "clock", "arguments": argument}} for argument in arguments]
     return {"role": "assistant", "content": "Well.", "tool_calls": calls}
 
 
@@ -95,15 +95,15 @@ def test_a_template_that_writes_no_calls_is_told_them_as_text() -> None:
     python = CallFormat(
         Payload.PYTHON, section="<[", between=", ", section_end="]>", past=PastCalls(writes_calls=False)
     )
-    (told,) = for_template(python, [called({"zone": "UTC", "n": 1}, {})])
-    assert told == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}
+    (result,) = for_template(python, [called({"zone": "UTC", "n": 1}, {})])
+    assert result == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}
     hermes = replace(FORMATS["hermes"], past=PastCalls(writes_calls=False))
-    (told,) = for_template(hermes, [called({"zone": "UTC"})])
-    assert told["content"].endswith('<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>')
+    (result,) = for_template(hermes, [called({"zone": "UTC"})])
+    assert result["content"].endswith('<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>')
     assert for_template(hermes, [USER]) == [USER]
 
 
 def test_a_template_that_writes_arguments_as_they_are_is_told_json() -> None:
     text = replace(FORMATS["hermes"], past=PastCalls(takes_text=True))
-    user, told = for_template(text, [USER, called({"zone": "UTC"})])
-    assert (user, told["tool_calls"][0]["function"]["arguments"]) == (USER, '{"zone": "UTC"}')
+    user, result = for_template(text, [USER, called({"zone": "UTC"})])
+    assert (user, result["tool_calls"][0]["function"]["arguments"]) == (USER, '{"zone": "UTC"}')

@@ -20,8 +20,8 @@ ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers
 Got = tuple[int, dict[str, str]]
 
 
-async def change(api: Open, **what: object) -> Json:
-    return await asyncio.to_thread(api.control, "POST", "/api", what)
+async def change(api: Open, **subject: object) -> Json:
+    return await asyncio.to_thread(api.control, "POST", "/api", subject)
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ async def allowed(api: Open) -> AsyncGenerator[Open, None]:
     try:
         yield api
     finally:
-        told = await change(api)
-        await change(api, remove_host_names=told["host_names"], remove_origins=told["origins"])
+        changed = await change(api)
+        await change(api, remove_host_names=changed["host_names"], remove_origins=changed["origins"])
 
 
 async def asked(api: Open, method: str, path: str, **headers: str) -> Got:
@@ -51,8 +51,8 @@ async def test_a_foreign_name_is_answered_only_while_it_is_allowed(api: Open) ->
     key = f"Bearer {api.key}"
     for host in (DOCKER, f"{DOCKER}:{api.port}"):
         assert (await asked(api, "GET", "/v1/models", Host=host, Authorization=key))[0] == 421
-    told = await change(api, add_host_names=[f"{DOCKER}:{api.port}"])
-    assert told["host_names"] == [DOCKER]
+    changed = await change(api, add_host_names=[f"{DOCKER}:{api.port}"])
+    assert changed["host_names"] == [DOCKER]
     for host in (DOCKER, f"{DOCKER}:{api.port}", f"{DOCKER}:80"):
         assert (await asked(api, "GET", "/v1/models", Host=host, Authorization=key))[0] == 200
         assert (await asked(api, "GET", "/v1/models", Host=host))[0] == 401
@@ -64,11 +64,11 @@ async def test_a_foreign_name_is_answered_only_while_it_is_allowed(api: Open) ->
 async def test_an_allowed_page_may_ask_and_read_and_others_get_no_header(allowed: Open) -> None:
     key = f"Bearer {allowed.key}"
     for origin in (PAGE, APP):
-        for method, path, given, status in (
+        for method, path, text, status in (
             ("GET", "/v1/models", key, 200), ("POST", CHAT, key, 200), ("GET", "/api/tags", key, 200),
             ("GET", "/v1/models", "Bearer x", 401), ("GET", "/nothing", key, 404), ("DELETE", CHAT, key, 405),
         ):  # fmt: skip
-            got, cors = await asked(allowed, method, path, Origin=origin, Authorization=given)
+            got, cors = await asked(allowed, method, path, Origin=origin, Authorization=text)
             assert (got, cors["Access-Control-Allow-Origin"]) == (status, origin)
             assert cors["Vary"] == "Origin"
             assert "X-Request-Id" in cors["Access-Control-Expose-Headers"]
@@ -125,15 +125,15 @@ async def test_two_origins_in_one_request_are_no_allowed_page(allowed: Open) -> 
 async def test_an_origin_that_is_removed_is_refused_at_once_and_both_are_kept_in_settings(allowed: Open) -> None:
     saved = json.loads((Path(allowed.node.root) / "settings.json").read_text("utf-8"))
     assert (saved["api"]["host_names"], saved["api"]["origins"]) == ([DOCKER], [PAGE, APP])
-    told = await change(allowed, remove_origins=[PAGE], add_origins=[APP])
-    assert told["origins"] == [APP]
+    changed = await change(allowed, remove_origins=[PAGE], add_origins=[APP])
+    assert changed["origins"] == [APP]
     key = f"Bearer {allowed.key}"
     assert await asked(allowed, "GET", "/v1/models", Origin=PAGE, Authorization=key) == (403, {})
     assert (await asked(allowed, "GET", "/v1/models", Origin=APP, Authorization=key))[0] == 200
 
 
 @pytest.mark.parametrize(
-    ("what", "code"),
+    ("subject", "code"),
     [
         ({"add_host_names": ["*"]}, "api_host_name"),
         ({"add_origins": ["*"]}, "api_origin"),
@@ -143,10 +143,10 @@ async def test_an_origin_that_is_removed_is_refused_at_once_and_both_are_kept_in
         ({"add_origins": [f"http://a{n}.example" for n in range(33)]}, "api_access_many"),
     ],
 )
-async def test_what_cannot_be_allowed_changes_nothing(api: Open, what: Json, code: str) -> None:
+async def test_what_cannot_be_allowed_changes_nothing(api: Open, subject: Json, code: str) -> None:
     async with api.node.client() as client:
         with pytest.raises(Exception, match=r".") as error:
-            await client.post("/api", what)
+            await client.post("/api", subject)
     assert error.value.reason.code == code  # type: ignore[attr-defined]
-    told = await asyncio.to_thread(api.control, "GET", "/api")
-    assert (told["host_names"], told["origins"]) == ([], [])
+    result = await asyncio.to_thread(api.control, "GET", "/api")
+    assert (result["host_names"], result["origins"]) == ([], [])

@@ -51,8 +51,8 @@ async def test_who_shows_no_key_hears_how_and_who_shows_another_that_it_is_anoth
         ({"X-Api-Key": "ph-YOUR-KEY"}, auth.WRONG_KEY),
     ]
     for headers, words in cases:
-        _, told = await status_of(api.base, "GET", "/v1/models", headers)
-        assert told["error"]["message"] == words, headers
+        _, result = await status_of(api.base, "GET", "/v1/models", headers)
+        assert result["error"]["message"] == words, headers
 
 
 async def test_a_command_that_is_named_has_the_home_of_this_node_for_who_has_a_key(
@@ -108,7 +108,7 @@ async def test_a_key_has_at_most_so_many_requests_open(api: Open) -> None:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(api.base, connector=aiohttp.TCPConnector(limit=0))
         )
-        mine, others = ({"Authorization": f"Bearer {one}"} for one in (api.key, other))
+        mine, rest = ({"Authorization": f"Bearer {item}"} for item in (api.key, other))
         async with asyncio.TaskGroup() as group:
             asking = [group.create_task(_held(session, long, mine), name="hold one open") for _ in range(MAX_OPEN)]
             async with asyncio.timeout(60):
@@ -120,10 +120,10 @@ async def test_a_key_has_at_most_so_many_requests_open(api: Open) -> None:
                 assert answer.status == 429
                 assert int(answer.headers["Retry-After"]) >= 1
                 assert (await answer.json())["error"]["code"] == "rate_limit_exceeded"
-            async with session.get("/v1/models", headers=others) as answer:
+            async with session.get("/v1/models", headers=rest) as answer:
                 assert answer.status == 200
-            for one in asking:
-                one.cancel()
+            for task in asking:
+                task.cancel()
     await rests(api)
     assert await control(api, "DELETE", "/api/keys/other") == {"removed": "other"}
 
@@ -166,8 +166,8 @@ async def test_the_log_has_ids_and_no_text_and_no_key(api: Open, http: aiohttp.C
     assert mine["app.gateway.access.auth"]["path"] == CHAT
     assert mine["app.gateway.answering"]["tokens"] > 0
     assert mine["app.inference.pipeline.scheduler"]["slot"] >= 0
-    told = await control(api, "GET", "/journal")
-    assert "my-own-id.7" in [one["request"] for one in told["answers"]]
-    assert told["answers"][-1]["whose"] == {"kind": "program", "name": "default"}
-    assert secret not in log + str(told)
+    result = await control(api, "GET", "/journal")
+    assert "my-own-id.7" in [answer["request"] for answer in result["answers"]]
+    assert result["answers"][-1]["whose"] == {"kind": "program", "name": "default"}
+    assert secret not in log + str(result)
     assert api.key not in log

@@ -40,9 +40,9 @@ class Sent:
         self.n_read = 0
 
     async def readany(self) -> bytes:
-        given, self._rest = self._rest[: self._piece], self._rest[self._piece :]
-        self.n_read += len(given)
-        return given
+        rest, self._rest = self._rest[: self._piece], self._rest[self._piece :]
+        self.n_read += len(rest)
+        return rest
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP", "zstd"])

@@ -98,8 +98,8 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
         yield model
 
-    async def answered(wanted: str, ask: Callable[[Any], Any], *, brings: bool) -> AsyncGenerator[Json, None]:
-        question: GenerationRequest = await ask(SimpleNamespace(entry=SimpleNamespace(name=wanted)))
+    async def answered(expected: str, ask: Callable[[Any], Any], *, brings: bool) -> AsyncGenerator[Json, None]:
+        question: GenerationRequest = await ask(SimpleNamespace(entry=SimpleNamespace(name=expected)))
         try:
             yield {"delta": {"text": "word", "token_ids": [1]}}
         finally:

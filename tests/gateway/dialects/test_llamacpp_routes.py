@@ -28,14 +28,14 @@ async def test_props_tell_of_the_model_that_answers(api: Open, http: aiohttp.Cli
         pass  # it is loaded now
     for query in ("", "?model=guide"):
         async with http.get(f"/props{query}") as answer:
-            told = await answer.json()
-        assert (answer.status, told["model_alias"], told["total_slots"] > 0) == (200, "guide", True)
-        settings = told["default_generation_settings"]
+            body = await answer.json()
+        assert (answer.status, body["model_alias"], body["total_slots"] > 0) == (200, "guide", True)
+        settings = body["default_generation_settings"]
         assert settings["n_ctx"] >= 256
         assert settings["params"]["temperature"] == pytest.approx(0.8)
-        assert "<|im_start|>" in told["chat_template"]
-        assert told["build_info"].startswith("poolhouse-")
-        assert "/" not in told["model_path"]  # no folder of this computer
+        assert "<|im_start|>" in body["chat_template"]
+        assert body["build_info"].startswith("poolhouse-")
+        assert "/" not in body["model_path"]  # no folder of this computer
     async with http.get("/props?model=none-such") as answer:
         assert answer.status == 404
     async with http.post("/props", json={}) as answer:
@@ -44,19 +44,19 @@ async def test_props_tell_of_the_model_that_answers(api: Open, http: aiohttp.Cli
 
 @pytest.mark.long
 async def test_health_waits_while_a_model_is_loaded_and_props_say_that_none_is(tmp_path: Path) -> None:
-    with node(tmp_path, "slow") as one:
-        api = await asyncio.to_thread(opened, one)
+    with node(tmp_path, "slow") as test_node:
+        api = await asyncio.to_thread(opened, test_node)
         key = {"Authorization": f"Bearer {api.key}"}
         assert (await status_of(api.base, "GET", "/props", key))[0] == 404
-        found: list[tuple[int, object]] = []
+        results: list[tuple[int, object]] = []
         async with asyncio.TaskGroup() as group:
             ask = group.create_task(_asked(api, key), name="a first question")
             while not ask.done():
-                found.append(await status_of(api.base, "GET", "/health", {}))
+                results.append(await status_of(api.base, "GET", "/health", {}))
                 await asyncio.sleep(0.005)
         assert ask.result() == 200
         loading = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
-        assert (503, loading) in found
+        assert (503, loading) in results
         assert await status_of(api.base, "GET", "/health", {}) == (200, {"status": "ok"})
 
 

@@ -49,38 +49,38 @@ def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
 
 def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
     door, asks = GuestAuthenticator(lambda _: True), request()
-    told = []
+    result = []
     for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
         asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
-        told.append(door.requester(asks, "guest bbbb"))
-    assert told == [Requester("guest", "loft"), Requester("machine", "loft")]
+        result.append(door.requester(asks, "guest bbbb"))
+    assert result == [Requester("guest", "loft"), Requester("machine", "loft")]
 
 
 @pytest.mark.parametrize("code", FOR_GUESTS)
 def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str) -> None:
     facts: Any = {"name": "m", "model": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
-    with pytest.raises(BadInput) as told, naming_host(lambda: "den"):
+    with pytest.raises(BadInput) as raised, naming_host(lambda: "den"):
         raise BadInput(code, **facts)
-    assert "den" in said(told.value)
-    assert status_of(told.value) == status_of(BadInput(code, **facts))
+    assert "den" in said(raised.value)
+    assert status_of(raised.value) == status_of(BadInput(code, **facts))
     with pytest.raises(BadInput, match="model_unknown"), naming_host(lambda: "den"):
         raise BadInput("model_unknown", name="x", there="guide")
 
 
 async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest_server, "LOOK_SECONDS", 0.01)
-    told: list[str] = []
+    messages: list[str] = []
 
     async def handler(_: web.Request) -> web.StreamResponse:
         try:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0.05)  # a second cancellation would fall in here
-            told.append("cleaned up")
+            messages.append("cleaned up")
         raise AssertionError("never")
 
     answer = await while_guest(lambda _: False)(request(), handler)
-    assert told == ["cleaned up"]
+    assert messages == ["cleaned up"]
     assert answer.status == 403
 
 
@@ -133,4 +133,4 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     assert set(host.marks) == {"one,two"}  # else an upstream that is a guest would lead in a circle
     first, again, other, same = host.programs
     assert first == again != other == same
-    assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in host.programs)  # no name is told
+    assert all(re.fullmatch(r"[0-9a-f]{32}", program) for program in host.programs)  # no name is told

@@ -55,8 +55,8 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
             def at(host: str) -> str:
                 return f"https://{host}:{door.port}/"
 
-            async with http.get(at("127.0.0.1")) as told:
-                assert await told.content.readexactly(1) == b"a"
+            async with http.get(at("127.0.0.1")) as value:
+                assert await value.content.readexactly(1) == b"a"
                 now[0] = DOCK
                 assert await door.addresses_changed()
                 assert await door.follow_addresses(keys)
@@ -64,12 +64,12 @@ async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkey
                 async with http.get(at("127.0.0.2")) as other:
                     assert await other.content.readexactly(1) == b"a"
                     more.set()
-                    assert (await told.read(), await other.read()) == (b"b", b"b")
+                    assert (await value.read(), await other.read()) == (b"b", b"b")
             now[0] = PLANE
             assert await door.follow_addresses(keys)
             assert door.host_names() == {f"127.0.0.2:{door.port}"}
-            async with http.get(at("127.0.0.2")) as told:
-                assert await told.read() == b"ab"
+            async with http.get(at("127.0.0.2")) as value:
+                assert await value.read() == b"ab"
             refused = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
             async with aiohttp.ClientSession(connector=refused) as fresh:
                 with pytest.raises(aiohttp.ClientConnectorError):
@@ -104,8 +104,8 @@ async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
             await loop.sock_sendall(stranger, said)
         trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
         url = f"https://127.0.0.1:{door.port}/"
-        async with aiohttp.ClientSession(connector=trusted) as http, http.get(url) as told:
-            assert await told.text() == "here"
+        async with aiohttp.ClientSession(connector=trusted) as http, http.get(url) as value:
+            assert await value.text() == "here"
         for stranger in strangers:
             stranger.close()
         await door.close()
@@ -129,8 +129,8 @@ async def test_handshakes_of_strangers_are_few_and_who_showed_a_key_pays_nothing
 
         async def knock() -> None:
             trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
-            async with aiohttp.ClientSession(connector=trusted) as http, http.get(url) as told:
-                assert await told.text() == "here"
+            async with aiohttp.ClientSession(connector=trusted) as http, http.get(url) as answer:
+                assert await answer.text() == "here"
 
         pace = door._handshakes
         for _ in range(2 * int(OTHERS_BURST)):
@@ -160,10 +160,10 @@ async def test_who_speaks_plain_http_there_hears_what_is_spoken(
         await door.open(web.Application(), [free_port()], keys)
         url = f"http://127.0.0.1:{door.port}/v1/models"
         async with aiohttp.ClientSession() as http:
-            async with http.get(url) as told:
-                assert (told.status, "https://" in await told.text()) == (400, True)
-            async with http.post(url, data=b"x" * 100_000) as told:
-                assert told.status == 400
+            async with http.get(url) as answer:
+                assert (answer.status, "https://" in await answer.text()) == (400, True)
+            async with http.post(url, data=b"x" * 100_000) as answer:
+                assert answer.status == 400
         reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
         writer.write(b"hello?\r\n\r\n")  # no HTTP at all
         assert b"HTTP" not in await reader.read()

@@ -46,8 +46,8 @@ async def test_an_answer_under_way_ends_with_its_key(api: Open, http: aiohttp.Cl
     path, named = "/api/keys", {"name": "leaked"}
     key = (await asyncio.to_thread(api.control, "POST", path, named))["key"]
     where = path if how == "POST" else f"{path}/leaked"
-    given = {"Authorization": f"Bearer {key}"}
-    async with http.post("/v1/completions", json=LONG, headers=given) as answer:
+    value = {"Authorization": f"Bearer {key}"}
+    async with http.post("/v1/completions", json=LONG, headers=value) as answer:
         await answer.content.readline()
         gone = asyncio.to_thread(api.control, how, where, named if how == "POST" else None)
         _, said = await asyncio.gather(gone, answer.text())
@@ -99,6 +99,6 @@ def _status(address: str, key: str) -> int | None:
 async def test_two_changes_at_once_are_both_kept(api: Open) -> None:
     async with api.node.client() as client:
         await asyncio.gather(*(client.post("/api", {name: True}) for name in ("may_load", "ollama_open")))
-        told = await client.get("/api")
-        assert (told["may_load"], told["ollama_open"], told["listening"]) == (True, True, True)
+        value = await client.get("/api")
+        assert (value["may_load"], value["ollama_open"], value["listening"]) == (True, True, True)
         await client.post("/api", {"may_load": False, "ollama_open": False})

@@ -31,8 +31,8 @@ HUGE = b'data: {"choices": [{"logprobs": {"content": [{"token": "x", "logprob": 
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
-    with node(tmp_path_factory.mktemp("far"), "far") as one:
-        yield opened(one)
+    with node(tmp_path_factory.mktemp("far"), "far") as test_node:
+        yield opened(test_node)
 
 
 @pytest.fixture
@@ -57,20 +57,20 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     ):
         should = (await answer.json())["choices"][0]
     async with http.post(CHAT, json=FAR, headers={"X-Request-Id": "from-den.1"}) as answer:
-        told = await answer.json()
-        assert (answer.status, answer.headers[HEADER]) == (200, barn), told
-    assert told["poolhouse"] == {"upstream": barn}
-    assert told["choices"][0]["message"] == should["message"]
-    assert told["usage"]["completion_tokens"] == 5
+        body = await answer.json()
+        assert (answer.status, answer.headers[HEADER]) == (200, barn), body
+    assert body["poolhouse"] == {"upstream": barn}
+    assert body["choices"][0]["message"] == should["message"]
+    assert body["usage"]["completion_tokens"] == 5
     events = await asyncio.to_thread(api.control, "GET", "/journal")
     sentence = events["events"][-1]["sentence"]
-    spent = told["usage"]["total_tokens"]
+    spent = body["usage"]["total_tokens"]
     assert sentence == f"barn answered instead of the pool: {spent} tokens from guide."
     there = await asyncio.to_thread(far.control, "GET", "/journal")
     assert there["answers"][-1]["request"] == "from-den.1"  # the id goes with it
-    (one,) = (await asyncio.to_thread(api.control, "GET", "/api/upstreams"))["upstreams"]
-    assert one["spent_tokens"] == spent
-    assert far.key not in json.dumps(one)
+    (upstream,) = (await asyncio.to_thread(api.control, "GET", "/api/upstreams"))["upstreams"]
+    assert upstream["spent_tokens"] == spent
+    assert far.key not in json.dumps(upstream)
     async with http.get("/v1/models") as answer:
         assert "far/guide" in [model["id"] for model in (await answer.json())["data"]]
     async with http.get("/v1/models/far/guide") as answer:
@@ -90,13 +90,13 @@ async def test_what_the_pool_has_no_slot_for_is_answered_there_and_says_so(
     while not was_full:
         async with full(api, http) as pool:
             async with http.post(CHAT, json=ask) as answer:
-                told, says = await answer.json(), answer.headers.get(HEADER)
+                body, value = await answer.json(), answer.headers.get(HEADER)
             was_full = await pool.was_full()
-    assert (answer.status, says, told.get("poolhouse")) == (200, barn, {"upstream": barn}), told
+    assert (answer.status, value, body.get("poolhouse")) == (200, barn, {"upstream": barn}), body
     async with http.post(CHAT, json=ask) as answer:  # it has slots again
         own = await answer.json()
         assert (answer.status, HEADER in answer.headers, "poolhouse" in own) == (200, False, False)
-    assert own["choices"][0]["message"] == told["choices"][0]["message"]
+    assert own["choices"][0]["message"] == body["choices"][0]["message"]
 
 
 async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
@@ -116,18 +116,18 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
 async def test_two_that_ask_each_other_send_a_request_round_once(
     api: Open, far: Open, http: aiohttp.ClientSession
 ) -> None:
-    for one, other in ((api, far), (far, api)):
+    for item, other in ((api, far), (far, api)):
         order = {"name": "round", "url": f"{other.base}/v1", "models": {"m": "m"}, "cap_tokens": 99,
                  "key": other.key}  # fmt: skip
-        await asyncio.to_thread(one.control, "POST", "/api/upstreams", order)
-        await asyncio.to_thread(one.control, "POST", "/api/upstreams/round", {"on": True})
+        await asyncio.to_thread(item.control, "POST", "/api/upstreams", order)
+        await asyncio.to_thread(item.control, "POST", "/api/upstreams/round", {"on": True})
     try:
         async with http.post(CHAT, json=FAR | {"model": "m"}) as answer:
             assert answer.status == 400
             assert "has already been forwarded by this Poolhouse" in (await answer.json())["error"]["message"]
     finally:
-        for one in (api, far):
-            await asyncio.to_thread(one.control, "DELETE", "/api/upstreams/round")
+        for item in (api, far):
+            await asyncio.to_thread(item.control, "DELETE", "/api/upstreams/round")
 
 
 @pytest.mark.parametrize(
@@ -164,28 +164,28 @@ async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, 
 
 
 async def reached(api: Open, name: str) -> Any:
-    those = (await asyncio.to_thread(api.control, "GET", "/api"))["upstreams"]
-    return next(one["last_contact"] for one in those if one["name"] == name)
+    upstreams = (await asyncio.to_thread(api.control, "GET", "/api"))["upstreams"]
+    return next(item["last_contact"] for item in upstreams if item["name"] == name)
 
 
 async def test_a_test_says_which_models_are_missing_and_spends_nothing(api: Open, far: Open, barn: str) -> None:
     before = time.time()
-    told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn/test", {})
-    assert (told["name"], told["missing"]) == ("barn", [])
+    result = await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn/test", {})
+    assert (result["name"], result["missing"]) == ("barn", [])
     assert await reached(api, "barn") >= before
-    assert "guide" in told["models"]
+    assert "guide" in result["models"]
     order = {"name": "odd", "url": f"{far.base}/v1", "models": {"a": "no-such"}, "cap_tokens": 9}
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": far.key})
     assert await reached(api, "odd") is None
-    told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
-    assert told["missing"] == ["no-such"]
+    result = await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
+    assert result["missing"] == ["no-such"]
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order | {"key": "wrong"})
     with pytest.raises(Unreachable) as refused:
         await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd/test", {})
     assert refused.value.reason.facts["why"] == Reason("key_refused", {"status": 401})
     assert refused.value.reason.code == "upstream_test_failed"  # nobody's answer was due
-    those = (await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd"))["upstreams"]
-    assert [one["name"] for one in those] == ["barn"]
+    upstreams = (await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd"))["upstreams"]
+    assert [item["name"] for item in upstreams] == ["barn"]
 
 
 async def test_streams_and_every_api_say_where_it_came_from(api: Open, http: aiohttp.ClientSession, barn: str) -> None:
@@ -201,9 +201,9 @@ async def test_streams_and_every_api_say_where_it_came_from(api: Open, http: aio
         ("/api/generate", {"prompt": "Hello", "stream": False, "options": {"num_predict": 2}}),
     ):
         async with http.post(path, json={"model": "far/guide", **body}) as answer:
-            told = await answer.json()
-            assert (answer.status, answer.headers[HEADER]) == (200, barn), told
-            assert told["poolhouse"] == {"upstream": barn}, path
+            result = await answer.json()
+            assert (answer.status, answer.headers[HEADER]) == (200, barn), result
+            assert result["poolhouse"] == {"upstream": barn}, path
 
 
 def test_the_official_clients_are_answered(api: Open, barn: str) -> None:
@@ -212,7 +212,7 @@ def test_the_official_clients_are_answered(api: Open, barn: str) -> None:
         choices = client.chat.completions.create(
             model="far/guide", messages=hello, n=2, max_tokens=3, logprobs=True, top_logprobs=1
         ).choices
-        assert [len(one.logprobs.content) for one in choices if one.logprobs] == [3, 3]
+        assert [len(choice.logprobs.content) for choice in choices if choice.logprobs] == [3, 3]
     with (
         anthropic.Anthropic(api_key=api.key, base_url=api.base, max_retries=0) as claude,
         claude.messages.stream(model="far/guide", max_tokens=3, messages=hello) as stream,
@@ -236,8 +236,8 @@ async def test_off_spent_and_odd_ones_are_not_asked(api: Open, http: aiohttp.Cli
         assert answer.status == 400
         assert "its 1 tokens are spent" in (await answer.json())["error"]["message"]
     again: Json = {"cap_tokens": 50, "forget_spent": True}
-    (one,) = (await asyncio.to_thread(api.control, "POST", change, again))["upstreams"]
-    assert (one["spent_tokens"], one["cap_tokens"]) == (0, 50)
+    (upstream,) = (await asyncio.to_thread(api.control, "POST", change, again))["upstreams"]
+    assert (upstream["spent_tokens"], upstream["cap_tokens"]) == (0, 50)
     async with http.post(CHAT, json=FAR | {"max_tokens": 2000, "seed": 3}) as answer:
         assert (await answer.json())["usage"]["completion_tokens"] <= 50
     await asyncio.to_thread(api.control, "POST", change, {"on": False})
@@ -296,11 +296,11 @@ async def test_what_a_strange_upstream_says_breaks_nothing(
             async with http.post("/v1/responses", json={"model": "x", "input": "Hello", "stream": True}) as answer:
                 *_, before, last = (await answer.text()).strip().split("\n\n")
             name, data = last.split("\n")
-            told = json.loads(data.removeprefix("data: "))
-            assert (name, told["type"], told["code"]) == ("event: error", "error", "unavailable")
-            assert words in told["message"]
+            result = json.loads(data.removeprefix("data: "))
+            assert (name, result["type"], result["code"]) == ("event: error", "error", "unavailable")
+            assert words in result["message"]
             number = json.loads(before.split("data: ")[1])["sequence_number"]
-            assert told["sequence_number"] == number + 1
+            assert result["sequence_number"] == number + 1
         log = (api.node.root / "logs" / "node.log").read_text("utf-8")
         assert got == 429 or "odd answered" in log
         assert "prompt is" not in log  # a server may repeat what it was asked

@@ -56,11 +56,11 @@ def test_it_measures_a_real_model(qtbot: QtBot, at_lone: Desk) -> None:
     run.progressed.connect(lambda share, _: shares.append(share))
     run.start()
     qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
-    one, two = ends[0]
-    assert (one.streams, one.runs, one.tokens) == (1, 2, [8, 8])
+    item, two = ends[0]
+    assert (item.streams, item.runs, item.tokens) == (1, 2, [8, 8])
     assert (two.streams, two.tokens) == (2, [8] * 4)
-    assert one.reused_tokens == two.reused_tokens == 0
-    assert one.mean("decode_tok_s") > 0
+    assert item.reused_tokens == two.reused_tokens == 0
+    assert item.mean("decode_tok_s") > 0
     assert shares == sorted(shares)
 
 
@@ -172,7 +172,7 @@ def test_kept_ones_are_bounded_and_outlive_the_window(tmp_path: Path) -> None:
         store.add(bench(at=float(number)))
     again = BenchStore(tmp_path)
     assert again.kept == store.kept
-    assert [one.at for one in again.kept[:2]] == [MOST_KEPT + 2.0, MOST_KEPT + 1.0]
+    assert [item.at for item in again.kept[:2]] == [MOST_KEPT + 2.0, MOST_KEPT + 1.0]
     assert len(again.kept) == MOST_KEPT
 
 

@@ -69,7 +69,7 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     shelf: list[Json] = []
     services.client.get("/models", shelf.append)
     qtbot.waitUntil(lambda: bool(shelf), timeout=WITHIN_MS)
-    layers = next(one["n_layers"] for one in shelf[0]["models"] if one["name"] == "guide")
+    layers = next(model["n_layers"] for model in shelf[0]["models"] if model["name"] == "guide")
     split = [1, layers - 2, 1]  # by hand: the planner would take one machine
     body = {"model": "guide", "split": split}
     services.client.call("POST", "/load", body, done.append, done.append)
@@ -95,8 +95,8 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     assert page.bench.compare.isVisibleTo(page.bench)
     begun: list[tuple[Extent, bool]] = []
     monkeypatch.setattr(page.bench, "begin", lambda extent, *, compare: begun.append((extent, compare)))
-    for one in page.bench.compare.menu().actions():
-        one.trigger()
+    for action in page.bench.compare.menu().actions():
+        action.trigger()
     assert begun == [(QUICK, True), (FULL, True)]
     assert BenchStore(services.folder).kept[0].one == made.one
 
@@ -134,10 +134,10 @@ def compared(at: Desk) -> tuple[Comparison, list[Any]]:
 def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Json] = []
+    requests: list[Json] = []
 
     def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
-        asked.append(body)
+        requests.append(body)
         if "split" in body:
             done(Loaded(LOADED))
         else:
@@ -148,9 +148,9 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     both, ends = compared(away)
     both._restore = both._orders[1]
     both._load(LOADING, alone_order(LOADED, ["d", "a"]))
-    assert [isinstance(one, DoesNotFit) for one in ends] == [True]
+    assert [isinstance(item, DoesNotFit) for item in ends] == [True]
     assert both.step == BACK
-    assert asked[-1]["split"] == [1, 2, 1]
+    assert requests[-1]["split"] == [1, 2, 1]
 
 
 def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
@@ -168,7 +168,7 @@ def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
     both._benches.append(bench_of(LOADED, run, [figures(tok_s=20.0)]))
     both._step = ALONE
     both._measured(LOADED, run, [figures(tok_s=8.0)])
-    assert [type(one) for one in ends] == [Bench, DoesNotFit]
+    assert [type(item) for item in ends] == [Bench, DoesNotFit]
     assert ends[0].speedup("decode_tok_s") == 2.5
 
 
@@ -181,10 +181,10 @@ def test_the_order_that_puts_it_back_is_found_before_anything_changes(
     away: Desk, monkeypatch: pytest.MonkeyPatch, same: Any, split: bool, shape: bool
 ) -> None:
     """Counts go to machines in the order of their names: they are told only where that is the same."""
-    asked: list[tuple[str, Json]] = []
+    requests: list[tuple[str, Json]] = []
 
     def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
-        asked.append((path, body))
+        requests.append((path, body))
         if path == "/plan":
             done(Plan(model="m", stages=LOADED.stages if same(body) else LOADED.stages[:1]))
         return Asked()
@@ -193,28 +193,28 @@ def test_the_order_that_puts_it_back_is_found_before_anything_changes(
     both = Comparison(away.services.client, LOADED, ["d", "a", "k"], SMALL, None, 1)
     both.start()
     assert both.step == TOGETHER
-    assert asked[-1][0] == "/ask"  # measuring has begun
-    assert all(body["number"] == "q8" for path, body in asked if path == "/plan")
+    assert requests[-1][0] == "/ask"  # measuring has begun
+    assert all(body["number"] == "q8" for path, body in requests if path == "/plan")
     both._load(BACK, both._restore)
-    back = asked[-1][1]
+    back = requests[-1][1]
     assert ("split" in back, "shape" in back) == (split, shape)
     assert (back["number"], back["without"]) == ("q8", ["k"])
     both.cancel()
 
 
 def test_a_cancelled_one_loads_what_was_loaded(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Json] = []
+    requests: list[Json] = []
 
     def call(method: str, path: str, body: Json, *_: Any, **types: object) -> Asked:
-        asked.append(body)
+        requests.append(body)
         return Asked()
 
     monkeypatch.setattr(away.services.client, "call", call)
     both = Comparison(away.services.client, LOADED, ["d", "a", "k"], SMALL, None, 1)
     both._load(LOADING, {})
     both.cancel()
-    assert asked[-1]["without"] == ["k"]
-    assert "split" not in asked[-1]  # the planner places it so by itself
+    assert requests[-1]["without"] == ["k"]
+    assert "split" not in requests[-1]  # the planner places it so by itself
 
 
 def test_the_ratio_is_in_every_report_and_names_nobody(tmp_path: Path) -> None:

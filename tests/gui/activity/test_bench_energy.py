@@ -33,21 +33,21 @@ def test_all_machines_of_the_placement_must_tell(watts: dict[str, int | None], t
 
 
 def test_what_was_drawn_before_does_not_count(qtbot: QtBot) -> None:
-    now, told = [100.0], [900.0]
-    meter = PowerMeter(lambda: told[0], clock=lambda: now[0])
+    now, values = [100.0], [900.0]
+    meter = PowerMeter(lambda: values[0], clock=lambda: now[0])
     meter.begin()
     meter.look()  # what the machine tells is of before
     assert meter.end() is None
     meter.begin()
     for seconds, watts in ((1.0, 900.0), (SETTLE_S, 60.0), (1.0, 64.0)):
-        now[0], told[0] = now[0] + seconds, watts
+        now[0], values[0] = now[0] + seconds, watts
         meter.look()
     assert meter.end() == 62.0
 
 
 def test_a_machine_that_goes_silent_leaves_nothing_to_tell(qtbot: QtBot) -> None:
-    now, told = [0.0], [40.0, None]
-    meter = PowerMeter(lambda: told.pop(0), clock=lambda: now[0])
+    now, reports = [0.0], [40.0, None]
+    meter = PowerMeter(lambda: reports.pop(0), clock=lambda: now[0])
     meter.begin()
     now[0] = SETTLE_S
     meter.look()
@@ -65,10 +65,10 @@ def test_a_run_measures_what_its_own_placement_draws(
     order = {"model": "guide", "measure": False}
     at_lone.services.client.call("POST", "/load", order, lambda _: None)
     qtbot.waitUntil(lambda: bool(pool.now.loaded and pool.now.loaded.state == "ready"), timeout=30_000)
-    asked: list[LoadedModel] = []
+    models: list[LoadedModel] = []
 
     def watts(placed: LoadedModel) -> float | None:
-        asked.append(placed)
+        models.append(placed)
         return 50.0
 
     loaded = pool.now.loaded
@@ -81,7 +81,7 @@ def test_a_run_measures_what_its_own_placement_draws(
     drew = ends[0][0].energy
     assert drew.watts == 50.0
     assert 0 < drew.joules_per_token < 50 * 30
-    assert asked[0] == loaded
+    assert models[0] == loaded
 
 
 def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
@@ -90,12 +90,12 @@ def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, 
     assert f"- Energy: **3.10 J/token** ({words})" in markdown(made).splitlines()
     assert f"Energy<b>3.10 J/token</b><span class=muted>{words}" in html(made)
     bench_report.save(made, tmp_path / "report.json", away.services.theme)
-    told = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert told["results"][0]["energy"] == DREW
+    data = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert data["results"][0]["energy"] == DREW
     card = BenchCard(away.services.theme)  # the picture is one of it
     qtbot.addWidget(card)
     card.show_bench(made)
-    assert {"Energy", "3.10 J/token", words} <= {one.text() for one in card.findChildren(QLabel)}
+    assert {"Energy", "3.10 J/token", words} <= {label.text() for label in card.findChildren(QLabel)}
     store = BenchStore(tmp_path)
     store.add(made)
     assert BenchStore(tmp_path).kept == [made]

@@ -37,7 +37,7 @@ def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, f
     assert answer.stages[0].machine == "den"
     again = Feed(at_lone.services.pool, at_lone.services.pool)
     qtbot.waitUntil(lambda: len(again.answers) == len(feed.answers), timeout=5000)
-    assert [one.number for one in again.answers] == [one.number for one in feed.answers]
+    assert [answer.number for answer in again.answers] == [answer.number for answer in feed.answers]
 
 
 def test_a_running_answer_is_seen_and_then_a_stopped_one(qtbot: QtBot, at_lone: Desk, feed: Feed) -> None:

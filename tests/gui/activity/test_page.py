@@ -55,13 +55,13 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
     page.tabs.setCurrentIndex(1)
     answered = "Guide answered with 12 tokens"  # on a busy computer, a measurement may follow it
-    qtbot.waitUntil(lambda: any(answered in one for one in page.log.sentences()), timeout=5000)
+    qtbot.waitUntil(lambda: any(answered in sentence for sentence in page.log.sentences()), timeout=5000)
     page.log.kind.setCurrentIndex(page.log.kind.findData("model"))
-    qtbot.waitUntil(lambda: any("Guide is ready" in one for one in page.log.sentences()), timeout=5000)
-    assert not any("answered" in one for one in page.log.sentences())
+    qtbot.waitUntil(lambda: any("Guide is ready" in sentence for sentence in page.log.sentences()), timeout=5000)
+    assert not any("answered" in sentence for sentence in page.log.sentences())
     page.log.kind.setCurrentIndex(0)
     page.log.words.setText("STARTED")
-    assert all("started" in one for one in page.log.sentences())
+    assert all("started" in sentence for sentence in page.log.sentences())
     page.log.words.setText("no such words")
     assert page.log.sentences() == []
 
@@ -87,21 +87,21 @@ def test_a_line_of_the_log_is_no_higher_than_its_words(qtbot: QtBot, at_lone: De
     qtbot.wait(50)
     high = [table.rowHeight(at) for at in range(len(page.log.sentences()))]
     words = table.fontMetrics()
-    lines = [words.horizontalAdvance(one) // (table.columnWidth(1) - 60) + 1 for one in page.log.sentences()]
+    lines = [words.horizontalAdvance(sentence) // (table.columnWidth(1) - 60) + 1 for sentence in page.log.sentences()]
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     least = 2 * sizes.CONTROL_HEIGHT
-    assert [one for one, many in zip(high, lines, strict=True) if many == 1 and one > least] == []
+    assert [number for number, many in zip(high, lines, strict=True) if many == 1 and number > least] == []
 
 
 def test_a_chosen_answer_stays_chosen_when_others_come(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     table = page.overview.table
-    one, two, three = (answer(number=n, tokens=n + 20) for n in (1, 2, 3))
-    table.show_answers([one, two])
+    answer_entry, two, three = (answer(number=n, tokens=n + 20) for n in (1, 2, 3))
+    table.show_answers([answer_entry, two])
     table.setCurrentIndex(table.rows.index(1, 0))
-    table.show_answers([one, two, three])
-    assert table.rows.answer(table.currentIndex().row()) == one
+    table.show_answers([answer_entry, two, three])
+    assert table.rows.answer(table.currentIndex().row()) == answer_entry
     table.setCurrentIndex(table.rows.index(0, 0))
-    table.show_answers([one, two, three, answer(number=4)])
+    table.show_answers([answer_entry, two, three, answer(number=4)])
     assert table.currentIndex().row() == 0
 
 
@@ -140,20 +140,20 @@ def test_figures_of_ones_own_answers_have_room_in_a_small_window_in_german(
         table = page.overview.table
         table.show_answers(own)
         qtbot.wait(200)
-        found = table.isColumnHidden(REQUESTER), table.horizontalScrollBar().maximum()
+        results = table.isColumnHidden(REQUESTER), table.horizontalScrollBar().maximum()
         table.show_answers([*own, answer(whose=guest)])
-    assert found == (True, 0)
+    assert results == (True, 0)
     assert not table.isColumnHidden(REQUESTER)
 
 
 def test_whose_an_answer_was_is_told() -> None:
     rows = AnswersModel()
-    asked = [
+    requests = [
         {"kind": "owner", "name": ""}, {"kind": "program", "name": "editor"},
         {"kind": "program", "name": ""}, {"kind": "guest", "name": "loft"},
         {"kind": "machine", "name": "attic"}, None,
     ]  # fmt: skip
-    rows.show([*(answer(whose=whose) for whose in asked[::-1]), answer()])
+    rows.show([*(answer(whose=owner) for owner in requests[::-1]), answer()])
     words = [rows.data(rows.index(row, REQUESTER)) for row in range(rows.rowCount())]
     assert words == [
         "not recorded", "you", "program editor", "program without a key", "guest loft", "attic",
@@ -162,7 +162,7 @@ def test_whose_an_answer_was_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("whose", "writing", "reading"),
+    ("requester", "writing", "reading"),
     [
         (Requester("owner"), "is writing your answer", "is reading your question"),
         (
@@ -179,9 +179,9 @@ def test_whose_an_answer_was_is_told() -> None:
         (Requester("machine", "attic"), "is answering attic", "is reading a question from attic"),
     ],
 )
-def test_the_requester_of_an_answer_is_named(away: Desk, whose: Requester, writing: str, reading: str) -> None:
-    writes = AnswerInProgress(1, "guide", seconds=2.0, tokens=30, tok_s=12.5, whose=whose)
-    reads = AnswerInProgress(2, "guide", seconds=0.5, whose=whose)
+def test_the_requester_of_an_answer_is_named(away: Desk, requester: Requester, writing: str, reading: str) -> None:
+    writes = AnswerInProgress(1, "guide", seconds=2.0, tokens=30, tok_s=12.5, whose=requester)
+    reads = AnswerInProgress(2, "guide", seconds=0.5, whose=requester)
     assert [job.what for job in jobs_of(pool_of(away), [writes, reads], away.services.importing)] == [
         f"Guide {writing}", f"Guide {reading}",
     ]  # fmt: skip

@@ -19,12 +19,12 @@ def test_a_call_is_answered_while_many_streams_are_open(qtbot: QtBot, at_lone: D
     """Qt alone holds six connections, and lets the seventh wait for ever."""
     client = at_lone.services.client
     streams = [client.events() for _ in range(8)]
-    qtbot.waitUntil(lambda: all(one.bytesAvailable() for one in streams), timeout=5000)
+    qtbot.waitUntil(lambda: all(stream.bytesAvailable() for stream in streams), timeout=5000)
     answers: list[object] = []
     client.get("/models", answers.append)
     qtbot.waitUntil(lambda: bool(answers), timeout=5000)
-    for one in streams:
-        one.abort()
+    for stream in streams:
+        stream.abort()
 
 
 class Asking(QObject):
@@ -34,9 +34,9 @@ class Asking(QObject):
         super().__init__()
         self.told: list[object] = []
 
-    def hear(self, *what: object) -> None:
+    def hear(self, *args: object) -> None:
         self.objectName()  # fails when it is gone
-        self.told.append(what)
+        self.told.append(args)
 
 
 @pytest.mark.parametrize(

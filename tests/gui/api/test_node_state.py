@@ -34,7 +34,7 @@ def test_calls_end_once_with_an_answer_or_a_sentence(qtbot: QtBot, at_lone: Desk
     client.get("/models", answers.append, answers.append)
     client.delete("/models/none", answers.append, answers.append)
     qtbot.waitUntil(lambda: len(answers) == 2, timeout=5000)
-    refused = [one for one in answers if isinstance(one, AppError)]
+    refused = [answer for answer in answers if isinstance(answer, AppError)]
     assert len(refused) == 1
     assert isinstance(refused[0], BadInput)
 

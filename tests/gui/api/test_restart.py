@@ -27,8 +27,8 @@ class Older(Attached):
     """The node that runs is of another version."""
 
     def find(self) -> Endpoint | None:
-        found = super().find()
-        return dataclasses.replace(found, version="0.0.1") if found else None
+        endpoint = super().find()
+        return dataclasses.replace(endpoint, version="0.0.1") if endpoint else None
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_a_node_of_another_version_ends(
         assert pool.link is Link.OTHER_VERSION
         shown = make(services)
         qtbot.addWidget(shown)
-        found = [one for one in shown.findChildren(QPushButton) if one.text() == text]
-        found[0].click()
+        buttons = [button for button in shown.findChildren(QPushButton) if button.text() == text]
+        buttons[0].click()
         assert client.endpoint is None  # nothing else is asked of that node
         qtbot.waitUntil(lambda: running.process.poll() is not None, timeout=15_000)
         if isinstance(shown, QDialog):

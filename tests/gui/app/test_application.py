@@ -89,7 +89,9 @@ def test_who_quits_by_a_key_is_told_once_that_the_service_goes_on(
     qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
     made.services.preferences.forget(GOES_ON)
     (key,) = [
-        one for one in made.window.findChildren(QShortcut) if one.key() == QKeySequence(QKeySequence.StandardKey.Quit)
+        shortcut
+        for shortcut in made.window.findChildren(QShortcut)
+        if shortcut.key() == QKeySequence(QKeySequence.StandardKey.Quit)
     ]
     key.activated.emit()
     assert "keeps running" in made.window._told.sentence
@@ -132,13 +134,13 @@ def test_a_log_out_is_not_broken_off_by_a_window_that_would_rather_hide(
     made = Application(qapp, Slow(tmp_path))
     qtbot.addWidget(made.window)
     assert made.window.isVisible()
-    asked = QEvent(QEvent.Type.Quit)
+    event = QEvent(QEvent.Type.Quit)
     qapp.to_quit.connect(made.quit)
     try:
-        assert QCoreApplication.sendEvent(qapp, asked)
+        assert QCoreApplication.sendEvent(qapp, event)
     finally:
         qapp.to_quit.disconnect(made.quit)
-    assert asked.isAccepted()
+    assert event.isAccepted()
     qtbot.waitUntil(lambda: bool(ended))
 
 

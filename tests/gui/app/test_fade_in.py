@@ -28,10 +28,10 @@ def window(qtbot: QtBot, away: Desk) -> Window:
 
 def page_at_the_middle(window: Window) -> QWidget | None:
     """What a click there reaches."""
-    found = window.childAt(QPoint(window.width() // 2 + 100, window.height() // 2))
-    while found is not None and not isinstance(found, Page):
-        found = found.parentWidget()
-    return found
+    widget = window.childAt(QPoint(window.width() // 2 + 100, window.height() // 2))
+    while widget is not None and not isinstance(widget, Page):
+        widget = widget.parentWidget()
+    return widget
 
 
 def test_a_page_fades_in_and_can_be_used_at_once(qtbot: QtBot, window: Window) -> None:
@@ -77,7 +77,7 @@ def test_what_covers_a_page_grows_thinner_step_by_step(qtbot: QtBot, away: Desk)
         fade.render(picture, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
         seen.append(picture.toImage().pixelColor(20, 20))
     window = away.services.theme.color("window")
-    shares = [abs(one.greenF() - window.greenF()) for one in seen]
+    shares = [abs(color.greenF() - window.greenF()) for color in seen]
     assert shares == sorted(shares)
     assert len(set(shares)) == 3
     fade.begin()

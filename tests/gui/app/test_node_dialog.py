@@ -81,13 +81,13 @@ def test_a_node_that_is_back_opens_no_household_until_somebody_asks_for_a_code(
     qtbot.waitUntil(lambda: bool(adding.code), timeout=5000)
     at_lone.services.client.delete("/pairing", lambda _: None)  # as a node that ended leaves it
     qtbot.waitUntil(lambda: not adding.code, timeout=5000)
-    asked: list[str] = []
-    adding.open_window = lambda: asked.append("by itself")  # type: ignore[method-assign]
+    requests: list[str] = []
+    adding.open_window = lambda: requests.append("by itself")  # type: ignore[method-assign]
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)
     adding.role.activated.emit(1)  # nor does another role, while there is no code
     qtbot.wait(300)  # longer than a window takes to open
-    assert (asked, adding.code) == ([], "")
+    assert (requests, adding.code) == ([], "")
     assert "no longer works" in adding.notice.sentence
     del adding.open_window
     adding.again.click()

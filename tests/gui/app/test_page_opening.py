@@ -21,9 +21,9 @@ POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 
 
 def in_front(window: Window) -> QWidget:
-    found = window._stack.currentWidget()
-    assert found is not None
-    return found
+    widget = window._stack.currentWidget()
+    assert widget is not None
+    return widget
 
 
 def test_a_page_comes_in_steps_and_is_shown_whole(qtbot: QtBot, away: Desk) -> None:
@@ -67,13 +67,13 @@ def test_what_is_shown_with_a_page_is_dressed_before(qtbot: QtBot) -> None:
     top, seen, away_ = QWidget(), QLabel("seen"), QLabel("put away")
     qtbot.addWidget(top)
     box = QVBoxLayout(top)
-    for one in (seen, away_):
-        box.addWidget(one)
+    for label in (seen, away_):
+        box.addWidget(label)
     QLabel("inside", away_)
     away_.hide()
-    found = list(shown_with(top))
-    assert found == [top, seen]
-    for dressed in found:
+    widgets = list(shown_with(top))
+    assert widgets == [top, seen]
+    for dressed in widgets:
         dressed.ensurePolished()
     assert seen.testAttribute(POLISHED)
 

@@ -30,10 +30,10 @@ def pool(machines: list[dict[str, Any]], *, lending: Any = None, **loaded: Any) 
 @pytest.mark.parametrize("state", ["draining", "paused"])
 def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> None:
     leaver = {"id": "b", "name": "attic", "state": state, **tells(HEAT)}
-    found = current_status(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
-    assert (found.kind, found.sentence) == (Kind.PAUSED, f"attic is about to stop lending. {HEAT}")
-    found = current_status(pool([leaver | {"reason": None, "reason_facts": None}]))
-    assert found.sentence == "attic is about to stop lending."
+    pool_status = current_status(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
+    assert (pool_status.kind, pool_status.sentence) == (Kind.PAUSED, f"attic is about to stop lending. {HEAT}")
+    pool_status = current_status(pool([leaver | {"reason": None, "reason_facts": None}]))
+    assert pool_status.sentence == "attic is about to stop lending."
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
@@ -45,8 +45,8 @@ def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: objec
 
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
 def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
-    found = current_status(pool([{"id": "b", "name": "attic", "state": "paused", **tells(HEAT)} | other]))
-    assert found.sentence.startswith("Ready. m runs on 2 machines")
+    pool_status = current_status(pool([{"id": "b", "name": "attic", "state": "paused", **tells(HEAT)} | other]))
+    assert pool_status.sentence.startswith("Ready. m runs on 2 machines")
 
 
 def test_a_replica_that_is_lost_is_not_counted(qapp: object) -> None:
@@ -59,15 +59,15 @@ def test_a_replica_that_is_lost_is_not_counted(qapp: object) -> None:
 def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None:
     battery = {"code": "pause_battery_at", "facts": {"percent": 40}}
     lending = {"state": state, "code": "pause_battery_at", "reason_facts": battery, "gives_back_in_s": 12}
-    found = current_status(pool([], lending=lending))
-    assert found.kind is Kind.PAUSED
-    assert "Paused: on battery (40 %)." in found.sentence
+    pool_status = current_status(pool([], lending=lending))
+    assert pool_status.kind is Kind.PAUSED
+    assert "Paused: on battery (40 %)." in pool_status.sentence
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
     lending = {"state": "paused", "code": "lend_no_role", **tells("The household does not allow it.")}
-    found = current_status(pool([], lending=lending))
-    assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. m runs on 2 machines.")
+    pool_status = current_status(pool([], lending=lending))
+    assert (pool_status.kind, pool_status.sentence) == (Kind.IDLE, "Ready. m runs on 2 machines.")
 
 
 def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:

@@ -41,9 +41,9 @@ def tray(window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def told(tray: Tray, monkeypatch: pytest.MonkeyPatch) -> list[News]:
-    found: list[News] = []
-    monkeypatch.setattr(tray, "notify", found.append)
-    return found
+    results: list[News] = []
+    monkeypatch.setattr(tray, "notify", results.append)
+    return results
 
 
 def lines(menu: TrayMenu) -> list[str]:
@@ -88,8 +88,8 @@ def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
 
 
 def test_a_machine_that_joined_is_shown() -> None:
-    (one,) = news_of(PAIRING, JOINED | {"pairing": None, "paired": "b"})
-    assert (one.page, one.sentence) == ("pool/b", "attic is now in your household.")
+    (item,) = news_of(PAIRING, JOINED | {"pairing": None, "paired": "b"})
+    assert (item.page, item.sentence) == ("pool/b", "attic is now in your household.")
 
 
 def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray, at_lone: Desk) -> None:
@@ -106,7 +106,7 @@ def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray,
 def test_the_first_line_leads_to_what_it_tells_of(tray: Tray, at_lone: Desk) -> None:
     pool, status = at_lone.services.pool, tray.menu.status
     status.trigger()
-    states = ({"model": "m", "state": one} for one in ("lost", "recovering", "loading", "ready"))
+    states = ({"model": "m", "state": name} for name in ("lost", "recovering", "loading", "ready"))
     for loaded in states:
         pool.snapshot = pool.snapshot | {"loaded": loaded}
         status.trigger()
@@ -164,7 +164,7 @@ def test_without_a_tray_the_window_minimises_and_says_so_once(window: Window, at
     assert tray.keeps(window)
     assert not window.isMinimized()  # what is said could not be read
     assert "stays in the taskbar" in window._told.sentence
-    assert [one.text() for one in offered(window)] == ["Minimise", "Quit"]
+    assert [button.text() for button in offered(window)] == ["Minimise", "Quit"]
     assert tray.keeps(window)
     assert window.isMinimized()
     assert not window._told.sentence
@@ -190,7 +190,7 @@ def test_the_first_close_without_a_tray_asks(window: Window, at_lone: Desk, plac
 
 def offered(window: Window) -> list[QPushButton]:
     """The buttons beside what is said over every page."""
-    return [one for one in window._told.findChildren(QPushButton) if one.isVisible()]
+    return [button for button in window._told.findChildren(QPushButton) if button.isVisible()]
 
 
 def test_a_late_tray_takes_a_hidden_start(
@@ -254,4 +254,4 @@ LOST = {"loaded": {"model": "guide", "state": "lost"}}
     ],
 )  # fmt: skip
 def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:
-    assert [one.title for one in news_of(before, now)] == titles
+    assert [item.title for item in news_of(before, now)] == titles

@@ -47,7 +47,7 @@ def test_a_node_that_was_started_again_is_told_with_its_log(qtbot: QtBot, away: 
     qtbot.addWidget(window)
     away.services.pool.restarted.emit()
     assert window._told.sentence.startswith("The background service stopped unexpectedly and was")
-    next(one for one in window._told.findChildren(QPushButton) if one.text() == "Details").click()
+    next(button for button in window._told.findChildren(QPushButton) if button.text() == "Details").click()
     assert not window._told.sentence
     page = window.page("settings")
     assert isinstance(page, SettingsPage)
@@ -70,7 +70,7 @@ def test_a_node_that_cannot_be_started_is_told_with_its_log(qtbot: QtBot, away: 
     qtbot.addWidget(window)
     pool.link, pool.problem = Link.AWAY, "Look at the details, then press Start again."
     pool.link_changed.emit()
-    buttons = {one.text(): one for one in window._bar.findChildren(QPushButton)}
+    buttons = {button.text(): button for button in window._bar.findChildren(QPushButton)}
     assert {"Details", "Start again"} <= buttons.keys()
     buttons["Details"].click()
     page = window.page("settings")
@@ -102,22 +102,22 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
     qtbot.addWidget(window)
     window.show()
     bar = window._sidebar
-    told = {}
+    result = {}
     wide = QSize(1300, 760)
     for text, size in ((1.0, SMALLEST), (1.5, SMALLEST), (2.0, wide), (2.0, USUAL), (2.0, SMALLEST)):
         theme.choose(Scheme.LIGHT, text)
         window.resize(size)
         qtbot.wait(20)
-        state = [one for one in bar.findChildren(QLabel) if one.accessibleName() and one.isVisible()]
-        assert [one.accessibleName().startswith("State of the pool: ") for one in state] == [True]
-        told[text, size.width()] = bar.width(), bar._words.isVisible()
-    for one in bar.findChildren(QToolButton):
-        assert one.accessibleName()
-        assert one.accessibleName() in one.toolTip()
-        assert one.width() >= theme.px(32)
+        state = [label for label in bar.findChildren(QLabel) if label.accessibleName() and label.isVisible()]
+        assert [label.accessibleName().startswith("State of the pool: ") for label in state] == [True]
+        result[text, size.width()] = bar.width(), bar._words.isVisible()
+    for button in bar.findChildren(QToolButton):
+        assert button.accessibleName()
+        assert button.accessibleName() in button.toolTip()
+        assert button.width() >= theme.px(32)
     theme.choose(Scheme.LIGHT, 1.0)
-    assert [shown for _, shown in told.values()] == [True, True, True, False, False]
-    assert 3 * told[2.0, SMALLEST.width()][0] < told[2.0, wide.width()][0]
+    assert [shown for _, shown in result.values()] == [True, True, True, False, False]
+    assert 3 * result[2.0, SMALLEST.width()][0] < result[2.0, wide.width()][0]
 
 
 def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk) -> None:
@@ -185,18 +185,18 @@ def test_every_button_of_the_first_steps_is_on_a_small_screen(
     window = Window(at_lone.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
     window.come_up()
-    found, counted = [], set()
+    result, counted = [], set()
     with speaking(qapp, "de"):
         steps = Welcome(at_lone.services, window)
         steps.begin()
         while True:
             qtbot.wait(SETTLED_MS)
-            found += walk.beyond(steps, small_screen) + walk.cut(steps)
+            result += walk.beyond(steps, small_screen) + walk.cut(steps)
             counted.add(steps._where.pos())
             if steps.is_last:
                 break
             steps.skip()
         steps.end()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
     assert len(counted) == 1  # what says which step it is stays where it is

@@ -25,8 +25,8 @@ def filled(kept: History) -> Chat:
     kept.make_folder("empty-folder-stork")
     chat = kept.begin()
     details = {"attachments": [{"name": "a.txt", "text": "attached-egret"}]}
-    asked = Message(kept.new_message_id(), None, Role.USER, "The Greylag", kept.now(), details)
-    chat = replace(add(chat, asked), system="system-teal", draft="draft-heron", model="model-rail",
+    message = Message(kept.new_message_id(), None, Role.USER, "The Greylag", kept.now(), details)
+    chat = replace(add(chat, message), system="system-teal", draft="draft-heron", model="model-rail",
                    draft_files=({"name": "b.txt", "text": "drafted-crane"},))  # fmt: skip
     kept.keep(chat)
     return chat
@@ -60,7 +60,7 @@ def locked(kept: History) -> AppError | None:
 
 
 def everything(folder: Path) -> bytes:
-    return b"".join(one.read_bytes() for one in sorted(folder.rglob("*")) if one.is_file())
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def readable(folder: Path) -> list[str]:
@@ -70,4 +70,4 @@ def readable(folder: Path) -> list[str]:
 
 
 def state(kept: History) -> list[object]:
-    return [*(kept.chat(one.id) for one in kept.headings()), *kept.headings(), *kept.folders()]
+    return [*(kept.chat(heading.id) for heading in kept.headings()), *kept.headings(), *kept.folders()]

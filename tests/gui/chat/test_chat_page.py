@@ -60,8 +60,8 @@ def press(page: ChatPage, place: int, name: str) -> None:
     view = page.conversation.views[place]
     view._show_tools()
     QApplication.processEvents()
-    buttons = [one for one in view.findChildren(QAbstractButton) if one.isVisibleTo(view)]
-    next(one for one in buttons if one.accessibleName() == name).click()
+    buttons = [button for button in view.findChildren(QAbstractButton) if button.isVisibleTo(view)]
+    next(button for button in buttons if button.accessibleName() == name).click()
 
 
 @pytest.mark.long
@@ -170,7 +170,7 @@ def test_a_failed_question_stays_and_can_be_retried(qtbot: QtBot, page: ChatPage
     client = page.services.client
     endpoint, client.endpoint = client.endpoint, None
     ask(qtbot, page, "Does it need the internet?")
-    assert [one.text for one in tree.path(page.chat)] == ["Does it need the internet?"]
+    assert [message.text for message in tree.path(page.chat)] == ["Does it need the internet?"]
     assert page.notice.sentence
     client.endpoint = endpoint
     page._retry()
@@ -190,8 +190,8 @@ def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: Chat
     assert (first.text, question.text) == ("First?", "What is a lender?")
     ask(qtbot, page, "What is a host?")
     views = page.conversation.views
-    words = [[one.text() for one in view.findChildren(Wrapped)] for view in views]
-    assert ["No answer came" in " ".join(told) for told in words] == [True, *[False] * 4]
+    words = [[wrapped.text() for wrapped in view.findChildren(Wrapped)] for view in views]
+    assert ["No answer came" in " ".join(word) for word in words] == [True, *[False] * 4]
     alone = answer.details[FIGURES]["prompt_tokens"]
     page.open_chat(page.history.begin().id)
     ask(qtbot, page, "What is a lender?")
@@ -208,7 +208,7 @@ def test_a_question_asked_while_the_node_starts_is_kept_and_sent(qtbot: QtBot, p
     assert shown.message.text == ""
     pool._say(Link.THERE, None)
     rested(qtbot, page)
-    assert [one.role for one in tree.path(page.chat)] == [tree.Role.USER, tree.Role.ASSISTANT]
+    assert [message.role for message in tree.path(page.chat)] == [tree.Role.USER, tree.Role.ASSISTANT]
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -221,7 +221,7 @@ def test_a_question_whose_node_does_not_come_stays(qtbot: QtBot, page: ChatPage,
     else:
         pool._say(Link.AWAY, "It does not start.")
     assert not page.session.running
-    assert [one.text for one in tree.path(page.chat)] == ["Are you there?"]
+    assert [message.text for message in tree.path(page.chat)] == ["Are you there?"]
     assert bool(page.notice.sentence) is not stopped
     pool._say(Link.THERE, None)
     page._retry()
@@ -240,7 +240,7 @@ def test_drafts_and_files_stay_with_their_chat(qtbot: QtBot, page: ChatPage, tmp
     assert page.composer.files == []
     page.open_chat(first)
     assert page.composer.text == "half a thou"
-    assert [one["name"] for one in page.composer.files] == ["notes.txt"]
+    assert [file["name"] for file in page.composer.files] == ["notes.txt"]
     ask(qtbot, page, "Is it free?")
     question = tree.path(page.chat)[0]
     assert question.details["attachments"] == [{"name": "notes.txt", "text": "Poolhouse is free."}]
@@ -268,7 +268,7 @@ def test_copies_and_a_branch_of_its_own(qtbot: QtBot, page: ChatPage) -> None:
     before = page.chat.id
     page.conversation.views[0]._menu().actions()[-1].trigger()
     assert page.chat.id != before
-    assert [one.text for one in tree.path(page.chat)] == ["What is **Poolhouse**?"]
+    assert [message.text for message in tree.path(page.chat)] == ["What is **Poolhouse**?"]
 
 
 def test_a_chat_comes_back_after_a_restart(qtbot: QtBot, page: ChatPage, at_lone: Desk, tmp_path: Path) -> None:
@@ -279,11 +279,11 @@ def test_a_chat_comes_back_after_a_restart(qtbot: QtBot, page: ChatPage, at_lone
     page.composer.attach([notes])
     qtbot.waitUntil(lambda: bool(page.composer.files[0].get("tokens")), timeout=WITHIN_MS)
     files = page.composer.files
-    texts = [one.text for one in tree.path(page.chat)]
+    texts = [message.text for message in tree.path(page.chat)]
     page.close_history()
     again = ChatPage(at_lone.services)
     qtbot.addWidget(again)
-    assert [one.text for one in tree.path(again.chat)] == texts
+    assert [message.text for message in tree.path(again.chat)] == texts
     assert (again.composer.text, again.composer.files) == ("and a draft", files)
     again.close_history()
 
@@ -370,8 +370,8 @@ def test_what_is_sent_while_an_answer_comes_goes_when_it_has_ended(qtbot: QtBot,
     QTest.keyClick(page.composer.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: page.composer.text == "", timeout=WITHIN_MS)
     rested(qtbot, page)
-    asked = [one.text for one in tree.path(page.chat) if one.role is Role.USER]
-    assert asked == ["What is a pool?", "And a host?"]
+    texts = [message.text for message in tree.path(page.chat) if message.role is Role.USER]
+    assert texts == ["What is a pool?", "And a host?"]
 
 
 def test_what_waits_for_an_answer_that_fails_stays_to_be_decided(page: ChatPage) -> None:

@@ -80,7 +80,7 @@ def test_what_is_chosen_is_saved_and_shown_again(make: Make, saved: list[Chat]) 
     again._save()
     assert saved[1] == chat
     buttons = again.findChildren(QPushButton)
-    next(one for one in buttons if one.text() == "Reset to defaults").click()
+    next(button for button in buttons if button.text() == "Reset to defaults").click()
     again._save()
     assert saved[2] == Chat(ChatId("1"), system="Be brief.")
 

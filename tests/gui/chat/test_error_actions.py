@@ -57,17 +57,17 @@ def test_only_what_can_help_is_offered(
     session: Any = SimpleNamespace(leaves_out=lambda _: leaves_out)
     pool = pool_of({"hosts": ["den"] if is_guest else None})
     buttons = Handlers(went.append, list, list, list, list, list)
-    found = dict(ErrorActions(session, pool, lambda _: None, buttons).after(AppError(code), chat))
-    assert list(found) == offered
-    if "Choose another model" in found:
-        found["Choose another model"]()
+    entries = dict(ErrorActions(session, pool, lambda _: None, buttons).after(AppError(code), chat))
+    assert list(entries) == offered
+    if "Choose another model" in entries:
+        entries["Choose another model"]()
         assert went == [navigation.MODELS]
 
 
 def button(page: ChatPage, words: str) -> QPushButton:
     QApplication.processEvents()  # they are laid out
-    found = [one for one in page.notice.findChildren(QPushButton) if not one.isHidden()]
-    return next(one for one in found if one.text() == words)
+    buttons = [push_button for push_button in page.notice.findChildren(QPushButton) if not push_button.isHidden()]
+    return next(push_button for push_button in buttons if push_button.text() == words)
 
 
 @pytest.mark.long
@@ -75,7 +75,7 @@ def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage
     """The Guide reads no more, however it is loaded, and there is nothing older to leave out."""
     ask(qtbot, page, LONG)
     assert "reads at most 1,024" in page.notice.sentence
-    words = [one.text() for one in page.notice.findChildren(QPushButton) if one.text()]
+    words = [push_button.text() for push_button in page.notice.findChildren(QPushButton) if push_button.text()]
     assert words == [EDIT]
     button(page, EDIT).click()
     editor = page.conversation.views[0]._editor

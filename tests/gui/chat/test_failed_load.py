@@ -36,11 +36,11 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         qtbot.waitUntil(
             lambda: pool.now.load_failed is not None and pool.now.load_failed.model == "odd", timeout=10_000
         )
-        told = (page.chat_head._model_text(page.chat), page.hint.words.text(), page.suggestions.words.text())
-        assert not any("Guide answers" in one for one in told)
-        assert told[0] == "No model answers: odd could not be loaded"
-        assert [one.isVisibleTo(page) for one in page.suggestions.buttons] == [False] * 3
-        assert [one.isVisibleTo(page) for one in page.suggestions.model_buttons] == [True] * 2
+        messages = (page.chat_head._model_text(page.chat), page.hint.words.text(), page.suggestions.words.text())
+        assert not any("Guide answers" in name for name in messages)
+        assert messages[0] == "No model answers: odd could not be loaded"
+        assert [button.isVisibleTo(page) for button in page.suggestions.buttons] == [False] * 3
+        assert [model_button.isVisibleTo(page) for model_button in page.suggestions.model_buttons] == [True] * 2
         assert current_status(pool).sentence == "odd could not be loaded, so no model is available."
         failed = pool.now.load_failed
         assert failed is not None
@@ -56,12 +56,12 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         assert details.text().startswith("The last attempt to load it failed. ")
         models.end()
         ask(qtbot, page, "Hello?")
-        assert [one.text for one in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits
+        assert [message.text for message in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits
         assert page.notice.sentence.startswith("odd could not be loaded")
         assert "key not found in model" in page.notice.sentence
         lone.control("POST", "/unload", {})  # whoever wants the Guide says so
         qtbot.waitUntil(lambda: "Guide answers" in page.hint.words.text(), timeout=10_000)
-        assert all(one.isVisibleTo(page.suggestions) for one in page.suggestions.buttons)
+        assert all(button.isVisibleTo(page.suggestions) for button in page.suggestions.buttons)
         page._retry()
         qtbot.waitUntil(lambda: not page.session.running, timeout=30_000)
         assert tree.path(page.chat)[-1].details[MODEL] == "guide"

@@ -54,29 +54,29 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
     tokens, last = machines_in_use(200 + left * 100 // (many - few))
     assert tokens + int(last.details[FIGURES]["tokens"]) == loaded.context
     assert last.details[ENDED] == FULL
-    shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
+    shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(Wrapped)]
     assert any("context is full" in words for words in shown), shown
     page._act(Deed.CONTINUE, last.id, "")  # a token or two more would not help
     assert not page.session.running
-    offered = [one.text() for one in page.notice.findChildren(QPushButton) if one.text()]
+    offered = [button.text() for button in page.notice.findChildren(QPushButton) if button.text()]
     assert offered == ["Edit the message"]  # the Guide reads no more, and nothing is older
 
 
 @pytest.mark.parametrize(
-    ("told", "how"),
+    ("expected", "how"),
     [
         ({"finish_reason": "length", "cut_by": "context"}, FULL),
         ({"finish_reason": "length", "cut_by": "max_tokens"}, "length"),
         ({"finish_reason": "stop", "cut_by": None}, "stop"),
     ],
 )
-def test_which_limit_cut_an_answer_is_the_nodes_word(told: dict[str, str], how: str) -> None:
+def test_which_limit_cut_an_answer_is_the_nodes_word(expected: dict[str, str], how: str) -> None:
     """However many tokens there are: the model may be loaded with another context by now."""
     ended: list[Ending] = []
     answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
     answer.ended.connect(ended.append)
-    answer._done(finished_answer({"token_ids": [1] * 8, "prompt_tokens": 4088, "model": "guide", **told}))
-    assert [one.how for one in ended] == [how]
+    answer._done(finished_answer({"token_ids": [1] * 8, "prompt_tokens": 4088, "model": "guide", **expected}))
+    assert [ending.how for ending in ended] == [how]
 
 
 def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPage) -> None:
@@ -88,7 +88,7 @@ def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPag
     page.history.keep(chat)
     page.open_chat(page.history.begin().id)
     page.open_chat(chat.id)
-    shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
+    shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(Wrapped)]
     both = [words for words in shown if words.startswith("attic ")]
     assert "attic was lost; the answer went on after 48" in both[0]
     assert "attic left; the answer went on with study after 48" in both[1]

@@ -29,7 +29,7 @@ ONLY = "Der Guide versteht nur Englisch."
 
 
 @pytest.mark.parametrize(
-    ("language", "loaded", "asked", "words"),
+    ("language", "loaded", "messages", "words"),
     [
         ("de", "guide", ASKED, ONLY),
         ("de", "guide", (), ""),  # an empty chat says it at length
@@ -41,9 +41,9 @@ ONLY = "Der Guide versteht nur Englisch."
 )
 def test_a_person_who_writes_another_language_hears_what_the_guide_understands(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path, language: str, loaded: str | None,
-    asked: tuple[Message, ...], words: str,
+    messages: tuple[Message, ...], words: str,
 ) -> None:  # fmt: skip
-    chat = Chat(ChatId("7"), messages={one.id: one for one in asked})
+    chat = Chat(ChatId("7"), messages={message.id: message for message in messages})
     pool = pool_with(loaded)
     with speaking(qapp, language):
         hint = ComposerHint(Preferences(tmp_path), lambda _: None)

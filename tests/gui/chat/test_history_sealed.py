@@ -145,13 +145,13 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
     crash()
     kept.close()
     states = []
-    for one in sorted(crashes.iterdir()):
-        again = history(one)
+    for file in sorted(crashes.iterdir()):
+        again = history(file)
         states.append(again.locked is not None)
         if again.locked is not None:
             assert again.unlock(KEY)
             swept(qtbot, again)
-            assert readable(one) == []  # a crash after the commit: swept at the next start
+            assert readable(file) == []  # a crash after the commit: swept at the next start
         assert state(again) == before
         again.close()
     assert states[0] is (turn is Turn.OPEN)
@@ -212,9 +212,9 @@ def test_closing_in_the_middle_loses_nothing(qtbot: QtBot, tmp_path: Path) -> No
     again = history(tmp_path)
     if again.locked is not None:
         assert again.unlock(KEY)
-    found = again.chat(chat.id)
-    assert found is not None
-    assert found.draft == "typed meanwhile"
+    result = again.chat(chat.id)
+    assert result is not None
+    assert result.draft == "typed meanwhile"
     again.close()
 
 
@@ -229,7 +229,7 @@ def test_meanwhile_words_are_kept_and_deeds_are_refused(qtbot: QtBot, tmp_path: 
         kept.pin([chat.id], True)
         assert kept.chat(new.id) is not None
         assert kept.search("greylag") or kept.turning.busy  # both kinds are read
-    assert [one.reason.code for one in troubles] == ["history_busy"]
+    assert [trouble.reason.code for trouble in troubles] == ["history_busy"]
     assert readable(tmp_path) == []
     kept.close()
     again = history(tmp_path)
@@ -258,7 +258,7 @@ def test_another_key_changes_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     assert everything(tmp_path) == before
     assert again.unlock(KEY)
     again.flush()
-    assert {chat.id, new.id} <= {one.id for one in again.headings()}  # it was written at last
+    assert {chat.id, new.id} <= {heading.id for heading in again.headings()}  # it was written at last
     again.close()
 
 
@@ -275,7 +275,7 @@ def test_a_file_that_nobody_can_open_is_kept_aside_when_asked(qtbot: QtBot, tmp_
     again.close()
     third = history(tmp_path)
     assert third.locked is None
-    assert [one.id for one in third.headings()] == [chat.id]
+    assert [heading.id for heading in third.headings()] == [chat.id]
     third.close()
 
 
@@ -291,11 +291,11 @@ def test_a_damaged_file_is_followed_by_an_encrypted_one(qtbot: QtBot, tmp_path: 
     troubles: list[AppError] = []
     again.troubled.connect(troubles.append)
     again.search("osprey")
-    assert [one.reason.code for one in troubles] == ["history_set_aside"]
+    assert [trouble.reason.code for trouble in troubles] == ["history_set_aside"]
     assert again.codec.seals
     talked(again, "A new cormorant")
     aside = tmp_path / "history-damaged-1.sqlite3"
-    assert [path(one)[0].text for one in rescue(aside, again.codec, lambda _: None)] == ["The Greylag"]
+    assert [path(chat)[0].text for chat in rescue(aside, again.codec, lambda _: None)] == ["The Greylag"]
     with pytest.raises(AppError):
         rescue(aside, Plain(), lambda _: None)
     again.close()
@@ -339,10 +339,10 @@ def test_opening_a_long_chat_is_quick(qtbot: QtBot, tmp_path: Path) -> None:
     again = history(tmp_path)
     assert again.unlock(KEY)
     begun = time.thread_time()  # of this thread alone, whatever else the computer does
-    found = again.chat(chat.id)
+    result = again.chat(chat.id)
     took_s = time.thread_time() - begun
-    assert found is not None
-    assert len(found.messages) == 500
+    assert result is not None
+    assert len(result.messages) == 500
     assert took_s < 1.0
     again.close()
 
@@ -373,9 +373,9 @@ def test_a_sealed_file_with_the_number_of_a_plain_one_stays_sealed(qtbot: QtBot,
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as db:
         db.execute(f"PRAGMA user_version = {number}")
     kept = history(tmp_path)
-    told = locked(kept)
-    assert told is not None
-    assert told.reason.code == "history_locked"
+    error = locked(kept)
+    assert error is not None
+    assert error.reason.code == "history_locked"
     assert not kept.headings()
     kept.close()
     assert is_sealed(tmp_path / FILE)

@@ -42,7 +42,7 @@ def test_an_answer_whose_window_was_killed_says_so_and_goes_on(qtbot: QtBot, pag
     cut = tree.path(again.chat)[1]
     assert (cut.details[ENDED], cut.text) == (UNFINISHED, known.messages[cut.id].text)
     labels = again.conversation.views[1].findChildren(Wrapped)
-    assert CUT in [one.text() for one in labels]
+    assert CUT in [label.text() for label in labels]
     press(again, 1, "Continue")
     rested(qtbot, again)
     whole = tree.path(again.chat)[1]
@@ -72,10 +72,10 @@ def test_the_answer_of_a_killed_window_is_taken_up_where_it_is_by_then(
     cut = tree.path(again.chat)[1]
     assert cut.details[ENDED] == UNFINISHED
     qtbot.waitUntil(lambda: tree.path(again.chat)[1].details[ENDED] == "stop", timeout=WITHIN_MS)
-    found = tree.path(again.chat)[1]
-    assert (found.id, found.text) == (running.message, whole)
-    assert BEFORE not in found.details
-    assert found.details[FIGURES]["tokens"] > 5
+    message = tree.path(again.chat)[1]
+    assert (message.id, message.text) == (running.message, whole)
+    assert BEFORE not in message.details
+    assert message.details[FIGURES]["tokens"] > 5
     again.close_history()
 
 
@@ -94,7 +94,7 @@ def test_what_was_stopped_is_not_taken_up(qtbot: QtBot, page: ChatPage, at_lone:
     under_way: list[object] = []
 
     def asked() -> bool:
-        client.get("/answers", lambda found: under_way.append(found["answers"]))
+        client.get("/answers", lambda never: under_way.append(never["answers"]))
         return [key] in under_way
 
     qtbot.waitUntil(asked, timeout=WITHIN_MS)
@@ -102,7 +102,7 @@ def test_what_was_stopped_is_not_taken_up(qtbot: QtBot, page: ChatPage, at_lone:
     under_way.clear()
 
     def gone() -> bool:
-        client.get("/answers", lambda found: under_way.append(found["answers"]))
+        client.get("/answers", lambda never: under_way.append(never["answers"]))
         return [] in under_way
 
     qtbot.waitUntil(gone, timeout=WITHIN_MS)

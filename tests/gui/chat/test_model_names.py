@@ -55,15 +55,15 @@ class Client:
         self.call.running = True
         return self.call
 
-    def answer(self, what: Json) -> None:
+    def answer(self, subject: Json) -> None:
         self.call.running = False
-        self.asked[-1](convert(what, Models))
+        self.asked[-1](convert(subject, Models))
 
 
 def test_they_are_asked_for_again_when_another_host_answers() -> None:
-    client, told = Client(), list[list[str]]()
+    client, reports = Client(), list[list[str]]()
     pool = SimpleNamespace(now=Snapshot(hosts=[]))
-    made = ModelNames(cast("Any", client), cast("Any", pool), lambda: told.append(made.names))
+    made = ModelNames(cast("Any", client), cast("Any", pool), lambda: reports.append(made.names))
     made.pool_changed()
     assert not client.asked  # nobody looks at them yet
     made.load()
@@ -75,17 +75,17 @@ def test_they_are_asked_for_again_when_another_host_answers() -> None:
     pool.now = Snapshot(hosts=["den"])
     made.pool_changed()
     client.answer(ANSWER)
-    assert told == [[], ["big"]]
+    assert reports == [[], ["big"]]
     made.pool_changed()
     assert len(client.asked) == 2
 
 
 def test_a_page_that_is_gone_is_told_nothing(qtbot: QtBot, at_lone: Desk) -> None:
-    services, told = at_lone.services, list[str]()
+    services, messages = at_lone.services, list[str]()
     page, gone = QObject(), QObject()
     for name, parent in (("page", page), ("gone", gone)):
-        ModelNames(services.client, services.pool, partial(told.append, name), parent).load()
+        ModelNames(services.client, services.pool, partial(messages.append, name), parent).load()
     shiboken6.delete(gone)
-    qtbot.waitUntil(lambda: bool(told), timeout=5000)
+    qtbot.waitUntil(lambda: bool(messages), timeout=5000)
     qtbot.wait(20)
-    assert told == ["page"]
+    assert messages == ["page"]

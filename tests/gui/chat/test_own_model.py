@@ -20,13 +20,13 @@ def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guide, other = (LoadedModel(model=name, state="ready", context=4096) for name in ("guide", "new"))
-    told, posted = set[str](), list[object]()
+    messages, posted = set[str](), list[object]()
     pool, client = page.services.pool, page.services.client
     monkeypatch.setattr(type(pool), "now", property(lambda _: Snapshot(loaded=other, beside=[guide])))
-    monkeypatch.setattr(page._smaller_model, "update", lambda run, name: told.add(name) if run else None)
+    monkeypatch.setattr(page._smaller_model, "update", lambda run, name: messages.add(name) if run else None)
     page._set_up(replace(page.chat, model="guide"))
     ask(qtbot, page, "What is Poolhouse?")
-    assert told == {"guide"}
+    assert messages == {"guide"}
     monkeypatch.setattr(client, "post", lambda path, body, _, **__: posted.append((path, body)))
     page.composer.show_draft("", [{"name": "notes", "text": "Home."}])
     page.composer.attached.emit()

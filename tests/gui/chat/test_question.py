@@ -18,7 +18,7 @@ def test_a_chat_says_when_it_began_though_its_first_turn_is_left_out() -> None:
         chat = tree.add(chat, made)
     body = question(chat, tree.path(chat)[2:], {})
     assert body["begun_at"] == 1_000.0
-    told = question_of(requests.Ask(messages=[requests.Message("user", "words")], begun_at=1_000.0))
-    assert told.begun_at is not None
-    assert told.begun_at.epoch_seconds == 1_000.0
+    request = question_of(requests.Ask(messages=[requests.Message("user", "words")], begun_at=1_000.0))
+    assert request.begun_at is not None
+    assert request.begun_at.epoch_seconds == 1_000.0
     assert question(Chat(ChatId("new")), (), {})["begun_at"] is None

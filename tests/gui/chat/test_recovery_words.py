@@ -48,12 +48,12 @@ def answer(client: Client, qapp: object) -> Answer:
 
 
 def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
-    told: list[int] = []
-    answer.progressed.connect(lambda: told.append(1))
+    values: list[int] = []
+    answer.progressed.connect(lambda: values.append(1))
     running = Running(ChatId("c1"), MessageId("m1"), "", answer, model="m")
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", **tells(TEXT, "text")}})
-    assert (state_of(running, pool_of({})), answer.text, told) == (TEXT, "One ", [1])
+    assert (state_of(running, pool_of({})), answer.text, values) == (TEXT, "One ", [1])
     progress = {"kitchen": STEP, "study": STEP | {"done": 4, "machine": "study"}}
     pool = pool_of({"loaded": {"model": "m", "progress": progress}})
     assert state_of(running, pool) == f"{TEXT} Sending layers on kitchen: 25 %"
@@ -94,15 +94,15 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("item", "words"),
     [
         (LOST, "attic was lost; the answer went on after 48"),
         (LOST | {"left": True}, "attic left; the answer went on after 48"),
         (LOST | {"machine": ""}, "The layers were moved; the answer went on after 48"),
     ],
 )
-def test_the_note_blames_nobody_who_left_or_was_not_there(one: dict[str, Any], words: str, qapp: object) -> None:
-    stats = AnswerStats.of(finished_answer({"recovered": [one]}))
+def test_the_note_blames_nobody_who_left_or_was_not_there(item: dict[str, Any], words: str, qapp: object) -> None:
+    stats = AnswerStats.of(finished_answer({"recovered": [item]}))
     [note] = answer_stats.recoveries(stats)
     assert not answer_stats.details(stats)
     assert note.startswith(words)
@@ -118,6 +118,6 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
 
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
     loaded = {"model": "m", "state": "recovering", **tells(TEXT)}
-    found = current_status(pool_of({"loaded": loaded}))
-    assert found.kind is Kind.WORKING
-    assert TEXT in vars(found).values() if hasattr(found, "__dict__") else TEXT in repr(found)
+    pool_status = current_status(pool_of({"loaded": loaded}))
+    assert pool_status.kind is Kind.WORKING
+    assert TEXT in vars(pool_status).values() if hasattr(pool_status, "__dict__") else TEXT in repr(pool_status)

@@ -17,7 +17,7 @@ TEXT = "One.\n\nTwo.\nStill two.\n\n```\na\n\nb\n```\n\nLast"
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "end"),
+    ("text", "expected", "end"),
     [
         ("One.", 0, 0),
         ("One.\n", 0, 0),
@@ -28,8 +28,8 @@ TEXT = "One.\n\nTwo.\nStill two.\n\n```\na\n\nb\n```\n\nLast"
         ("", 0, 0),
     ],
 )
-def test_where_a_paragraph_ends(text: str, told: int, end: int) -> None:
-    assert finished(text, told) == end
+def test_where_a_paragraph_ends(text: str, expected: int, end: int) -> None:
+    assert finished(text, expected) == end
 
 
 @pytest.mark.parametrize(

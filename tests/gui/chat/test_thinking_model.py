@@ -50,8 +50,8 @@ def limited(page: ChatPage, **more: float) -> None:
 
 def last(page: ChatPage) -> tuple[str, str, str]:
     """Thought, text and end of the last answer."""
-    one = tree.path(page.chat)[-1]
-    return str(one.details.get(THOUGHT) or ""), one.text, str(one.details.get(ENDED))
+    message = tree.path(page.chat)[-1]
+    return str(message.details.get(THOUGHT) or ""), message.text, str(message.details.get(ENDED))
 
 
 @pytest.mark.long
@@ -91,12 +91,12 @@ def test_regenerate_and_edit_begin_with_a_thought_of_their_own(qtbot: QtBot, pag
     assert second != first
     assert last(page) == (HMM, YES, "stop")
     ask(qtbot, page, "Sure?")
-    asked = question(page.chat, tree.path(page.chat)[:3], {})["messages"]
-    assert [one.get("thought") for one in asked] == [None, HMM, None]
+    messages = question(page.chat, tree.path(page.chat)[:3], {})["messages"]
+    assert [item.get("thought") for item in messages] == [None, HMM, None]
     assert last(page) == (HMM, YES, "stop")
     page.session.edit(page.chat.id, tree.path(page.chat)[0].id, "Is it really so?")
     rested(qtbot, page)
-    assert [one.text for one in tree.path(page.chat)] == ["Is it really so?", YES]
+    assert [message.text for message in tree.path(page.chat)] == ["Is it really so?", YES]
     assert last(page) == (HMM, YES, "stop")
     # one's own version of an answer: nothing was thought before that
     page.session.edit(page.chat.id, tree.path(page.chat)[1].id, "No.")

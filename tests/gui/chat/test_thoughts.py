@@ -43,8 +43,8 @@ def shown(message: Message, **more: object) -> Shown:
     return Shown(message, (message.id,), is_last=True, **more)  # type: ignore[arg-type]
 
 
-def view(qtbot: QtBot, look: Look, one: Shown) -> MessageView:
-    made = MessageView(look, one)
+def view(qtbot: QtBot, look: Look, item: Shown) -> MessageView:
+    made = MessageView(look, item)
     qtbot.addWidget(made)
     made.resize(600, 400)
     made.show()
@@ -125,9 +125,9 @@ def test_an_answer_gathers_its_thought(qtbot: QtBot) -> None:
 
 
 def test_thoughts_and_what_is_asked_of_thinking_go_to_the_node() -> None:
-    asked = Message(MessageId("q"), None, Role.USER, "2 + 2?", 1.0)
-    chat = add(Chat(ChatId("c")), asked)
-    chat = add(chat, replace(answered("Four.", HMM), parent=asked.id))
+    message = Message(MessageId("q"), None, Role.USER, "2 + 2?", 1.0)
+    chat = add(Chat(ChatId("c")), message)
+    chat = add(chat, replace(answered("Four.", HMM), parent=message.id))
     chat = replace(chat, sampling={THINK: 0, THINK_TOKENS: 500, "top_k": 3})
     body = question(chat, tuple(chat.messages.values()), {})
     assert body["messages"][1] == {"role": "assistant", "content": "Four.", "thought": HMM}
@@ -147,19 +147,19 @@ def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
     made.close()
 
 
-@pytest.mark.parametrize("form", [one for one in FORMATS if one != PDF], ids=lambda one: one.name)
+@pytest.mark.parametrize("form", [item for item in FORMATS if item != PDF], ids=lambda item: item.name)
 def test_thoughts_are_exported_by_choice(qtbot: QtBot, kept: History, tmp_path: Path, form: object) -> None:
     assert kept.file is not None
     for thoughts in (True, False):
         target = tmp_path / f"out{thoughts}"
         source = stored(kept.file, None, kept.codec)
         export(source, form, target, "Chats", lambda _: None, thoughts=thoughts)  # type: ignore[arg-type]
-        told = target.read_text("utf-8")
-        assert "Four." in told
-        assert ("let me see" in told) is (thoughts or form == JSON)  # that can be imported again
+        text = target.read_text("utf-8")
+        assert "Four." in text
+        assert ("let me see" in text) is (thoughts or form == JSON)  # that can be imported again
     if form == JSON:
         (chat,) = chats_of(target.read_bytes(), str(target))
-        answer = next(one for one in chat.messages.values() if one.role is Role.ASSISTANT)
+        answer = next(message for message in chat.messages.values() if message.role is Role.ASSISTANT)
         assert answer.details[THOUGHT] == HMM
         assert answer.details[THOUGHT_S] == 12.4
 

@@ -21,13 +21,13 @@ NOTES = {"name": "notes.txt", "text": "Home."}
 
 def test_each_text_is_asked_once_for_each_model(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     posted: list[Any] = []
-    told: list[tuple[str, int]] = []
+    reports: list[tuple[str, int]] = []
     there: list[str] = []
     services = away.services
     now = lambda _: Snapshot(beside=[LoadedModel(model=name) for name in there])  # noqa: E731
     monkeypatch.setattr(type(services.pool), "now", property(now))
     monkeypatch.setattr(services.client, "post", lambda _, body, done, **__: posted.append((body["model"], done)))
-    counts = TokenCounts(services, lambda file, tokens: told.append((file["name"], tokens)))
+    counts = TokenCounts(services, lambda file, tokens: reports.append((file["name"], tokens)))
     counts.request([NOTES], "guide")
     assert posted == [], "it is not loaded"
     there += ["guide", "large"]
@@ -38,7 +38,7 @@ def test_each_text_is_asked_once_for_each_model(away: Desk, monkeypatch: pytest.
     counts.request([NOTES, {**NOTES, "name": "the same"}], "guide")
     counts.request([{**NOTES, "tokens": 2}], "large")
     assert [model for model, _ in posted] == ["guide"]
-    assert told == [("notes.txt", 2), ("notes.txt", 2), ("the same", 2)]
+    assert reports == [("notes.txt", 2), ("notes.txt", 2), ("the same", 2)]
     counts.request([NOTES], "large")
     assert [model for model, _ in posted] == ["guide", "large"]
 

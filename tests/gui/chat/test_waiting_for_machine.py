@@ -67,8 +67,8 @@ class Scene:
     @property
     def buttons(self) -> dict[str, QPushButton]:
         QApplication.processEvents()  # they are laid out
-        found = self.notice.findChildren(QPushButton)
-        return {one.text(): one for one in found if one.text() and not one.isHidden()}
+        buttons = self.notice.findChildren(QPushButton)
+        return {button.text(): button for button in buttons if button.text() and not button.isHidden()}
 
 
 @pytest.fixture
@@ -80,52 +80,52 @@ SHORT = {"recovery": {"state": "short", "machine": "attic", **tells(TEXT, "text"
 
 
 def test_the_largest_model_that_fits_is_offered_and_used(scene: Callable[[str], Scene]) -> None:
-    one = scene("tiny")
-    one.take({"recovery": {"state": "lost", "machine": "attic", **tells("attic is gone.", "text")}})
-    assert one.notice.isHidden()
-    one.take(SHORT)
-    assert one.notice.sentence == TEXT
-    assert list(one.buttons) == ["Wait for it"]
-    one.client.models({"models": MODELS})
-    assert one.client.planned == ["small", "tiny"]
-    one.buttons["Use a smaller model: tiny"].click()
-    assert one.used == ["tiny"]
+    item = scene("tiny")
+    item.take({"recovery": {"state": "lost", "machine": "attic", **tells("attic is gone.", "text")}})
+    assert item.notice.isHidden()
+    item.take(SHORT)
+    assert item.notice.sentence == TEXT
+    assert list(item.buttons) == ["Wait for it"]
+    item.client.models({"models": MODELS})
+    assert item.client.planned == ["small", "tiny"]
+    item.buttons["Use a smaller model: tiny"].click()
+    assert item.used == ["tiny"]
 
 
 def test_a_guest_is_offered_none_of_its_own_models(scene: Callable[[str], Scene]) -> None:
     """Its hosts know nothing of them."""
-    one = scene("tiny")
-    one.take(SHORT)
-    one.client.models({"models": MODELS, "offered": [{"name": "large"}]})
-    assert one.client.planned == []
-    assert list(one.buttons) == ["Wait for it"]
+    item = scene("tiny")
+    item.take(SHORT)
+    item.client.models({"models": MODELS, "offered": [{"name": "large"}]})
+    assert item.client.planned == []
+    assert list(item.buttons) == ["Wait for it"]
 
 
 def test_who_waits_is_left_in_peace(scene: Callable[[str], Scene]) -> None:
-    one = scene("tiny")
-    one.take(SHORT)
-    one.buttons["Wait for it"].click()
-    one.client.models({"models": MODELS})  # late
-    one.take(SHORT)
-    assert one.notice.isHidden()
+    item = scene("tiny")
+    item.take(SHORT)
+    item.buttons["Wait for it"].click()
+    item.client.models({"models": MODELS})  # late
+    item.take(SHORT)
+    assert item.notice.isHidden()
 
 
 def test_when_it_goes_on_nothing_is_offered_any_more(scene: Callable[[str], Scene]) -> None:
-    one = scene("none")
-    one.take(SHORT)
-    one.take({"delta": {"text": "on", "token_ids": [1]}})
-    assert one.notice.isHidden()
-    one.client.models({"models": MODELS})
-    assert one.client.planned == []
+    item = scene("none")
+    item.take(SHORT)
+    item.take({"delta": {"text": "on", "token_ids": [1]}})
+    assert item.notice.isHidden()
+    item.client.models({"models": MODELS})
+    assert item.client.planned == []
 
 
 def test_an_answer_that_is_stopped_takes_its_notice_along(scene: Callable[[str], Scene]) -> None:
-    one = scene("none")
-    one.take(SHORT)
-    one.client.models({"models": MODELS})
-    assert list(one.buttons) == ["Wait for it"]
-    one.shortage.update(None, "large")
-    assert one.notice.isHidden()
+    item = scene("none")
+    item.take(SHORT)
+    item.client.models({"models": MODELS})
+    assert list(item.buttons) == ["Wait for it"]
+    item.shortage.update(None, "large")
+    assert item.notice.isHidden()
 
 
 def test_smaller_ones_come_the_largest_first() -> None:

@@ -29,7 +29,7 @@ def parent(qtbot: QtBot) -> QWidget:
 
 
 def buttons(widget: QWidget) -> list[str]:
-    return [one.text() for one in widget.findChildren(QPushButton) if not one.isHidden()]
+    return [button.text() for button in widget.findChildren(QPushButton) if not button.isHidden()]
 
 
 def test_it_tests_at_once_and_names_what_is_missing(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
@@ -91,8 +91,8 @@ def test_testing_again_is_offered_once(qtbot: QtBot, at_lone: Desk) -> None:
     dialog.show()
 
     dialog._show([finding("Engine", False, "It is away.", "", "engine_missing")])
-    offered = [one for one in dialog.findChildren(QPushButton) if one.text() == "Test again"]
-    assert [one for one in offered if not one.isHidden()] != [dialog._again]
+    offered = [button for button in dialog.findChildren(QPushButton) if button.text() == "Test again"]
+    assert [button for button in offered if not button.isHidden()] != [dialog._again]
     assert dialog._again.isHidden()
     dialog._show([finding("Listening", True)])
     assert dialog._again.isVisible()
@@ -125,7 +125,7 @@ def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> N
     slow = finding("Link", None, "It carries 20 Mbit/s.", "Use a cable.", "link_slow", "attic-pc")
     dialog._show([finding("Listening", True), slow])
     assert dialog.title.text() == "The link to attic-pc is slow"
-    show = next(one for one in dialog.findChildren(QPushButton) if one.text() == "Show the link")
+    show = next(button for button in dialog.findChildren(QPushButton) if button.text() == "Show the link")
     show.click()
     assert at_lone.went == ["pool"]
     assert not dialog.isVisible()
@@ -146,7 +146,7 @@ def test_what_a_page_mends_leads_there(qtbot: QtBot, at_lone: Desk, code: str, w
     qtbot.addWidget(dialog)
     dialog.show()
     dialog._show([finding("Listening", True), finding("Some check", False, "Why.", "", code)])
-    there = next(one for one in dialog.findChildren(QPushButton) if one.text() == words)
+    there = next(button for button in dialog.findChildren(QPushButton) if button.text() == words)
     there.click()
     assert at_lone.went == [page]
     assert not dialog.isVisible()

@@ -45,6 +45,6 @@ def test_it_is_said_with_details_to_copy(qtbot: QtBot, away: Desk, tmp_path: Pat
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
     watch.tell(window)
-    copy = next(one for one in window.findChildren(QPushButton) if one.text() == "Copy details")
+    copy = next(button for button in window.findChildren(QPushButton) if button.text() == "Copy details")
     copy.click()
     assert QGuiApplication.clipboard().text() == "Fatal Python error: Aborted"

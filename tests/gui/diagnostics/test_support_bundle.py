@@ -32,8 +32,8 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "household" / "household.json").write_text(json.dumps({"operations": [OPERATION, "{"]}))
     (tmp_path / "runtime.json").write_text('{"token": "very-secret-token"}')
     message = f"den-pc linked to studio-mac at 10.0.0.7:4242\nopened {tmp_path}/models/x.gguf"
-    told = {"time": "2026-01-02T03:04:05.678Z", "level": "INFO", "logger": "app.node", "message": message}
-    lines = json.dumps(told) + "\n"
+    result = {"time": "2026-01-02T03:04:05.678Z", "level": "INFO", "logger": "app.node", "message": message}
+    lines = json.dumps(result) + "\n"
     (tmp_path / "logs" / "node.log").write_text("x" * LOG_BYTES + "\n" + lines)
     (tmp_path / "window" / "window.ini").write_text("[look]\nscheme=dark\n[chat]\nsystem=my private words\n")
     return tmp_path
@@ -65,10 +65,10 @@ def test_a_zip_that_cannot_be_written_leaves_nothing(home: Path) -> None:
 
 
 def test_any_error_of_a_job_is_told(qtbot: QtBot, caplog: pytest.LogCaptureFixture) -> None:
-    owner, told = QObject(), list[OSError | AppError]()
-    Job(lambda: 1 / 0, lambda _: None, told.append, owner)
-    qtbot.waitUntil(lambda: bool(told), timeout=5000)
-    assert "ZeroDivisionError" in str(told[0])
+    owner, reports = QObject(), list[OSError | AppError]()
+    Job(lambda: 1 / 0, lambda _: None, reports.append, owner)
+    qtbot.waitUntil(lambda: bool(reports), timeout=5000)
+    assert "ZeroDivisionError" in str(reports[0])
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -101,4 +101,4 @@ def test_a_mistake_of_ours_sends_nobody_to_another_folder(
     dialog.save_to(tmp_path / "saved.zip")
     qtbot.waitUntil(lambda: bool(dialog.notice.sentence), timeout=5000)
     assert dialog.notice.sentence == said(AppError("bug"))
-    assert any("ZeroDivisionError@" in one.text() for one in dialog.notice.findChildren(QLabel))
+    assert any("ZeroDivisionError@" in label.text() for label in dialog.notice.findChildren(QLabel))

@@ -34,11 +34,11 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(folder: Path, name: str) -> Path:
-    told = folder.parent / f"{name}.told"
+    path = folder.parent / f"{name}.told"
     program = folder / name
-    program.write_text(f'#!/bin/sh\necho "$*" > {told}.new\n/bin/mv {told}.new {told}\n')
+    program.write_text(f'#!/bin/sh\necho "$*" > {path}.new\n/bin/mv {path}.new {path}\n')
     program.chmod(0o755)
-    return told
+    return path
 
 
 def install_kde(folder: Path, module: str) -> Path:
@@ -84,16 +84,16 @@ def test_the_doctor_offers_it_beside_the_command(
     qtbot: QtBot, at_lone: Desk, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor_dialog, "own_firewall", lambda: Firewall.UFW)
-    told = install(programs, "gufw")
+    path = install(programs, "gufw")
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
     dialog.show()
     dialog._show([CLOSED])
-    offered = {one.text(): one for one in dialog.findChildren(QPushButton)}
+    offered = {button.text(): button for button in dialog.findChildren(QPushButton)}
     assert "Copy command" in offered
     offered[OPEN].click()
-    qtbot.waitUntil(told.exists, timeout=30_000)
-    assert told.read_text() == "\n"
+    qtbot.waitUntil(path.exists, timeout=30_000)
+    assert path.read_text() == "\n"
 
 
 @linux
@@ -105,7 +105,7 @@ def test_it_is_not_offered_where_it_would_not_help(
         qtbot.addWidget(dialog)
         dialog.show()
         dialog._show([check])
-        return [one.text() for one in dialog.findChildren(QPushButton)]
+        return [button.text() for button in dialog.findChildren(QPushButton)]
 
     monkeypatch.setattr(doctor_dialog, "own_firewall", lambda: Firewall.UFW)
     assert OPEN not in offered(CLOSED)  # no program shows it

@@ -50,4 +50,4 @@ def test_a_list_has_a_ring_with_keys_and_not_by_a_click(qtbot: QtBot, qapp: QApp
     QTest.keyClick(handle, Qt.Key.Key_Tab)
     seen.append(("tab", is_ringed()))
     ring.deleteLater()
-    assert [what for what, is_seen in seen if is_seen] == ["a key", "tab"]
+    assert [label for label, is_seen in seen if is_seen] == ["a key", "tab"]

@@ -79,8 +79,8 @@ print(said(Reason("pause_battery")))
         [sys.executable, "-c", words], capture_output=True, text=True, check=False, timeout=60,
         env=os.environ | {"LANG": "fr_FR.UTF-8", "LANGUAGE": "fr:de", "LC_ALL": "", "LC_MESSAGES": ""},
     )  # fmt: skip
-    told = ["Einstellungen", "Pausiert: Es läuft mit Akku. Geht weiter, sobald es am Netz ist."]
-    assert said.stdout.splitlines() == told, said.stderr
+    messages = ["Einstellungen", "Pausiert: Es läuft mit Akku. Geht weiter, sobald es am Netz ist."]
+    assert said.stdout.splitlines() == messages, said.stderr
 
 
 # Everything between two calls is native, so that the interpreter is held as it is in the few moments that matter.

@@ -95,8 +95,8 @@ def test_what_is_not_seen_follows_little_by_little(qtbot: QtBot, theme: Theme, m
     top = QWidget()
     qtbot.addWidget(top)
     box = QVBoxLayout(top)
-    for one in (seen, hidden, gone):
-        box.addWidget(one)
+    for item in (seen, hidden, gone):
+        box.addWidget(item)
     top.show()
     hidden.hide()
     gone.hide()
@@ -121,8 +121,8 @@ def test_another_size_of_text_reaches_at_once_what_is_shown(
     top = QWidget()
     qtbot.addWidget(top)
     box = QVBoxLayout(top)
-    for one in (seen, hidden):
-        box.addWidget(one)
+    for item in (seen, hidden):
+        box.addWidget(item)
     top.show()
     hidden.hide()
     qtbot.waitUntil(lambda: not theme._repolish._timer.isActive())
@@ -187,7 +187,7 @@ def test_a_page_keeps_nothing_of_what_is_gone(qtbot: QtBot, theme: Theme) -> Non
 def n_gone() -> int:
     """Objects of Python's for those of Qt's that are no more."""
     gc.collect()
-    return sum(isinstance(one, QObject) and not isValid(one) for one in gc.get_objects())
+    return sum(isinstance(child, QObject) and not isValid(child) for child in gc.get_objects())
 
 
 @pytest.mark.long

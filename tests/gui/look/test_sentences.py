@@ -184,9 +184,9 @@ def test_sentences_are_made_from_codes_and_not_found_by_patterns() -> None:
 def test_the_file_names_nothing_twice(language: str) -> None:
     text = (PROJECT / "app" / "core" / "sentences" / f"{language}.json").read_text("utf-8")
 
-    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
-        assert len(found) == len(dict(found))
-        return dict(found)
+    def pairs(results: list[tuple[str, object]]) -> dict[str, object]:
+        assert len(results) == len(dict(results))
+        return dict(results)
 
     json.loads(text, object_pairs_hook=pairs)
 

@@ -45,10 +45,10 @@ def bus(tmp_path: Path) -> Iterator[tuple[str, QDBusConnection]]:
 def test_a_portal_is_asked_and_asked_again(qtbot: QtBot, bus: tuple[str, QDBusConnection]) -> None:
     address, connection = bus
     kept: dict[tuple[Any, ...], tuple[str, Any]] = {STANDARD: ("u", 1)}
-    asked: list[tuple[Any, ...]] = []
+    requests: list[tuple[Any, ...]] = []
 
     def portal(member: str, body: tuple[Any, ...]) -> Answer | None:
-        asked.append(body)
+        requests.append(body)
         return ("v", (("v", kept[body]),)) if body in kept else None  # `Read` wraps twice
 
     motion = SystemMotion(None, connection)
@@ -56,7 +56,7 @@ def test_a_portal_is_asked_and_asked_again(qtbot: QtBot, bus: tuple[str, QDBusCo
         with qtbot.waitSignal(motion.changed):
             motion.look()
         assert motion.reduced
-        assert sorted(asked) == sorted([STANDARD, GNOME, KDE])
+        assert sorted(requests) == sorted([STANDARD, GNOME, KDE])
         for words, less in (
             ({GNOME: ("b", True)}, False),
             ({GNOME: ("b", False)}, True),  # an older GNOME

@@ -29,8 +29,8 @@ def luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(name: str, other: str) -> float:
+    low, high = sorted((luminance(name), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -45,9 +45,9 @@ def test_text_is_legible_on_every_ground(colors: Colors) -> None:
     pairs += [(text, "code") for text in CODE_TEXTS]
     pairs += [("on_accent", "accent"), ("on_accent", "accent_hover"), ("text", "selected")]
     poor = {
-        pair: round(found, 2)
+        pair: round(count, 2)
         for pair in pairs
-        if (found := contrast(*(getattr(colors, name) for name in pair))) < LEGIBLE
+        if (count := contrast(*(getattr(colors, name) for name in pair))) < LEGIBLE
     }
     assert not poor
 

@@ -17,8 +17,8 @@ def test_the_bar_covers_no_words(qtbot: QtBot) -> None:
     content.setLayout(column(words))
     content.setMinimumHeight(900)
     area, halves = Inside(content), QSplitter(Qt.Orientation.Horizontal)
-    for one in (QWidget(), area):
-        halves.addWidget(one)
+    for widget in (QWidget(), area):
+        halves.addWidget(widget)
     halves.setChildrenCollapsible(False)
     qtbot.addWidget(halves)
     halves.resize(500, 200)

@@ -86,7 +86,7 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
     assert page.details.verdict.judgement.estimate
     page.details.foot.bar.buttons[Do.DOWNLOAD].click()
     until(qtbot, lambda: "downloaded and verified" in page.notice.sentence)
-    button = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Show")
+    button = next(button for button in page.notice.findChildren(QPushButton) if button.text() == "Show")
     page.list.show_all()
     button.click()
     until(qtbot, lambda: page.list.chosen_key.startswith("shelf:Tiny"))
@@ -94,7 +94,9 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
     assert page.details.foot.bar.buttons[Do.DELETE].text().startswith("Delete ")
     page.details.foot.bar.buttons[Do.DELETE].click()
     assert page.removal.question is not None
-    words = [one for one in page.removal.question.findChildren(QPushButton) if one.text().startswith("Delete ")]
+    words = [
+        button for button in page.removal.question.findChildren(QPushButton) if button.text().startswith("Delete ")
+    ]
     words[0].click()
     until(qtbot, lambda: "is deleted" in page.notice.sentence)
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
@@ -104,9 +106,9 @@ def test_a_download_is_paused_resumed_and_cancelled(qtbot: QtBot, page: ModelsPa
     found_online(qtbot, page)
     hub.faults.pause_s, hub.faults.bytes_at_once = 0.2, 1 << 14
     page.details.foot.bar.buttons[Do.DOWNLOAD].click()
-    until(qtbot, lambda: any(one._shown.state == "running" for one in page.transfers.rows.values()))
+    until(qtbot, lambda: any(row._shown.state == "running" for row in page.transfers.rows.values()))
     assert page.transfers.isVisibleTo(page)
-    row = next(one for one in page.transfers.rows.values() if one._shown.state == "running")
+    row = next(row for row in page.transfers.rows.values() if row._shown.state == "running")
     row.pause.click()
     until(qtbot, lambda: row.resume.isVisibleTo(page))
     assert row._shown.words.startswith("Paused at")
@@ -124,7 +126,7 @@ def test_much_that_came_is_not_thrown_away_without_a_question(qtbot: QtBot, page
     page.transfers.rows["d1"].cancel.click()
     question = page.removal.question
     assert question is not None
-    assert any(one.text() == "Delete 10.0 GiB" for one in question.findChildren(QPushButton))
+    assert any(button.text() == "Delete 10.0 GiB" for button in question.findChildren(QPushButton))
     question.reject()
     assert page.removal.question is None
     pool.snapshot = {**pool.snapshot, "downloads": {}}

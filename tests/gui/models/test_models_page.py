@@ -89,10 +89,10 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     page.library._starter_came(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.get.text() == "Download 700 MiB"
-    asked: list[Any] = []
-    monkeypatch.setattr(page.transfers, "begin", asked.append)
+    requests: list[Any] = []
+    monkeypatch.setattr(page.transfers, "begin", requests.append)
     card.get.click()
-    assert asked == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
+    assert requests == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
     assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
     card.details.click()
     assert page.list.chosen_key == "offer:small-1b"
@@ -207,7 +207,7 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
     assert not page.planning.measuring
     caption = f"first token (prompt of {formats.number(1000)})"
-    shown = [one.text() for one in details.forecast.first.findChildren(QLabel)]
+    shown = [label.text() for label in details.forecast.first.findChildren(QLabel)]
     assert caption in shown  # whole, not elided
     details.foot.bar.buttons[Do.LOAD].click()
     until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.foot.bar.buttons)
@@ -251,7 +251,7 @@ def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPa
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
     assert page.list.chosen_key == "shelf:guide"
     assert tiny_model.exists()
-    undo = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Undo")
+    undo = next(button for button in page.notice.findChildren(QPushButton) if button.text() == "Undo")
     undo.click()
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
     until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
@@ -376,11 +376,11 @@ def test_a_load_that_is_being_stopped_is_no_load_any_more(page: ModelsPage, at_l
 def test_downloads_of_a_node_that_is_gone_do_not_run(page: ModelsPage, at_lone: Desk) -> None:
     pool = at_lone.services.pool
     pool.stop()
-    one = {
+    item = {
         "id": "a", "name": "phi", "file": "phi.gguf", "state": "running", "done_bytes": 1 << 30,
         "total_bytes": 4 << 30, "bytes_per_s": 1_000_000, "seconds_left": 50, "source": "hub",
     }  # fmt: skip
-    pool.snapshot = pool.snapshot | {"downloads": {"a": one}}
+    pool.snapshot = pool.snapshot | {"downloads": {"a": item}}
     pool.changed.emit()
     assert list(page.transfers.rows) == ["a"]
     pool._say(Link.AWAY, "It keeps ending.")

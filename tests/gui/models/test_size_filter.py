@@ -15,26 +15,26 @@ from tests.gui.models.offers import GIB, offer
 def test_every_size_is_in_one_class() -> None:
     for gib in (0.1, 4, 4.1, 16, 40, 48, 400):
         item = shelf_item(convert({"name": "m", "file_bytes": int(gib * GIB)}, models.ShelfModel))
-        assert sum(one.holds(item) for one in CLASSES) == 1, gib
+        assert sum(size_class.holds(item) for size_class in CLASSES) == 1, gib
 
 
 def test_what_nobody_knows_the_size_of_is_in_none() -> None:
     item = found_item(convert({"repository": "maker/m", "name": "m"}, models.HubModel))
-    assert not any(one.holds(item) for one in CLASSES)
+    assert not any(size_class.holds(item) for size_class in CLASSES)
 
 
 def test_the_size_is_that_of_the_line() -> None:
     assert other_item(models.FoundFile(path="/m", name="m", size_bytes=GIB)).listed_bytes == GIB
     assert offer_item(offer()).listed_bytes == int(39.7 * GIB)  # of the recommended one
-    found = {"repository": "maker/m", "name": "m", "parameters": 8_000_000_000}
-    assert found_item(convert(found, models.HubModel)).listed_bytes == pytest.approx(4.5 * GIB, rel=0.02)
+    result = {"repository": "maker/m", "name": "m", "parameters": 8_000_000_000}
+    assert found_item(convert(result, models.HubModel)).listed_bytes == pytest.approx(4.5 * GIB, rel=0.02)
 
 
 def test_the_list_shows_one_size_beside_the_other_filters(page: ModelsPage) -> None:
     def names() -> list[str]:
         rows = page.list.rows
-        found = (rows.row(rows.index(n)).item for n in range(rows.rowCount()))
-        return [item.name for item in found if item is not None]
+        items = (rows.row(rows.index(n)).item for n in range(rows.rowCount()))
+        return [item.name for item in items if item is not None]
 
     small = offer("small-1b", offer().files[1], name="Small 1B")
     page.library.offers = [offer_item(offer()), offer_item(small)]

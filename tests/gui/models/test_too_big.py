@@ -57,7 +57,7 @@ def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> N
     details.foot.bar.buttons[Do.ANYWAY].click()
     question = page.removal.question
     assert question is not None
-    next(one for one in question.findChildren(QPushButton) if one.text() == "Try anyway").click()
+    next(button for button in question.findChildren(QPushButton) if button.text() == "Try anyway").click()
     qtbot.waitUntil(lambda: Do.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert page.removal.question is None
     details.foot.bar.buttons[Do.UNLOAD].click()

@@ -37,8 +37,8 @@ GONE = {"code": GONE_REASON.code, "facts": GONE_REASON.facts}
 IDLE = Now(None, False, None, False, {})
 
 
-def shown_as(told: Json) -> Transfer:
-    return of_download(convert(told, downloads.Download))
+def shown_as(result: Json) -> Transfer:
+    return of_download(convert(result, downloads.Download))
 
 
 @pytest.fixture(autouse=True)
@@ -119,9 +119,9 @@ def test_words_of_a_verdict(judgement: Judgement, short: str, title: str, beside
 def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
     error = DoesNotFit("pool_too_small", model="m", need_bytes=9 * GIB, lent_bytes=8 * GIB,
                        machines=1, what_helps=Reason("helps_context", {"context": 512}), fits_context=512)  # fmt: skip
-    found = verdicts.of_error(error)
-    assert found is not None
-    assert (found.verdict.word, found.verdict.context) == (VerdictWord.SMALLER, 512)
+    judgement = verdicts.of_error(error)
+    assert judgement is not None
+    assert (judgement.verdict.word, judgement.verdict.context) == (VerdictWord.SMALLER, 512)
     assert verdicts.sentence(error) == "A context of 512 tokens fits."
     other = BadInput("model_unknown", name="x", there="guide")
     assert verdicts.of_error(other) is None
@@ -129,10 +129,10 @@ def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
 
 
 def test_contexts_grow_with_the_slider() -> None:
-    found = steps(131072)
-    assert found[:5] == [512, 768, 1024, 1536, 2048]
-    assert found[-1] == 131072
-    assert all(1.3 < b / a < 1.6 for a, b in pairwise(found))
+    results = steps(131072)
+    assert results[:5] == [512, 768, 1024, 1536, 2048]
+    assert results[-1] == 131072
+    assert all(1.3 < b / a < 1.6 for a, b in pairwise(results))
     assert steps(1000) == [512, 768, 1000]
     assert steps(256) == [256]
 
@@ -170,18 +170,18 @@ def test_the_next_smaller_file_that_fits() -> None:
     best = item.file()
     assert best is not None
     smaller = smaller_files(item, item.file_bytes)
-    assert [one.quantisation for one in smaller] == ["Q3_K_M", "Q2_K"]
+    assert [hub_file.quantisation for hub_file in smaller] == ["Q3_K_M", "Q2_K"]
     made = sketch(item, best, "key")
     assert made is not None
     assert (made.n_layers, made.splits, made.file_bytes) == (80, True, 4 * GIB)
     too_big, fits = models.Verdict("too big", short_bytes=GIB), models.Verdict("tight", spare_bytes=1)
-    found = with_smaller(too_big, list(zip(smaller, [too_big, fits], strict=True)))
-    assert (found.quantisation, found.fits) == ("Q2_K", False)
+    judgement = with_smaller(too_big, list(zip(smaller, [too_big, fits], strict=True)))
+    assert (judgement.quantisation, judgement.fits) == ("Q2_K", False)
     assert with_smaller(fits, []).fits
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("item", "words"),
     [
         (download("running"), "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left"),
         (download("paused"), "Paused at 10.0 GiB of 40.0 GiB"),
@@ -196,8 +196,8 @@ def test_the_next_smaller_file_that_fits() -> None:
          "10.0 GiB · from huggingface.co"),
     ],
 )  # fmt: skip
-def test_words_of_a_download(one: Json, words: str) -> None:
-    assert shown_as(one).words == words
+def test_words_of_a_download(item: Json, words: str) -> None:
+    assert shown_as(item).words == words
 
 
 def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qapp: QApplication) -> None:
@@ -218,7 +218,7 @@ def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qap
 def test_a_download_that_failed_by_our_mistake_leads_to_the_log(qtbot: QtBot, qapp: QApplication) -> None:
     theme, did = Theme(qapp, Scheme.LIGHT, 1.0), list[str]()
     failed = shown_as(download("failed", code="bug", reason_facts=GONE))
-    shown = TransferRow(theme, lambda _, what: did.append(what), failed)
+    shown = TransferRow(theme, lambda _, label: did.append(label), failed)
     qtbot.addWidget(shown)
     assert not shown.log.isHidden()
     shown.log.click()
@@ -262,7 +262,7 @@ def test_copies_to_several_machines_are_added_up(qtbot: QtBot) -> None:
 
 def test_what_can_be_done() -> None:
     def done(item: Any, now: Now, file: str | None = None) -> list[Do]:
-        return [one.do for one in actions(Setup(item, file, 4096), now)]
+        return [action.do for action in actions(Setup(item, file, 4096), now)]
 
     too_big = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=1))
     loaded = plans.LoadedModel(model="mine", state="ready", context=4096, users=1)
@@ -286,9 +286,9 @@ def test_what_can_be_done() -> None:
     assert done(here, IDLE) == [Do.SHOW]
     under_way = offer_item(offer("x", file("Q4_K_M", 1, download="d1", recommended=True)))
     now = Now(None, False, None, False, {"d1": convert(download("running"), downloads.Download)})
-    assert [one.enabled for one in actions(Setup(under_way), now)] == [False]
+    assert [action.enabled for action in actions(Setup(under_way), now)] == [False]
     for state in ("paused", "failed"):  # what came of it is not fetched again
         now = Now(None, False, None, False, {"d1": convert(download(state), downloads.Download)})
-        texts = [one.text for one in actions(Setup(under_way), now)]
+        texts = [action.text for action in actions(Setup(under_way), now)]
         assert texts == ["Resume at 10.0 GiB of 40.0 GiB"]
     assert actions(Setup(MINE), IDLE)[1] == Action(Do.DELETE, "Delete 3.0 GiB", "danger")

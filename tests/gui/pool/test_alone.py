@@ -22,8 +22,8 @@ def test_only_who_may_add_a_machine_is_asked_to(qtbot: QtBot, away: Desk, roles:
     qtbot.addWidget(page)
     page.show()
     pool.snapshot = household(1, with_model=False)
-    for one in pool.snapshot["machines"].values():
-        one["roles"] = roles
+    for machine in pool.snapshot["machines"].values():
+        machine["roles"] = roles
     pool.changed.emit()
     assert page.alone.isVisible() == page.add.isVisible() == ("admin" in roles)
 

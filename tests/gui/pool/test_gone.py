@@ -15,12 +15,12 @@ def test_what_is_old_is_not_shown_as_live(qtbot: QtBot, at_lone: Desk) -> None:
     page.show()
     page.choose(page.machines[0].id)
     live = (page.headline, page.inspector, page.view_choice, page.add)
-    assert all(one.isVisible() for one in live)
+    assert all(item.isVisible() for item in live)
     pool._say(Link.STARTING, None)
     assert page.views.currentWidget() is page.views.map, "a restart takes a moment"
     pool._say(Link.AWAY, "It keeps ending.")
     assert page.views.currentWidget() is page.views.away
-    assert not any(one.isVisible() for one in (*live, page.what_if, page.alone))
+    assert not any(item.isVisible() for item in (*live, page.what_if, page.alone))
     pool._say(Link.THERE, None)
     assert page.views.currentWidget() is page.views.map
-    assert all(one.isVisible() for one in (page.headline, page.view_choice, page.add, page.alone))
+    assert all(item.isVisible() for item in (page.headline, page.view_choice, page.add, page.alone))

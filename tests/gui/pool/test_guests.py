@@ -41,9 +41,9 @@ def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(qtbo
     shown = {name: machine_words.roles_text(rights) for name, rights in machine_words.ROLES.items()}
     services, over = at_lone.services, QWidget()
     choice, sheet, first = RoleChoice(frozenset()), AddSheet(services, over), RoleStep(services)
-    for one in (over, first):
-        qtbot.addWidget(one)
-    assert [one.text() for one in choice.buttons] == list(shown.values())
+    for widget in (over, first):
+        qtbot.addWidget(widget)
+    assert [button.text() for button in choice.buttons] == list(shown.values())
     offered = {sheet.role.itemData(n): sheet.role.itemText(n) for n in range(sheet.role.count())}
     assert offered == shown
     assert (first.both.text(), first.lend.text()) == (shown[machine_words.USE_AND_LEND], shown[machine_words.LEND])
@@ -73,9 +73,9 @@ def test_a_guest_s_window_says_who_answers(qapp: QApplication, hosts: list[str] 
 def test_a_guest_is_told_one_thing_by_every_page(qtbot: QtBot, away: Desk, hosts: list[str], title: str) -> None:
     away.services.pool.snapshot = household(1, with_model=False) | {"hosts": hosts}
     page, chat = PoolPage(away.services), ChatPage(away.services)
-    for one in (page, chat):
-        qtbot.addWidget(one)
-        one.finish()
+    for item in (page, chat):
+        qtbot.addWidget(item)
+        item.finish()
     assert page.headline.title.whole() == title
     assert page.headline.figures.text() == ""
     assert "Guide" not in chat.suggestions.words.text()
@@ -97,5 +97,5 @@ def test_a_guest_is_called_one_on_the_map_and_in_the_table(qtbot: QtBot, qapp: Q
     assert shown == [visitor.name, "Guest", "lends nothing"]
 
 
-def vars_of(found: Any) -> list[Any]:
-    return [getattr(found, name) for name in found.__dataclass_fields__]
+def vars_of(result: Any) -> list[Any]:
+    return [getattr(result, name) for name in result.__dataclass_fields__]

@@ -70,7 +70,7 @@ FIRST = {"prompt_tokens": 1024, "ttft_s": 1.3}
 
 
 @pytest.mark.parametrize(
-    ("first", "told", "planned"),
+    ("first", "expected", "planned"),
     [
         (
             FIRST,
@@ -81,11 +81,11 @@ FIRST = {"prompt_tokens": 1024, "ttft_s": 1.3}
     ],
 )
 def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
-    head: Headline, first: Any, told: str, planned: str
+    head: Headline, first: Any, expected: str, planned: str
 ) -> None:
     now = loaded(2) | {"last_answer": None, "first_token": first}
     head.show_pool(model(now), Expected(), measuring=False)
-    assert head.figures.text() == told
+    assert head.figures.text() == expected
     head.show_pool(None, expected_of(model(now)), measuring=False)
     assert head.figures.text() == planned
 
@@ -93,8 +93,8 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
     last = last_answer(3.0, 12.0, interruptions=1)
     head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
-    told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. Part of that time went into replacing a lost machine"
-    assert head.figures.text().startswith(told)
+    text = "Last answer 3.0 tok/s, forecast 12.0 tok/s. Part of that time went into replacing a lost machine"
+    assert head.figures.text().startswith(text)
 
 
 def test_a_load_that_failed_is_told_with_its_cause(head: Headline) -> None:
@@ -128,7 +128,7 @@ def test_only_replicas_that_are_there_are_counted(head: Headline, roles: list[st
     now = loaded(3) | {"shape": "replicas"}
     for stage, role in zip(now["stages"], roles, strict=True):
         stage["role"] = role
-    now["holders"] = [one["id"] for one in now["machines"]][: 3 - lost]
+    now["holders"] = [machine["id"] for machine in now["machines"]][: 3 - lost]
     head.show_pool(model(now), MEASURED, measuring=False)
     assert head.title.whole() == f"Ready. {MODEL} {where}"
 
@@ -186,20 +186,20 @@ def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log
     for reason, shown in ((bug, True), ({"code": "machine_doubted", "facts": {"machine": "attic"}}, False)):
         head.show_pool(model(ended | {"reason_facts": reason}), Expected(), measuring=False)
         qtbot.wait(20)
-        assert any(one.isVisible() for one in head.findChildren(Fold)) is shown
+        assert any(fold.isVisible() for fold in head.findChildren(Fold)) is shown
     head.show_pool(model(loaded(2) | {"reason_facts": bug}), Expected(), measuring=False)
-    assert not any(one.isVisible() for one in head.findChildren(Fold)), "it is ready"
+    assert not any(fold.isVisible() for fold in head.findChildren(Fold)), "it is ready"
 
 
 def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Headline, qtbot: QtBot) -> None:
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
     facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
-    told = reason_json(Reason("worker_died", facts))
-    now = loaded(2) | {"state": "lost", "reason_facts": told}
+    result = reason_json(Reason("worker_died", facts))
+    now = loaded(2) | {"state": "lost", "reason_facts": result}
     head.show_pool(model(now), Expected(), measuring=False)
     assert words not in head.figures.text()
     (fold,) = head.findChildren(Fold)
-    assert [one.text() for one in fold.findChildren(QLabel) if words in one.text()] == [words]
+    assert [label.text() for label in fold.findChildren(QLabel) if words in label.text()] == [words]
     fold.open()
     head.show_pool(model(now), Expected(), measuring=False)
     qtbot.wait(20)

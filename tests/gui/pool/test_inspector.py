@@ -29,12 +29,12 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
     panel.resize(900, 200)
     panel.show()
     qapp.processEvents()
-    values = [one.text() for one in panel.findChildren(Elided) if one is not panel.why]
+    values = [elided.text() for elided in panel.findChildren(Elided) if elided is not panel.why]
     assert sorted(values) == sorted([long, "no layers", "nobody"])
 
 
 @pytest.mark.parametrize(
-    ("wanted", "room", "given"),
+    ("expected", "room", "values"),
     [
         ([100, 50, 200], 400, [100, 50, 200]),
         ([100, 50, 200], 300, [100, 50, 150]),  # the longest alone is shortened
@@ -43,8 +43,8 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
         ([100, 50, 200], -5, [0, 0, 0]),
     ],
 )
-def test_short_facts_are_whole_before_long_ones(wanted: list[int], room: int, given: list[int]) -> None:
-    assert shared(wanted, room) == given
+def test_short_facts_are_whole_before_long_ones(expected: list[int], room: int, values: list[int]) -> None:
+    assert shared(expected, room) == values
 
 
 def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
@@ -68,6 +68,8 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     assert not shown._ages.isActive()
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (90000, "1 d")])
-def test_how_old_a_measurement_is(seconds: int, told: str) -> None:
-    assert machine_words.short_age(1000.0, 1000.0 + seconds) == told
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (90000, "1 d")]
+)
+def test_how_old_a_measurement_is(seconds: int, expected: str) -> None:
+    assert machine_words.short_age(1000.0, 1000.0 + seconds) == expected

@@ -87,7 +87,7 @@ def test_a_removed_machine_is_offered_to_leave(qtbot: QtBot, at_lone: Desk) -> N
     pool.snapshot = pool.snapshot | {"node": node | {"reason_facts": {"code": REMOVED.code, "facts": {}}}}
     pool.changed.emit()
     assert "`" not in page.notice.sentence
-    texts = [one.text() for one in page.notice.findChildren(QPushButton)]
+    texts = [button.text() for button in page.notice.findChildren(QPushButton)]
     assert "Leave the household…" in texts
     pool.snapshot = pool.snapshot | {"node": node}
     pool.changed.emit()
@@ -98,6 +98,6 @@ def test_the_diagnosis_offers_it(qtbot: QtBot, away: Desk) -> None:
     dialog = DoctorDialog(away.services)
     qtbot.addWidget(dialog)
     dialog._take(Checks([Check("Household", ok=False, cause_facts=REMOVED, code="removed_needs_reset")]))
-    texts = [one.text() for one in dialog.findChildren(QPushButton)]
+    texts = [button.text() for button in dialog.findChildren(QPushButton)]
     assert "Leave the household…" in texts
     dialog.close()

@@ -29,13 +29,13 @@ BETTER = {"code": "interface_through_vpn", "facts": {"machine": "attic-pc", "use
 @pytest.mark.parametrize("centre", [IDS[0], IDS[2]])
 def test_every_link_that_does_not_end_in_the_centre_is_found_once(centre: str) -> None:
     """This machine's own links too, where another one's placement is shown."""
-    found = lender_links(snapshot_of(household(4)), centre)
+    links = lender_links(snapshot_of(household(4)), centre)
     pairs = {frozenset(pair) for pair in combinations(IDS, 2) if centre not in pair}
-    assert {frozenset(one.ends) for one in found} == pairs
-    assert len(found) == len(pairs)
-    assert [one.names for one in found] == sorted(one.names for one in found)
-    own = [one for one in found if IDS[0] in one.ends]
-    assert [bool(one.link.to) for one in own] == [True] * len(own)  # they can be tested here
+    assert {frozenset(lender_link.ends) for lender_link in links} == pairs
+    assert len(links) == len(pairs)
+    assert [lender_link.names for lender_link in links] == sorted(lender_link.names for lender_link in links)
+    own = [lender_link for lender_link in links if IDS[0] in lender_link.ends]
+    assert [bool(lender_link.link.to) for lender_link in own] == [True] * len(own)  # they can be tested here
 
 
 def test_links_of_machines_that_are_not_known_are_passed_over() -> None:
@@ -55,14 +55,16 @@ def test_the_other_end_sees_it_the_other_way_round() -> None:
 
 def test_another_host_s_placement_shows_that_host_s_own_links() -> None:
     """Told by the host, or by the machine at its other end; what is measured there is not tested here."""
-    machines = {one.id: one for one in machines_of(snapshot_of(household(4)), center=IDS[2])}
+    machines = {
+        machine_facts.id: machine_facts for machine_facts in machines_of(snapshot_of(household(4)), center=IDS[2])
+    }
     assert machines[IDS[2]].link is None
-    mine, told, turned_ = (machines[IDS[n]].link for n in (0, 3, 1))
+    mine, link_facts, turned_ = (machines[IDS[n]].link for n in (0, 3, 1))
     assert mine is not None
-    assert told is not None
+    assert link_facts is not None
     assert turned_ is not None
     assert mine.to == IDS[2]
-    assert (told.to, told.interface) == ("", "eno1")
+    assert (link_facts.to, link_facts.interface) == ("", "eno1")
     assert turned_.interface == "wlan0"
     assert [machines[IDS[n]].can_test for n in range(4)] == [True, False, False, False]
 
@@ -98,30 +100,30 @@ def test_another_size_of_text_is_told_of_every_cell(qtbot: QtBot, qapp: QApplica
     made = LinkTable(theme)
     qtbot.addWidget(made)
     made.show_links(lender_links(snapshot_of(household(4)), IDS[0]))
-    told: list[tuple[int, int, int, int]] = []
+    reports: list[tuple[int, int, int, int]] = []
     made.table._model.dataChanged.connect(
-        lambda one, last: told.append((one.row(), one.column(), last.row(), last.column()))
+        lambda item, last: reports.append((item.row(), item.column(), last.row(), last.column()))
     )
     rows = made.table.verticalHeader()
     before = rows.defaultSectionSize()
     theme.choose(Scheme.LIGHT, 2.0)
-    assert told == [(0, 0, 2, 5)]
+    assert reports == [(0, 0, 2, 5)]
     assert rows.defaultSectionSize() == 2 * before
     made.show_links(())
     theme.choose(Scheme.LIGHT, 1.0)
-    assert len(told) == 1  # there is no cell to tell of
+    assert len(reports) == 1  # there is no cell to tell of
 
 
 def test_of_links_that_change_only_these_are_told_and_a_choice_stays(table: LinkTable) -> None:
     model, every = table.table._model, lender_links(snapshot_of(household(4)), IDS[0])
     table.show_links(every)
-    told: list[tuple[int, int, int, int]] = []
+    reports: list[tuple[int, int, int, int]] = []
     anew: list[int] = []
-    model.dataChanged.connect(lambda one, last: told.append((one.row(), one.column(), last.row(), last.column())))
+    model.dataChanged.connect(lambda item, last: reports.append((item.row(), item.column(), last.row(), last.column())))
     model.modelReset.connect(lambda: anew.append(1))
     slower = replace(every[1], link=replace(every[1].link, round_trip_s=9.0))
     table.show_links((every[0], slower, every[2]))
-    assert (told, anew) == ([(1, 0, 1, 5)], [])
+    assert (reports, anew) == ([(1, 0, 1, 5)], [])
     table.show_links(every[::-1])
     assert anew == [1]  # others stand in these places now
 
@@ -134,9 +136,9 @@ def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> No
     assert len(page.lender_links) == 3
     assert page.views.links.table.model().rowCount() == 3
     page.choose(IDS[1])
-    told = dict(page.inspector.facts.shown)
-    assert told["To kitchen-laptop"] == "468 Mb/s, 1.0 ms, Wi-Fi"
-    assert told["To studio-mac"].startswith("312 Mb/s")
+    entries = dict(page.inspector.facts.shown)
+    assert entries["To kitchen-laptop"] == "468 Mb/s, 1.0 ms, Wi-Fi"
+    assert entries["To studio-mac"].startswith("312 Mb/s")
     page.choose(IDS[0])
     assert not [name for name, _ in page.inspector.facts.shown if name.startswith("To ")]
 
@@ -153,11 +155,11 @@ def test_both_names_of_a_link_are_whole_before_how_it_is_carried(qapp: QApplicat
 def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: int) -> None:
     snapshot = household(3)
     snapshot["links"][IDS[1]] |= {"kind": "vpn", "better_reason_facts": BETTER}
-    found = machines_of(snapshot_of(snapshot))[1].link
-    assert found is not None
-    told = rows_of(found, compact=compact)
-    assert len(told) == rows
-    assert (told[1].word, told[1].color) == ("VPN, not the fastest", "warning")
+    link_facts = machines_of(snapshot_of(snapshot))[1].link
+    assert link_facts is not None
+    badges = rows_of(link_facts, compact=compact)
+    assert len(badges) == rows
+    assert (badges[1].word, badges[1].color) == ("VPN, not the fastest", "warning")
 
 
 def test_a_card_s_words_hold_power_and_another_version() -> None:

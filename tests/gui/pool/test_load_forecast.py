@@ -40,17 +40,17 @@ class Asked:
 
 @pytest.fixture
 def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
-    found: list[Asked] = []
+    results: list[Asked] = []
 
     def post(
         path: str, body: Json, done: Callable[[Plan], None], failed: Callable[[AppError], None], **_: Any
     ) -> Asked:
-        found.append(Asked(body, done, failed))
-        return found[-1]
+        results.append(Asked(body, done, failed))
+        return results[-1]
 
     monkeypatch.setattr(away.services.client, "post", post)
     monkeypatch.setattr(away.services.pool, "link", Link.THERE)
-    return found
+    return results
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_a_person_wants_to_know_instead_is_asked_at_once(
     load_forecast.leave_out(f"{1:064x}", out=True)
     qtbot.waitUntil(lambda: len(asked) == 3, timeout=5000)
     assert not asked[0].running
-    assert [one.body["without"] for one in asked[1:]] == [[], [f"{1:064x}"]]
+    assert [item.body["without"] for item in asked[1:]] == [[], [f"{1:064x}"]]
     asked[2].answer(3.0)
     asked[1].answer(7.0)
     assert load_forecast.then is not None

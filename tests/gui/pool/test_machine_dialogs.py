@@ -45,7 +45,7 @@ def window(qtbot: QtBot) -> QWidget:
 def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(away: Desk, window: QWidget) -> None:
     """The command line can give a guest the right to lend."""
     sheet = RolesSheet(away.services, attic(roles=["guest", "lender"]), print, window)
-    assert not any(one.isChecked() for one in sheet.choice.buttons)
+    assert not any(button.isChecked() for button in sheet.choice.buttons)
     assert not sheet.act.isEnabled()
     sheet.choice.choose("lend")
     assert sheet.act.isEnabled()
@@ -60,7 +60,7 @@ def test_the_keyboard_begins_at_the_role_it_has(away: Desk, window: QWidget) -> 
     sheet = RolesSheet(away.services, attic(roles=["host", "lender"]), print, window)
     sheet.open()
     assert sheet.focusWidget() in sheet.choice.buttons
-    assert next(one for one in sheet.choice.buttons if one.isChecked()) is sheet.focusWidget()
+    assert next(button for button in sheet.choice.buttons if button.isChecked()) is sheet.focusWidget()
     sheet.close()
 
 
@@ -75,10 +75,10 @@ def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
     assert (last.text(), last.isChecked(), last.isEnabled()) == (
         "usb0, not connected now", True, False,
     )  # fmt: skip
-    asked: list[Json] = []
-    monkeypatch.setattr(away.services.client, "post", lambda _, body, *__, **___: asked.append(body))
+    requests: list[Json] = []
+    monkeypatch.setattr(away.services.client, "post", lambda _, body, *__, **___: requests.append(body))
     sheet.save()
-    assert asked == [{"interface": "usb0"}]
+    assert requests == [{"interface": "usb0"}]
     sheet.close()
 
 
@@ -126,15 +126,15 @@ def test_a_dialog_grows_with_what_comes_later(qtbot: QtBot, away: Desk, window: 
 def test_connections_are_asked_for_again_once_a_lost_node_is_back(
     away: Desk, window: QWidget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(away.services.client, "get", lambda path, *_, **__: asked.append(path))
+    requests: list[str] = []
+    monkeypatch.setattr(away.services.client, "get", lambda path, *_, **__: requests.append(path))
     sheet = InterfaceSheet(away.services, attic(), print, window)
     pool = away.services.pool
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)
-    assert asked == ["/settings", "/settings"]
+    assert requests == ["/settings", "/settings"]
     sheet._fill(Settings(interfaces=[ETHERNET]))
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)
-    assert len(asked) == 2
+    assert len(requests) == 2
     sheet.close()

@@ -14,9 +14,9 @@ LEFT_OUT = {"code": "left_out_slower", "facts": {"machine": "kitchen-laptop", "w
 
 def test_this_machine_comes_first_and_is_the_host_of_what_is_loaded() -> None:
     snapshot = household(3)
-    first, *others = machines_of(snapshot_of(snapshot))
+    first, *machine_facts = machines_of(snapshot_of(snapshot))
     assert (first.this, first.host) == (True, True)
-    assert [one.name for one in others] == ["attic-pc", "kitchen-laptop"]
+    assert [other.name for other in machine_facts] == ["attic-pc", "kitchen-laptop"]
     assert machine_words.relation(first) == "This machine, host"
     assert not machines_of(snapshot_of(household(3, with_model=False)))[0].host
 
@@ -27,8 +27,8 @@ def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     assert machine_words.lent_memory(first) == "5.0 GiB used by the model", "lent is what others use"
     assert machine_words.lent(first) == "lends 8.0 GiB"
     assert machine_words.all_memory(first).startswith("5.0 GiB used by the model, lends 8.0 GiB; ")
-    told = dict(inspector._machine_details(first))
-    assert (told["Lent"], told["Used by the model"]) == ("lends 8.0 GiB", "5.0 GiB")
+    entries = dict(inspector._machine_details(first))
+    assert (entries["Lent"], entries["Used by the model"]) == ("lends 8.0 GiB", "5.0 GiB")
     nothing = replace(first.held, layers=())
     assert machine_words.held_models(replace(first, held=nothing)) == "", "it comes yet, and is no other machine's"
     shared = replace(first, memory=replace(first.memory, used=7 * GIB))
@@ -50,16 +50,16 @@ def test_heat_is_told_where_a_system_tells_it() -> None:
 
 def test_who_uses_a_machine_its_power_and_another_engine_are_told() -> None:
     snapshot = household(3)
-    one, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
-    one |= {"engine": "llamacpp 2", "used_by": [two["id"]]}
-    two |= {"engine": "llamacpp 1", "used_by": [one["id"], three["id"], "f" * 64], "watts": 46, "link_mbit": 50}
+    item, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
+    item |= {"engine": "llamacpp 2", "used_by": [two["id"]]}
+    two |= {"engine": "llamacpp 1", "used_by": [item["id"], three["id"], "f" * 64], "watts": 46, "link_mbit": 50}
     three |= {"engine": "llamacpp 2"}
     den, attic, kitchen = machines_of(snapshot_of(snapshot))
     assert attic.used_by == ("den-pc", "kitchen-laptop")  # nobody who is no machine of ours
-    told = dict(inspector._machine_details(attic))
-    assert (told["Engine"], told["Power"]) == ("llamacpp 1", "46 W")
-    assert told["Network"] == "at most 50 Mbit/s"
-    assert told["Used by"] == "den-pc, kitchen-laptop"
+    entries = dict(inspector._machine_details(attic))
+    assert (entries["Engine"], entries["Power"]) == ("llamacpp 1", "46 W")
+    assert entries["Network"] == "at most 50 Mbit/s"
+    assert entries["Used by"] == "den-pc, kitchen-laptop"
     assert dict(inspector._machine_details(den))["Used by"] == "attic-pc"
     assert dict(inspector._machine_details(kitchen))["Used by"] == "nobody"
     assert "Engine" not in dict(inspector._machine_details(kitchen))
@@ -67,10 +67,10 @@ def test_who_uses_a_machine_its_power_and_another_engine_are_told() -> None:
 
 def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     snapshot = household(3)
-    one, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
-    assert hosts_of(snapshot_of(snapshot)) == ((one["id"], "den-pc"),)
-    three["used_by"] = [two["id"], one["id"]]
-    assert hosts_of(snapshot_of(snapshot)) == ((one["id"], "den-pc"), (two["id"], "attic-pc"))
+    item, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
+    assert hosts_of(snapshot_of(snapshot)) == ((item["id"], "den-pc"),)
+    three["used_by"] = [two["id"], item["id"]]
+    assert hosts_of(snapshot_of(snapshot)) == ((item["id"], "den-pc"), (two["id"], "attic-pc"))
     attic, den, kitchen = machines_of(snapshot_of(snapshot), center=two["id"])
     assert (attic.host, den.host, machine_words.relation(attic)) == (True, False, "Host")
     assert den.link is not None  # the way between both, which this machine measured
@@ -78,29 +78,45 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert kitchen.link is not None  # told by the attic, and measured there only
     assert (kitchen.link.to, kitchen.can_test, den.can_test) == ("", False, True)
     assert den.link.to == two["id"]  # who is measured there, though this machine carries the link
-    assert [one.held.layers for one in (attic, den, kitchen)] == [(), (), ()]  # none of that placement is known
+    assert [machine_facts.held.layers for machine_facts in (attic, den, kitchen)] == [
+        (),
+        (),
+        (),
+    ]  # none of that placement is known
     assert (machine_words.held_models(attic), machine_words.held_models(den)) == ("its own model",) * 2
     assert machine_words.held_models(kitchen) == "layers for attic-pc, den-pc"
-    first, *_ = machines_of(snapshot_of(snapshot), center=one["id"])
+    first, *_ = machines_of(snapshot_of(snapshot), center=item["id"])
     assert (first.name, first.host, first.link) == ("den-pc", True, None)
 
 
 def test_the_model_of_vectors_is_told_of_the_machine_that_holds_it() -> None:
     snapshot = household(2)
     me = machine(0)["id"]
-    before = {one.name: (machine_words.held_models(one), one.memory.used) for one in machines_of(snapshot_of(snapshot))}
+    before = {
+        machine_facts.name: (machine_words.held_models(machine_facts), machine_facts.memory.used)
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
     snapshot["embeds"] = {"model": "bert", "machines": [{"machine": "den-pc", "id": me, "needs_bytes": 1 << 29}]}
-    after = {one.name: (machine_words.held_models(one), one.memory.used) for one in machines_of(snapshot_of(snapshot))}
+    after = {
+        machine_facts.name: (machine_words.held_models(machine_facts), machine_facts.memory.used)
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
     held, used = before.pop("den-pc")
     assert after.pop("den-pc") == (f"{held}, vectors by bert", used + (1 << 29))
     assert after == before
     snapshot["loaded"] = None
-    told = {one.name: machine_words.held_models(one) for one in machines_of(snapshot_of(snapshot))}
-    assert told["den-pc"].endswith("vectors by bert")
+    result = {
+        machine_facts.name: machine_words.held_models(machine_facts)
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
+    assert result["den-pc"].endswith("vectors by bert")
     snapshot["embeds"] |= {"model": "judge", "ranks": True}
-    told = {one.name: machine_words.held_models(one) for one in machines_of(snapshot_of(snapshot))}
-    assert told["den-pc"].endswith("scores texts with judge")
-    assert "vectors" not in told["den-pc"]
+    result = {
+        machine_facts.name: machine_words.held_models(machine_facts)
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
+    assert result["den-pc"].endswith("scores texts with judge")
+    assert "vectors" not in result["den-pc"]
 
 
 def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
@@ -116,8 +132,11 @@ def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
         ],
     }  # fmt: skip
     snapshot["answers"] = {"running": 3, "waiting": 1}
-    told = {one.name: machine_words.held_models(one) for one in machines_of(snapshot_of(snapshot))}
-    assert told == {
+    result = {
+        machine_facts.name: machine_words.held_models(machine_facts)
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
+    assert result == {
         "den-pc": "whole model: idle",
         "attic-pc": "whole model: 3 answer(s)",
         "kitchen-laptop": "whole model: leaving",
@@ -145,17 +164,19 @@ def test_of_several_models_each_machine_names_the_one_whose_layers_it_holds() ->
     layers = [(1, 0, 3), (1, 3, 4), (2, 4, 8)]
     stages = [{"machine": "", "id": machine(n)["id"], "first": first, "last": last} for n, first, last in layers]
     snapshot["beside"] = [other | {"stages": stages}]
-    den, *others = [machine_words.held_models(one) for one in machines_of(snapshot_of(snapshot))]
+    den, *rest = [machine_words.held_models(machine_facts) for machine_facts in machines_of(snapshot_of(snapshot))]
     assert den == "Llama 3.3 70B Q4_K_M: layers 1–8"
-    assert others == [
+    assert rest == [
         "Llama 3.3 70B Q4_K_M: layers 9–16; Guide: layers 1–4",
         "Llama 3.3 70B Q4_K_M: layers 17–24; Guide: layers 5–8",
     ]
     elsewhere = machines_of(snapshot_of(snapshot), center=machine(1)["id"])  # another machine's placement is shown
-    assert not any(one.held.by_model for one in elsewhere)
-    alone = [machine_words.held_models(one) for one in machines_of(snapshot_of(snapshot), model="guide")]
+    assert not any(machine_facts.held.by_model for machine_facts in elsewhere)
+    alone = [
+        machine_words.held_models(machine_facts) for machine_facts in machines_of(snapshot_of(snapshot), model="guide")
+    ]
     assert alone == ["layers of Llama 3.3 70B Q4_K_M", "layers 1–4", "layers 5–8"]
-    assert [one.share for one in machines_of(snapshot_of(snapshot), model="guide")] == [None] * 3
+    assert [machine_facts.share for machine_facts in machines_of(snapshot_of(snapshot), model="guide")] == [None] * 3
 
 
 def test_of_several_models_dots_move_only_along_those_that_answer() -> None:
@@ -178,9 +199,12 @@ def test_what_others_placed_on_a_machine_is_told_by_its_user() -> None:
     attic, kitchen = (snapshot["machines"][machine(number)["id"]] for number in (1, 2))
     attic |= {"layers": [], "state": "loaded", "used_by": [machine(2)["id"]]}
     kitchen |= {"layers": [], "state": "loaded", "used_by": []}
-    told = {one.name: dict(inspector._machine_details(one))["Holds"] for one in machines_of(snapshot_of(snapshot))}
-    assert told["attic-pc"] == "layers for kitchen-laptop"
-    assert told["kitchen-laptop"] == "layers for another machine"
+    result = {
+        machine_facts.name: dict(inspector._machine_details(machine_facts))["Holds"]
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
+    assert result["attic-pc"] == "layers for kitchen-laptop"
+    assert result["kitchen-laptop"] == "layers for another machine"
     kitchen |= {"used_bytes": 0}
     assert dict(inspector._machine_details(machines_of(snapshot_of(snapshot))[2]))["Holds"] == "no layers"
 
@@ -202,9 +226,12 @@ def test_of_a_split_beside_whole_machines_all_that_share_it_are_active() -> None
     snapshot["loaded"] |= {"shape": "replicas", "replicas": [split, alone]}
     snapshot["answers"] = {"running": 1, "waiting": 0}
     assert active_of(snapshot_of(snapshot)) == set(ids[:2])
-    told = {one.name: machine_words.held_models(one) for one in machines_of(snapshot_of(snapshot))}
-    assert told["studio-mac"] == "whole model: idle"
-    assert told["den-pc"].startswith("layers ")  # what it holds of the split
+    result = {
+        machine_facts.name: machine_words.held_models(machine_facts)
+        for machine_facts in machines_of(snapshot_of(snapshot))
+    }
+    assert result["studio-mac"] == "whole model: idle"
+    assert result["den-pc"].startswith("layers ")  # what it holds of the split
 
 
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:
@@ -251,7 +278,7 @@ def test_a_machine_left_out_by_hand_says_so() -> None:
 
 
 def test_whoever_lets_a_machine_in_comes_first() -> None:
-    one = {"name": None, "addresses": ["10.0.0.8"], "pairing_address": None}
+    item = {"name": None, "addresses": ["10.0.0.8"], "pairing_address": None}
     two = {"name": "hall-pc", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
-    found = strangers_of(snapshot_of({"strangers": {"a" * 16: one, "b" * 16: two}}))
-    assert [stranger.address for stranger in found] == ["10.0.0.9", "10.0.0.8"]
+    strangers = strangers_of(snapshot_of({"strangers": {"a" * 16: item, "b" * 16: two}}))
+    assert [stranger.address for stranger in strangers] == ["10.0.0.9", "10.0.0.8"]

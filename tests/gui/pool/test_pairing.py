@@ -28,11 +28,11 @@ from tests.node.pool import node
 def sides(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[tuple[Desk, Desk]]:
     """The parts of two windows, each over a node of its own."""
     with node(tmp_path / "den", "den"), node(tmp_path / "attic", "attic"):
-        found = desk(qapp, tmp_path / "den"), desk(qapp, tmp_path / "attic")
-        for made in found:
+        desks = desk(qapp, tmp_path / "den"), desk(qapp, tmp_path / "attic")
+        for made in desks:
             follow(qtbot, made.services)
-        yield found
-        for made in found:
+        yield desks
+        for made in desks:
             made.services.pool.stop()
 
 
@@ -89,7 +89,7 @@ def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
     (doctor,) = joining.findChildren(DoctorDialog)
     qtbot.waitUntil(lambda: doctor.cause is not None, timeout=20_000)
     assert doctor.title.text() == "No machine nearby is showing a code right now"
-    offered = [one.text() for one in doctor._card.findChildren(QPushButton)]
+    offered = [button.text() for button in doctor._card.findChildren(QPushButton)]
     assert offered == ["Back to “Join a household”"], "never the help of who adds a machine"
     doctor.reject()
     assert joining.why.isHidden() == joining.none_nearby.isHidden()
@@ -143,11 +143,11 @@ def test_another_role_while_the_first_code_is_awaited(
     qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The code that comes stands for the role that is shown, and is not closed behind its back."""
-    client, asked = at_lone.services.client, list[tuple[str, str, Any]]()
+    client, requests = at_lone.services.client, list[tuple[str, str, Any]]()
     call = client.call
 
     def noted(method: str, path: str, body: Any, *callbacks: Any, **types: Any) -> Call | None:
-        asked.append((method, path, (body or {}).get("role")))
+        requests.append((method, path, (body or {}).get("role")))
         return call(method, path, body, *callbacks, **types)
 
     monkeypatch.setattr(client, "call", noted)
@@ -155,14 +155,14 @@ def test_another_role_while_the_first_code_is_awaited(
     for role in (1, 2):
         adding.role.setCurrentIndex(role)
         adding.role.activated.emit(role)
-    assert asked == [("POST", "/pairing", ROLE_ORDER[0])], "what is under way is answered first"
+    assert requests == [("POST", "/pairing", ROLE_ORDER[0])], "what is under way is answered first"
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=10_000)
-    assert [one for one in asked if one[1] == "/pairing"] == [
+    assert [group for group in requests if group[1] == "/pairing"] == [
         ("POST", "/pairing", ROLE_ORDER[0]),
         ("DELETE", "/pairing", None),
         ("POST", "/pairing", ROLE_ORDER[2]),
     ]
-    assert [one for one in asked if one[1] != "/pairing"] == [("GET", "/pairing/wait", None)]
+    assert [group for group in requests if group[1] != "/pairing"] == [("GET", "/pairing/wait", None)]
     assert not adding.notice.sentence
     adding.reject()
 
@@ -201,14 +201,14 @@ def test_three_households_nearby_are_seen_without_a_bar(
     qtbot: QtBot, away: Desk, parent: QWidget, scale: float
 ) -> None:
     near = {"name": "kitchen-laptop", "system": "Linux", "device": "AMD Ryzen 7 5800X3D"}
-    found = {str(at): near | {"pairing_address": f"192.168.178.{at}:4"} for at in range(10, 13)}
-    away.services.pool.snapshot = {"strangers": found}
+    result = {str(at): near | {"pairing_address": f"192.168.178.{at}:4"} for at in range(10, 13)}
+    away.services.pool.snapshot = {"strangers": result}
     away.services.theme.choose(Scheme.LIGHT, scale)
     joining = JoinSheet(away.services, parent)
     joining.show()
     qtbot.wait(20)
     bars = joining.near.verticalScrollBar(), joining.near.horizontalScrollBar()
-    seen = [one.isVisible() or one.maximum() for one in bars]
+    seen = [bar.isVisible() or bar.maximum() for bar in bars]
     joining.reject()
     away.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not any(seen)

@@ -24,7 +24,7 @@ def test_of_several_models_of_this_machine_one_can_be_shown_alone(qtbot: QtBot, 
     assert page.views.map._active == {f"{2:064x}"}
     box.setCurrentIndex(2)
     box.activated.emit(2)
-    assert [one.held.layers for one in page.machines] == [(), (), ((0, 6),)]
+    assert [machine.held.layers for machine in page.machines] == [(), (), ((0, 6),)]
     away.services.pool.snapshot = dict(made)
     away.services.pool.changed.emit()
     assert box.currentIndex() == 2, "the choice stays"

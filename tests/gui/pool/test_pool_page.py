@@ -57,8 +57,8 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBo
 
     qtbot.waitUntil(told, timeout=30_000)
     primary = [
-        one for one in page.findChildren(QPushButton)
-        if one.property("role") == "primary" and one.isVisible()
+        button for button in page.findChildren(QPushButton)
+        if button.property("role") == "primary" and button.isVisible()
     ]  # fmt: skip
     assert primary == [page.add]
     assert page.headline.choose.isVisible()
@@ -69,12 +69,12 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBo
 def test_everything_with_the_keyboard_has_a_name(page: PoolPage) -> None:
     page.choose(page.machines[1].id)
     nameless = [
-        one
-        for one in page.findChildren(QWidget)
-        if one.focusPolicy() is not Qt.FocusPolicy.NoFocus
-        and one.isVisible()
-        and one.focusProxy() is None
-        and not (one.accessibleName() or getattr(one, "text", str)())
+        widget
+        for widget in page.findChildren(QWidget)
+        if widget.focusPolicy() is not Qt.FocusPolicy.NoFocus
+        and widget.isVisible()
+        and widget.focusProxy() is None
+        and not (widget.accessibleName() or getattr(widget, "text", str)())
     ]
     assert not nameless
     page.choose("")
@@ -88,7 +88,7 @@ def test_where_no_node_runs_the_page_waits(qtbot: QtBot, away: Desk) -> None:
 
 
 def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: PoolPage) -> None:
-    names = [one.name for one in page.machines]
+    names = [machine.name for machine in page.machines]
     assert names == ["den", "attic"]
     attic = page.machines[1].id
     page.views.map.select(attic)
@@ -186,7 +186,7 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot
     qtbot.waitUntil(sheet.act.isEnabled, timeout=5000)
     assert sheet.choices[0].isChecked()
     assert sheet.choices[0].text() == "Fastest available"
-    assert not any("(lo)" in one.text() for one in sheet.choices)
+    assert not any("(lo)" in choice.text() for choice in sheet.choices)
     sheet.act.click()
     qtbot.waitUntil(lambda: "Traffic to attic now uses" in page.notice.sentence, timeout=20_000)
 
@@ -194,7 +194,7 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot
 def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[Any, ...]] = []
+    requests: list[tuple[Any, ...]] = []
     made = household(3)
     made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
     far = f"{1:064x}"
@@ -216,17 +216,17 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     assert page.inspector.use.isVisible()
     assert "through a VPN" in page.inspector.trouble.text()
     assert page.inspector.use.text() == "Use eth0"
-    monkeypatch.setattr(away.services.client, "post", lambda *order, **_: asked.append(order))
+    monkeypatch.setattr(away.services.client, "post", lambda *order, **_: requests.append(order))
     page.inspector.use.click()
-    assert asked[0][:2] == (f"/machines/{far}/interface", {"interface": "eth0"})
+    assert requests[0][:2] == (f"/machines/{far}/interface", {"interface": "eth0"})
     report = LinkReport(interface="eth0", out_bytes_per_s=1e8, in_bytes_per_s=1e8)
     unused = Reason("interface_through_vpn", {"machine": "attic-pc", "used": "wg0", "interface": "eth0"})
-    asked[0][2](replace(report, preferred_reason_facts=unused))
+    requests[0][2](replace(report, preferred_reason_facts=unused))
     assert page.notice.sentence.startswith("Traffic to attic-pc goes through a VPN (wg0).")
     page.machine_actions._preferred("attic-pc", report)
     assert page.notice.sentence == "Traffic to attic-pc now uses eth0: 800 Mb/s."
     menu = QMenu()
-    page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
+    page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = [act.text() for act in menu.actions() if act.text()]
     assert names == [
         "Details", "Leave out", "Test link", "Prefer interface…", "Rename…", "What it may do…",
@@ -252,7 +252,7 @@ def test_a_machine_that_is_not_reached_leads_to_the_reason(
     assert page.inspector.buttons.first is page.inspector.buttons.unseen
     page.inspector.buttons.unseen.click()
     menu = QMenu()
-    page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
+    page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     next(act for act in menu.actions() if act.text() == "Find out why…").trigger()
     assert opened == [away.services, away.services]
 
@@ -260,7 +260,7 @@ def test_a_machine_that_is_not_reached_leads_to_the_reason(
 def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
     made, far = household(3), f"{1:064x}"
     why = "attic-pc computed wrong numbers in a check, so this machine gives it no layers."
     made["machines"][far] |= {
@@ -275,21 +275,21 @@ def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
     assert why in page.inspector.why.toolTip()
     assert not page.inspector.buttons.leave.isVisible()
     assert page.inspector.buttons.first is page.inspector.buttons.again
-    monkeypatch.setattr(away.services.client, "post", lambda *order, **_: asked.append(order))
+    monkeypatch.setattr(away.services.client, "post", lambda *order, **_: requests.append(order))
     page.inspector.buttons.again.click()
     menu = QMenu()
-    page.machine_actions.fill(menu, next(one for one in page.machines if one.id == far))
+    page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = {act.text(): act for act in menu.actions() if act.text()}
     assert "Leave out" not in names
     names["Use again"].trigger()
-    assert [order[:2] for order in asked] == [(f"/machines/{far}/use-again", {})] * 2
+    assert [order[:2] for order in requests] == [(f"/machines/{far}/use-again", {})] * 2
 
 
 def test_who_may_not_change_the_household_is_not_offered_it(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = household(3)
-    attic = next(one for one in made["machines"].values() if one["name"] == "attic-pc")
+    attic = next(machine for machine in made["machines"].values() if machine["name"] == "attic-pc")
     attic["roles"] = ["admin", "host", "lender"]
     made["strangers"] = {"b" * 16: {"name": None, "addresses": ["10.0.0.9"]}}
     away.services.pool.snapshot = made
@@ -307,7 +307,7 @@ def test_who_may_not_change_the_household_is_not_offered_it(
     settings._tell()
     assert not settings._adds.isEnabled()
     assert settings._another.about.text() == why
-    names = [one.text() for one in settings.findChildren(QPushButton)]
+    names = [button.text() for button in settings.findChildren(QPushButton)]
     assert "Remove…" not in names
     made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
     away.services.pool.snapshot = dict(made)
@@ -321,13 +321,13 @@ def test_who_may_not_change_the_household_is_not_offered_it(
 
 def _the_link_is_the_one_to_the_host(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine carries it, and what is tested and changed is the way to that host."""
-    asked: list[str] = []
-    monkeypatch.setattr(page.services.client, "post", lambda path, *_, **__: asked.append(path.rpartition("=")[2]))
+    requests: list[str] = []
+    monkeypatch.setattr(page.services.client, "post", lambda path, *_, **__: requests.append(path.rpartition("=")[2]))
     page.choose(page.machines[1].id)
     assert page.machines[1].this
     page.inspector.buttons.test.click()
     page.machine_actions.use_interface(page.machines[1])
-    assert asked == [f"{1:064x}", f"/machines/{1:064x}/interface"]
+    assert requests == [f"{1:064x}", f"/machines/{1:064x}/interface"]
     page.choose("")
 
 
@@ -394,7 +394,7 @@ def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -
     sheet = page.findChild(RemoveSheet)
     assert sheet is not None
     sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))
-    assert [one.text() for one in sheet.findChildren(QRadioButton)] == ["Keep: hall-pc", "Remove too: hall-pc"]
+    assert [button.text() for button in sheet.findChildren(QRadioButton)] == ["Keep: hall-pc", "Remove too: hall-pc"]
     sheet.act.click()
     qtbot.waitUntil(lambda: len(page.machines) == 1, timeout=10_000)
     assert not page.inspector.isVisible()

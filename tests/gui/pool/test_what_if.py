@@ -16,7 +16,7 @@ SLOW = replace(FAST, tok_s=40.0)
 
 
 @pytest.mark.parametrize(
-    ("now", "in_use", "told"),
+    ("now", "in_use", "expected"),
     [
         (SLOW, True, "Guide would run at 64.6 tok/s instead of 40.0 tok/s, on 1 machine(s)."),
         (FAST, False, "nothing changes: Guide would run at 64.6 tok/s, on 1 machine(s)."),
@@ -24,12 +24,12 @@ SLOW = replace(FAST, tok_s=40.0)
         (replace(FAST, tok_s=None), False, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
     ],
 )
-def test_nothing_changes_only_where_it_holds_nothing(qtbot: QtBot, now: Expected, in_use: bool, told: str) -> None:
+def test_nothing_changes_only_where_it_holds_nothing(qtbot: QtBot, now: Expected, in_use: bool, expected: str) -> None:
     bar = WhatIf(lambda: None, lambda: None)
     qtbot.addWidget(bar)
     here, there, *_ = machines_of(snapshot_of(household(2)))
     runs = ((4, 6),) if in_use else ()
     bar.show_change([here, replace(there, left_out=True, held=replace(there.held, layers=runs))], now, FAST)
     words = bar.words.text()
-    assert words.endswith(told)
-    assert ("nothing changes" in words) == ("nothing changes" in told)
+    assert words.endswith(expected)
+    assert ("nothing changes" in words) == ("nothing changes" in expected)

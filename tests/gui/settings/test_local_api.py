@@ -35,9 +35,9 @@ def page(qtbot: QtBot, at_lone: Desk) -> LocalApi:
 
 
 def press(page: LocalApi, name: str) -> None:
-    (found,) = [one for one in page.findChildren(QPushButton) if one.accessibleName() == name]
-    assert found.isEnabled(), name
-    QTest.mouseClick(found, Qt.MouseButton.LeftButton)
+    (button,) = [push_button for push_button in page.findChildren(QPushButton) if push_button.accessibleName() == name]
+    assert button.isEnabled(), name
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
@@ -67,19 +67,19 @@ def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi, at_lone
 
     QTest.mouseClick(page.may_load, Qt.MouseButton.LeftButton)
     QTest.mouseClick(page.ollama_open, Qt.MouseButton.LeftButton)
-    found: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
 
     def is_saved() -> bool:
-        at_lone.services.client.get("/api", found.append)
+        at_lone.services.client.get("/api", results.append)
         qtbot.wait(50)
-        return bool(found and found[-1]["may_load"] and found[-1]["ollama_open"])
+        return bool(results and results[-1]["may_load"] and results[-1]["ollama_open"])
 
     qtbot.waitUntil(is_saved)
     page.refresh()
     qtbot.waitUntil(lambda: page.may_load.isChecked() and page.ollama_open.isChecked(), timeout=5000)
     page.reset()
     qtbot.waitUntil(lambda: page.address.text() == "Off", timeout=5000)
-    assert not any(one.isChecked() for one in (page.on, page.may_load, page.ollama_open))
+    assert not any(switch.isChecked() for switch in (page.on, page.may_load, page.ollama_open))
     assert page.port.value() == USUAL_PORT
     assert page.key.text() == ""
 
@@ -94,15 +94,15 @@ TOLD = {
 
 def titles(page: LocalApi) -> list[str]:
     """What stands on the page, from its top: headings, and the titles of settings."""
-    found = {one.title.text(): one.mapTo(page, QPoint(0, 0)).y() for one in rows(page)}
-    for one in page.findChildren(QLabel):
-        if one.parentWidget() is page and one.isVisibleTo(page):
-            found[one.text()] = one.mapTo(page, QPoint(0, 0)).y()
-    return sorted(found, key=lambda name: found[name])
+    result = {row.title.text(): row.mapTo(page, QPoint(0, 0)).y() for row in rows(page)}
+    for label in page.findChildren(QLabel):
+        if label.parentWidget() is page and label.isVisibleTo(page):
+            result[label.text()] = label.mapTo(page, QPoint(0, 0)).y()
+    return sorted(result, key=lambda name: result[name])
 
 
 def rows(page: LocalApi) -> list[Setting]:
-    return [one for one in page.findChildren(Setting) if one.isVisibleTo(page)]
+    return [setting for setting in page.findChildren(Setting) if setting.isVisibleTo(page)]
 
 
 def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lone: Desk) -> None:
@@ -142,21 +142,21 @@ def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(qtbot: QtB
     qtbot.addWidget(page)
     page._tell(convert(TOLD, chat_api.ChatApi))
     page.search(["helper"])
-    assert [one.title.text() for one in rows(page)] == ["helper"]
+    assert [row.title.text() for row in rows(page)] == ["helper"]
     page._tell(convert(TOLD, chat_api.ChatApi))
-    assert [one.title.text() for one in rows(page)] == ["helper"]
+    assert [row.title.text() for row in rows(page)] == ["helper"]
     page._tell(convert(TOLD | {"upstreams": [], "keys": ["default"]}, chat_api.ChatApi))
     page.search([])
-    assert not {"barn", "helper"} & {one.title.text() for one in rows(page)}
+    assert not {"barn", "helper"} & {row.title.text() for row in rows(page)}
 
 
 def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, object, Callable[[object], None]]] = []
+    requests: list[tuple[str, object, Callable[[object], None]]] = []
 
     def call(_: str, path: str, body: object, done: Callable[[object], None], *__: object, **types: object) -> None:
-        asked.append((path, body, done))
+        requests.append((path, body, done))
 
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
@@ -166,8 +166,8 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     monkeypatch.setattr(at_lone.services.client, "call", call)
     page._reset.click()
     no_limits = {"name": "helper", "at_once": None, "tokens_a_minute": None}
-    assert [one[:2] for one in asked[1:]] == [("/api/limits", no_limits), ("/api/upstreams/barn", {"on": False})]
-    for _, _, done in asked[:3]:
+    assert [group[:2] for group in requests[1:]] == [("/api/limits", no_limits), ("/api/upstreams/barn", {"on": False})]
+    for _, _, done in requests[:3]:
         assert not said
         done(convert(TOLD, chat_api.ChatApi))
     first = "Local API was reset to its defaults."
@@ -177,28 +177,28 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
 def test_the_network_limits_and_other_servers(
     qtbot: QtBot, page: LocalApi, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
         "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
         "lan_addresses": ["https://192.0.2.2:47124/v1"], "host_names": [], "origins": [],
         "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
     }  # fmt: skip
-    page._tell(convert(told, chat_api.ChatApi))
+    page._tell(convert(result, chat_api.ChatApi))
     assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
     words = [setting.about.text() for setting in page.findChildren(Setting)]
-    assert any("https://192.0.2.2:47124/v1, with TLS and a key" in one for one in words)
+    assert any("https://192.0.2.2:47124/v1, with TLS and a key" in word for word in words)
     for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
         monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
-        page._tell(convert(told, chat_api.ChatApi))
+        page._tell(convert(result, chat_api.ChatApi))
         words = [setting.about.text() for setting in page.findChildren(Setting)]
-        assert any(f"{spent} tokens used" in one for one in words)
-    reached = {**told["upstreams"][0], "last_contact": 1_790_000_000.0}
-    for those, at in ((told["upstreams"], "Not reached since"), ([reached], "Last reached at")):
-        page._tell(convert({**told, "upstreams": those}, chat_api.ChatApi))
+        assert any(f"{spent} tokens used" in word for word in words)
+    reached = {**result["upstreams"][0], "last_contact": 1_790_000_000.0}
+    for items, at in ((result["upstreams"], "Not reached since"), ([reached], "Last reached at")):
+        page._tell(convert({**result, "upstreams": items}, chat_api.ChatApi))
         words = [setting.about.text() for setting in page.findChildren(Setting)]
-        assert any(one.startswith(at) for one in words)
-    (barn,) = [one for one in page.findChildren(Setting) if one.title.text() == "barn"]
-    page._tell(convert({**told, "upstreams": [], "lan_addresses": []}, chat_api.ChatApi))
+        assert any(word.startswith(at) for word in words)
+    (barn,) = [setting for setting in page.findChildren(Setting) if setting.title.text() == "barn"]
+    page._tell(convert({**result, "upstreams": [], "lan_addresses": []}, chat_api.ChatApi))
     assert not barn.isVisibleTo(page)
     page.refresh()
     qtbot.waitUntil(lambda: page.tokens.value() == 0, timeout=5000)  # as the node has it
@@ -232,9 +232,9 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     sheet.act.click()
     words = "barn responds, but doesn't have no-such."
     qtbot.waitUntil(lambda: (words, "error") in said, timeout=10_000)
-    row = next(one for one in page.findChildren(Setting) if one.title.text() == "barn")
+    row = next(setting for setting in page.findChildren(Setting) if setting.title.text() == "barn")
     assert row.isVisibleTo(page)
-    shown = [one.text() for one in row.findChildren(QLineEdit)]
+    shown = [line_edit.text() for line_edit in row.findChildren(QLineEdit)]
     assert page.key.text() not in " ".join(shown)
     count = page.upstreams.counts["barn"]
     assert not count.isVisibleTo(page), "it has all its tokens yet"
@@ -287,10 +287,10 @@ def test_a_server_takes_no_name_of_another_one_and_is_added_once(
         def cancel(self) -> None:
             """The dialog was closed."""
 
-    asked: list[str] = []
+    requests: list[str] = []
 
     def post(_: str, body: dict[str, str], *__: object, **types: object) -> Running:
-        asked.append(body["name"])
+        requests.append(body["name"])
         return Running()
 
     monkeypatch.setattr(away.services.client, "post", post)
@@ -300,12 +300,12 @@ def test_a_server_takes_no_name_of_another_one_and_is_added_once(
     for field, text in ((sheet.name, " barn "), (sheet.url, "https://x/v1"), (sheet.models, "a")):
         field.setText(text)
     sheet.act.click()
-    assert not asked
+    assert not requests
     assert "already a server called barn" in sheet.notice.sentence
     sheet.name.setText("shed")
     sheet.act.click()
     sheet.name.setText("shed too")
-    assert asked == ["shed"]
+    assert requests == ["shed"]
     assert not sheet.act.isEnabled()
     sheet.close()
 
@@ -316,13 +316,13 @@ def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_
     qtbot.waitUntil(lambda: "default" in page.key_limits.rows, timeout=5000)
     at_once, tokens, row = page.key_limits.rows["default"]
     assert (at_once.text(), tokens.text()) == ("same as for all", "same as for all")
-    found: list[dict[str, dict[str, int]]] = []
+    results: list[dict[str, dict[str, int]]] = []
 
     def limits(at: int | None, a_minute: int | None) -> bool:
-        at_lone.services.client.get("/api", lambda told: found.append(told["limits"]))
+        at_lone.services.client.get("/api", lambda never: results.append(never["limits"]))
         qtbot.wait(50)
-        own = found[-1].get("default", {}) if found else {}
-        return bool(found) and [own.get(one) for one in ("at_once", "tokens_a_minute")] == [
+        own = results[-1].get("default", {}) if results else {}
+        return bool(results) and [own.get(name) for name in ("at_once", "tokens_a_minute")] == [
             at, a_minute,
         ]  # fmt: skip
 

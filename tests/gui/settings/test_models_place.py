@@ -38,9 +38,9 @@ def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
 
 @pytest.fixture
 def place(page: SettingsPage) -> ModelsPlace:
-    found = page.findChild(ModelsPlace)
-    assert found is not None
-    return found
+    models_place = page.findChild(ModelsPlace)
+    assert models_place is not None
+    return models_place
 
 
 def until(qtbot: QtBot, met: Callable[[], Any]) -> None:
@@ -60,7 +60,7 @@ def test_models_go_to_another_folder_and_back(
     (files / f"{SHA256}.gguf").write_bytes(b"x" * 3000)
     (tmp_path / "photo.jpg").write_bytes(b"x")
     assert place.choose.isVisible()
-    assert not any(one.isVisible() for one in (place.own, place.stop, place.bar))
+    assert not any(item.isVisible() for item in (place.own, place.stop, place.bar))
     sheet = FolderSheet(at_lone.services, str(tmp_path), page)
     sheet.open()
     until(qtbot, sheet.act.isEnabled)
@@ -120,7 +120,7 @@ def test_a_folder_of_another_poolhouse_is_refused_in_the_sheet(
     assert sheet.notice.sentence.startswith("Another copy of Poolhouse keeps its models in ")
     assert not sheet.act.isEnabled()
     sheet.reject()
-    assert [one.name for one in (tmp_path / "other").iterdir()] == [MARKER]
+    assert [path.name for path in (tmp_path / "other").iterdir()] == [MARKER]
 
 
 def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> None:
@@ -150,7 +150,7 @@ def test_a_download_without_room_offers_another_folder(qtbot: QtBot, away: Desk)
     did = list[tuple[str, str]]()
     full = download("failed", code="download_no_room", reason="Not enough space.")
     row = TransferRow(
-        away.services.theme, lambda *what: did.append(what), of_download(convert(full, downloads.Download))
+        away.services.theme, lambda *args: did.append(args), of_download(convert(full, downloads.Download))
     )
     qtbot.addWidget(row)
     row.show()

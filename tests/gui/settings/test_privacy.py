@@ -55,14 +55,14 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     before = pool.snapshot
     assert privacy.hub.text() == "Not since the background service started"
     assert privacy.machines.text() == "None yet"
-    others: list[Json] = [
+    rest: list[Json] = [
         {"id": "x", "name": "attic", "online": False, "seen_at": 1_700_000_000.0},
         {"id": "y", "name": "barn", "online": True, "seen_at": None},
         {"id": "z", "name": "loft", "online": False, "seen_at": None},
     ]
     pool.snapshot = before | {
         "hub": {"last_contact": 1_700_000_000.0},
-        "machines": before["machines"] | {one["id"]: one for one in others},
+        "machines": before["machines"] | {other["id"]: other for other in rest},
     }
     pool.changed.emit()
     last = f"Last at {moment(1_700_000_000.0)}"
@@ -75,8 +75,8 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     assert privacy.upstreams.text() == "big: Not since the background service started"
     assert privacy._unasked.isVisible()
     assert not privacy._asked.isVisible()  # nobody is named that could be asked
-    told = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
-    privacy._tell_updates(convert(told, computer.Updates))
+    result = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
+    privacy._tell_updates(convert(result, computer.Updates))
     assert privacy.updates.text() == f"Last at {moment(1_700_000_000.0)}"
     assert "Only when you click" in privacy._asked.about.text()
     assert privacy._asked.isVisible()
@@ -86,39 +86,39 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
 
 
 def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None:
-    lock, told = privacy.services.lock, list[tuple[str, str]]()
-    privacy.told.connect(lambda *words: told.append(words))
+    lock, reports = privacy.services.lock, list[tuple[str, str]]()
+    privacy.told.connect(lambda *words: reports.append(words))
     file = privacy.services.folder / FILE
     assert not privacy.encrypt.isChecked()
     assert privacy.chat_key.text() == "None: your chats are not encrypted"
     assert "No keyring was found" in privacy.encrypted.about.text()
     press(privacy)
-    qtbot.waitUntil(lambda: bool(told), timeout=WITHIN_MS)
-    assert told == [("Your chats are encrypted now.", "info")]
+    qtbot.waitUntil(lambda: bool(reports), timeout=WITHIN_MS)
+    assert reports == [("Your chats are encrypted now.", "info")]
     assert privacy.encrypt.isChecked()
     assert privacy.encrypt.isEnabled()
     assert privacy.focusWidget() is privacy.encrypt  # not lost while it had to wait
     assert privacy.chat_key.text() == "In a file only you can read"
     assert not privacy.findChildren(TurningDialog) or not any(
-        one.isVisible() for one in privacy.findChildren(TurningDialog)
+        dialog.isVisible() for dialog in privacy.findChildren(TurningDialog)
     )
     assert b"cormorant" not in file.read_bytes()
     press(privacy)
-    qtbot.waitUntil(lambda: len(told) == 2, timeout=WITHIN_MS)
-    assert told[1] == ("Your chats are no longer encrypted.", "info")
+    qtbot.waitUntil(lambda: len(reports) == 2, timeout=WITHIN_MS)
+    assert reports[1] == ("Your chats are no longer encrypted.", "info")
     assert not privacy.encrypt.isChecked()
     assert lock.history.search("cormorant")
 
 
 def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) -> None:
-    told: list[str] = []
-    privacy.told.connect(lambda words, _: told.append(words))
+    messages: list[str] = []
+    privacy.told.connect(lambda words, _: messages.append(words))
     folder = privacy.services.folder
     aside = folder / "history-damaged-1.sqlite3"
     shutil.copy(folder / FILE, aside)
     press(privacy)
-    qtbot.waitUntil(lambda: bool(told), timeout=WITHIN_MS)
-    assert aside.name in told[0]
+    qtbot.waitUntil(lambda: bool(messages), timeout=WITHIN_MS)
+    assert aside.name in messages[0]
     shutil.copy(folder / FILE, aside)  # an encrypted one
     assert privacy.services.lock.left_readable() == []
     aside.unlink()
@@ -137,7 +137,7 @@ def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, mon
     with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
         press(privacy)
         try:
-            qtbot.waitUntil(lambda: any(one.isVisible() for one in dialogs(privacy)))
+            qtbot.waitUntil(lambda: any(dialog.isVisible() for dialog in dialogs(privacy)))
             (dialog,) = dialogs(privacy)
             assert dialog.isModal()
             assert not privacy.encrypt.isEnabled()
@@ -182,13 +182,13 @@ def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Des
     made = Privacy(away.services)
     qtbot.addWidget(made)
     at = 1_790_000_000.0
-    those = [
+    items = [
         {"name": "barn", "on": True, "last_contact": at},
         {"name": "loft", "on": True, "last_contact": None},
         {"name": "off", "on": False, "last_contact": None},
     ]
-    made._tell_upstreams(convert({"upstreams": those}, chat_api.ChatApi))
+    made._tell_upstreams(convert({"upstreams": items}, chat_api.ChatApi))
     never = "Not since the background service started"
     assert made.upstreams.text() == f"barn: Last at {moment(at)}; loft: {never}"
-    made._tell_upstreams(convert({"upstreams": those[2:]}, chat_api.ChatApi))
+    made._tell_upstreams(convert({"upstreams": items[2:]}, chat_api.ChatApi))
     assert made.upstreams.text() == "None is turned on"

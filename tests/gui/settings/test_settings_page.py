@@ -51,24 +51,24 @@ def test_its_pages_are_made_one_after_another(qtbot: QtBot, away: Desk) -> None:
     page = SettingsPage(away.services)
     qtbot.addWidget(page)
     page.finish()
-    assert [type(one) for one in page.findChildren(Group)] == [General]
+    assert [type(group) for group in page.findChildren(Group)] == [General]
     named = [page.list.item(number).text() for number in range(page.list.count())]
     page.open("Privacy")
     assert isinstance(page.group, Privacy)
     assert len(page.findChildren(Group)) == 2
     page.shown()
     qtbot.waitUntil(lambda: len(page.findChildren(Group)) == len(ENTRIES), timeout=5000)
-    assert [one.title for one in page.groups] == named
-    assert [type(one).__name__ for one in page.groups] == [one.name for one in ENTRIES]
+    assert [group.title for group in page.groups] == named
+    assert [type(group).__name__ for group in page.groups] == [entry.name for entry in ENTRIES]
     inner = page.group.parentWidget()
     box = inner.layout() if inner is not None else None
     assert box is not None
-    places = [box.indexOf(one) for one in page.groups]
+    places = [box.indexOf(group) for group in page.groups]
     assert places == sorted(places)
 
 
 def visible(page: SettingsPage) -> list[str]:
-    return [one.title.text() for one in page.findChildren(Setting) if one.isVisible()]
+    return [setting.title.text() for setting in page.findChildren(Setting) if setting.isVisible()]
 
 
 def test_a_page_ends_with_its_last_card(qtbot: QtBot, page: SettingsPage) -> None:
@@ -76,8 +76,8 @@ def test_a_page_ends_with_its_last_card(qtbot: QtBot, page: SettingsPage) -> Non
     assert view is not None
     body, group = view.widget(), page.group
     assert body is not None
-    cards = [one for one in group.findChildren(QFrame) if one.property("role") == "card"]
-    end = max(one.mapTo(body, one.rect().bottomLeft()).y() for one in cards)
+    cards = [frame for frame in group.findChildren(QFrame) if frame.property("role") == "card"]
+    end = max(card.mapTo(body, card.rect().bottomLeft()).y() for card in cards)
     page.resize(page.width(), page.height() - view.height() + end + MOST_PAST_IT)
     qtbot.wait(50)
     assert isinstance(group, General)
@@ -94,8 +94,8 @@ def test_headings_stand_at_one_height_and_rows_at_one_distance(page: SettingsPag
         page.list.setCurrentRow(number)
         QApplication.processEvents()
         heights.add(group.heading.mapTo(group, group.heading.rect().center()).y())
-        bare = [one for one in group.findChildren(Setting) if not one.title.text()]
-        above |= {item.geometry().top() for one in bare if (item := _first(one)) is not None}
+        bare = [setting for setting in group.findChildren(Setting) if not setting.title.text()]
+        above |= {item.geometry().top() for setting in bare if (item := _first(setting)) is not None}
     assert max(heights) - min(heights) <= 1
     assert above == {sizes.S}
 
@@ -223,11 +223,11 @@ def test_about_lists_every_library_with_its_licence(qtbot: QtBot, page: Settings
     about = page.group
     assert isinstance(about, About)
     qtbot.waitUntil(lambda: about.list.topLevelItemCount() > 10, timeout=10_000)
-    found = {one.name.lower().replace("_", "-"): one for one in libraries()}
-    assert {"pyside6-essentials", "aiohttp", "numpy"} <= set(found)
-    assert "LGPL" in found["pyside6-essentials"].licence
-    assert "pytest" not in found
-    assert all(one.version and one.licence for one in found.values())
+    result = {library.name.lower().replace("_", "-"): library for library in libraries()}
+    assert {"pyside6-essentials", "aiohttp", "numpy"} <= set(result)
+    assert "LGPL" in result["pyside6-essentials"].licence
+    assert "pytest" not in result
+    assert all(library.version and library.licence for library in result.values())
     assert "Apache" in licence_text("aiohttp")
     assert "GNU LESSER GENERAL PUBLIC LICENSE" in licence_text("PySide6-Essentials")
 
@@ -235,22 +235,22 @@ def test_about_lists_every_library_with_its_licence(qtbot: QtBot, page: Settings
 def test_everything_has_a_name(page: SettingsPage) -> None:
     for number in range(page.list.count()):
         page.list.setCurrentRow(number)
-        for one in page.findChildren(QWidget):
-            if not (one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isVisible()):
+        for widget in page.findChildren(QWidget):
+            if not (widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible()):
                 continue
-            inner = isinstance(one.parentWidget(), QAbstractScrollArea)
-            named = one.accessibleName() or getattr(one, "text", str)()
-            assert inner or named or _is_part(one), (page.group.title, one)
+            inner = isinstance(widget.parentWidget(), QAbstractScrollArea)
+            named = widget.accessibleName() or getattr(widget, "text", str)()
+            assert inner or named or _is_part(widget), (page.group.title, widget)
 
 
-def _is_part(one: QWidget) -> bool:
+def _is_part(widget: QWidget) -> bool:
     """The line edit inside a spin box is named by the box."""
-    return one.objectName().startswith("qt_")
+    return widget.objectName().startswith("qt_")
 
 
 def _saved(home: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((home / "settings.json").read_text())
-    return found
+    data: dict[str, object] = json.loads((home / "settings.json").read_text())
+    return data
 
 
 def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsPage) -> None:
@@ -276,7 +276,7 @@ def test_a_copy_without_its_list_of_changes_says_so(
     monkeypatch.setattr("app.gui.settings.updates.CHANGES", tmp_path / "CHANGELOG.md")
     group = Updates(at_lone.services)
     qtbot.addWidget(group)
-    assert any("doesn't include the list" in one.text() for one in group.findChildren(QLabel))
+    assert any("doesn't include the list" in label.text() for label in group.findChildren(QLabel))
 
 
 def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
@@ -288,23 +288,23 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
     group = page.group
     assert isinstance(group, Updates)
     qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)
-    told = {
+    result = {
         "place": "api.github.com/someone/poolhouse", "daily": True, "last_contact": None,
         "version": None, "newer": False, "page": None,
     }  # fmt: skip
-    group._tell(convert(told, computer.Updates))
+    group._tell(convert(result, computer.Updates))
     assert group.check.isVisible()
     assert not group.open.isVisible()
     assert "Poolhouse can't check for updates" not in visible(page)
     assert (group.newest.text(), group.daily.isChecked()) == ("Not checked yet", True)
     then = 1_700_000_000.0
-    group._tell(convert(told | {"last_contact": then}, computer.Updates))
+    group._tell(convert(result | {"last_contact": then}, computer.Updates))
     assert group.newest.text().startswith("None published yet")
-    group._tell(convert(told | {"last_contact": then, "version": __version__}, computer.Updates))
+    group._tell(convert(result | {"last_contact": then, "version": __version__}, computer.Updates))
     assert group.newest.text().startswith("You have the newest version")
     page_of_it = "https://github.com/someone/poolhouse/releases/tag/v9"
     group._tell(
-        convert(told | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it}, computer.Updates)
+        convert(result | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it}, computer.Updates)
     )
     assert group.newest.text() == "9 is available"
     group.open.click()

@@ -62,7 +62,7 @@ def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) ->
     away.services.pool.link = Link.AWAY
     away.services.pool.link_changed.emit()
     assert made.state._sentence.text() == "The background service is not running."
-    assert not any(one.isVisible() for one in (made.memory, made.rules, made.hours))
+    assert not any(item.isVisible() for item in (made.memory, made.rules, made.hours))
     assert made.hardware._waiting.text() == "Appears once the background service is running."
     assert not made.hardware.measure.isEnabled()
 
@@ -76,11 +76,11 @@ def test_what_a_lost_node_said_last_is_not_the_state(at_lone: Desk, page: Comput
     pool.changed.emit()
     pool.link = link
     pool.link_changed.emit()
-    told = page.state._sentence.text()
+    text = page.state._sentence.text()
     pool.link = Link.THERE
     pool.link_changed.emit()
     waiting = link is Link.STARTING
-    assert told == ("Waiting for the background service…" if waiting else "The background service is not running.")
+    assert text == ("Waiting for the background service…" if waiting else "The background service is not running.")
 
 
 def test_the_cards_stand_below_the_title_also_in_a_wide_window(qtbot: QtBot, page: ComputerPage) -> None:
@@ -122,8 +122,8 @@ def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, pa
     page.lending.change({"limit_bytes": 2 * GIB})
     saved(qtbot, page, "limit_bytes", 2 * GIB)
     assert card.end_limit.isVisible()
-    told = "All models on this computer, yours and those of others, can use 2.0 GiB together."
-    assert card._own.text().startswith(told)
+    text = "All models on this computer, yours and those of others, can use 2.0 GiB together."
+    assert card._own.text().startswith(text)
     assert "poolhouse" not in card._own.text()
     card.end_limit.click()
     saved(qtbot, page, "limit_bytes", 0)

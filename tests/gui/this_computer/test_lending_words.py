@@ -96,13 +96,13 @@ MACHINE: Json = {
 
 
 def test_what_the_machine_has() -> None:
-    told = dict(hardware_lines(convert(MACHINE, Computer)))
-    assert told["Processor"] == "Xeon, 4 core(s), of which 2 compute"
-    assert "Temperature" not in told  # this system does not tell
+    entries = dict(hardware_lines(convert(MACHINE, Computer)))
+    assert entries["Processor"] == "Xeon, 4 core(s), of which 2 compute"
+    assert "Temperature" not in entries  # this system does not tell
     assert dict(hardware_lines(convert({**MACHINE, "hottest_c": 61.4}, Computer)))["Temperature"] == "61 °C"
-    assert told["Memory"] == "4.0 GiB free of 8.0 GiB"
-    assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
-    assert told["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
+    assert entries["Memory"] == "4.0 GiB free of 8.0 GiB"
+    assert entries["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
+    assert entries["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
     without = dict(hardware_lines(convert({**MACHINE, "engines": []}, Computer)))
     assert without["Graphics"].startswith("None used")
     assert "Engine" not in without
@@ -115,10 +115,10 @@ def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
     }
     reasons = (Reason("graphics_unused", {"cards": "RTX 4090"}), Reason("cure_graphics_unused"))
     words = " ".join(map(said, reasons))
-    told = dict(hardware_lines(convert({**MACHINE, "engines": [], "unused_graphics": unused}, Computer)))
-    assert told["Graphics"] == words  # no engine sees it
-    told = dict(hardware_lines(convert({**MACHINE, "unused_graphics": unused}, Computer)))
-    assert told["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
+    entries = dict(hardware_lines(convert({**MACHINE, "engines": [], "unused_graphics": unused}, Computer)))
+    assert entries["Graphics"] == words  # no engine sees it
+    entries = dict(hardware_lines(convert({**MACHINE, "unused_graphics": unused}, Computer)))
+    assert entries["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
 
 
 def test_speed_is_made_of_measured_layers_only() -> None:

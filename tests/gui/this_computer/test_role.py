@@ -15,8 +15,8 @@ from tests.node.pool import TestNode, paired
 WITHIN_MS = 10_000
 
 
-def page_of(qtbot: QtBot, qapp: QApplication, one: TestNode) -> tuple[Desk, ComputerPage]:
-    made = desk(qapp, one.root)
+def page_of(qtbot: QtBot, qapp: QApplication, node: TestNode) -> tuple[Desk, ComputerPage]:
+    made = desk(qapp, node.root)
     follow(qtbot, made.services)
     page = ComputerPage(made.services)
     qtbot.addWidget(page)

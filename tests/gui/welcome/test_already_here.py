@@ -35,7 +35,7 @@ def shelf(qtbot: QtBot, desk: Desk) -> list[str]:
     answers: list[Json] = []
     desk.services.client.get("/models", answers.append)
     qtbot.waitUntil(lambda: bool(answers))
-    return [one["name"] for one in answers[0]["models"]]
+    return [model["name"] for model in answers[0]["models"]]
 
 
 def test_only_what_can_be_taken_counts_the_largest_first() -> None:
@@ -44,21 +44,21 @@ def test_only_what_can_be_taken_counts_the_largest_first() -> None:
 
 
 def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: Desk) -> None:
-    others, asked = OtherModels(away.services), list[bool]()
-    early, last = OtherModelsCard(others), OtherModelsCard(others, is_last=True)
-    for one in (early, last):
-        qtbot.addWidget(one)
-    last.wanted.connect(lambda: asked.append(True))
-    others._take_found(FoundFiles([file("odd", 9, usable=False)]))
+    rest, requests = OtherModels(away.services), list[bool]()
+    early, last = OtherModelsCard(rest), OtherModelsCard(rest, is_last=True)
+    for card in (early, last):
+        qtbot.addWidget(card)
+    last.wanted.connect(lambda: requests.append(True))
+    rest._take_found(FoundFiles([file("odd", 9, usable=False)]))
     assert early.isHidden()
-    others._take_found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
+    rest._take_found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
     assert not early.isHidden()
     assert early.about.text().startswith("4 model")
     assert "4.0 GiB" in early.about.text()
     assert early.names.text() == "d, c, b…"
     assert early.show_them.isHidden()
     last.show_them.click()
-    assert asked == [True]
+    assert requests == [True]
 
 
 def test_all_of_them_are_used_where_they_are(
@@ -69,19 +69,19 @@ def test_all_of_them_are_used_where_they_are(
     good = tiny.llama(tmp_path / "theirs.gguf")
     bad = tmp_path / "damaged.gguf"
     bad.write_bytes(b"GGUF")
-    others = OtherModels(at_lone.services)
-    early, last = OtherModelsCard(others), OtherModelsCard(others, is_last=True)
-    for one in (early, last):
-        qtbot.addWidget(one)
+    rest = OtherModels(at_lone.services)
+    early, last = OtherModelsCard(rest), OtherModelsCard(rest, is_last=True)
+    for card in (early, last):
+        qtbot.addWidget(card)
     early.show()
-    found = [file("theirs", 2, path=str(good)), file("damaged", 1, path=str(bad))]
-    others._take_found(FoundFiles(found))
+    results = [file("theirs", 2, path=str(good)), file("damaged", 1, path=str(bad))]
+    rest._take_found(FoundFiles(results))
     early.take.click()
-    assert others.is_busy
+    assert rest.is_busy
     assert early.about.text().startswith("theirs.gguf: Computing the file's checksum")
     assert not early.stop.isHidden()
-    qtbot.waitUntil(lambda: not others.is_busy)
-    assert [model.name for model in others.taken] == ["theirs"]
+    qtbot.waitUntil(lambda: not rest.is_busy)
+    assert [model.name for model in rest.taken] == ["theirs"]
     assert "damaged.gguf" in last.problem.text()
     assert set(heard) == {last.problem.text()}  # and never the offer of before
     assert "theirs" in shelf(qtbot, at_lone)
@@ -90,23 +90,23 @@ def test_all_of_them_are_used_where_they_are(
 
 def test_what_waits_can_be_stopped(qtbot: QtBot, at_lone: Desk, tmp_path: Path) -> None:
     files = [tiny.llama(tmp_path / f"stopped-{n}.gguf") for n in range(3)]
-    others = OtherModels(at_lone.services)
-    early = OtherModelsCard(others)
+    rest = OtherModels(at_lone.services)
+    early = OtherModelsCard(rest)
     qtbot.addWidget(early)
-    others._take_found(FoundFiles([file(one.stem, 1, path=str(one)) for one in files]))
+    rest._take_found(FoundFiles([file(path.stem, 1, path=str(path)) for path in files]))
     early.take.click()
     early.stop.click()
-    assert not others.is_busy
+    assert not rest.is_busy
     assert at_lone.services.importing.paths == []
     assert not early.take.isHidden()
-    assert not {one.stem for one in files[1:]} & set(shelf(qtbot, at_lone))
+    assert not {path.stem for path in files[1:]} & set(shelf(qtbot, at_lone))
 
 
 def test_where_no_node_answers_nothing_is_said(qtbot: QtBot, away: Desk) -> None:
-    others = OtherModels(away.services)
-    made = OtherModelsCard(others)
+    rest = OtherModels(away.services)
+    made = OtherModelsCard(rest)
     qtbot.addWidget(made)
-    others.search()
+    rest.search()
     assert made.isHidden()
 
 
@@ -115,11 +115,11 @@ def test_the_second_step_has_a_node_asked_once(qtbot: QtBot, at_lone: Desk) -> N
     qtbot.addWidget(window)
     steps = Welcome(at_lone.services, window)
     steps.begin()
-    others = steps.findChildren(OtherModels)[0]
-    assert others._call is None
+    rest = steps.findChildren(OtherModels)[0]
+    assert rest._call is None
     steps.skip()
     assert isinstance(steps.step, HardwareStep)
-    qtbot.waitUntil(lambda: others._has_looked)
-    others.search()
-    assert others._call is None
+    qtbot.waitUntil(lambda: rest._has_looked)
+    rest.search()
+    assert rest._call is None
     steps.end()

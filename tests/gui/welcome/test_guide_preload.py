@@ -45,13 +45,13 @@ def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lo
 @pytest.fixture
 def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, Any]]:
     """What is asked of the node, with what hears of its answer and of its refusal."""
-    found: list[tuple[str, Any, Any]] = []
+    results: list[tuple[str, Any, Any]] = []
     away.services.pool.link, away.services.pool.snapshot = Link.THERE, {"node": {}}
     monkeypatch.setattr(
         away.services.client, "post",
-        lambda path, _, done, failed, **types: found.append((path, done, failed)),
+        lambda path, _, done, failed, **types: results.append((path, done, failed)),
     )  # fmt: skip
-    return found
+    return results
 
 
 def paths(asked: list[tuple[str, Any, Any]]) -> list[str]:

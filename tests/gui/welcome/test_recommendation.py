@@ -43,7 +43,7 @@ def test_it_recommends_what_the_node_names_and_nothing_where_nothing_fits(
     assert made.isVisible() == (starter is not None)
     if starter is not None:
         models = at.control("GET", "/catalogue")["models"]
-        facts = next(one for one in models if one["id"] == starter["id"])
+        facts = next(model for model in models if model["id"] == starter["id"])
         assert made.title.text() == f"Recommended: {starter['name']}"
         assert made.about.text() == f"{about_of(convert(facts, CatalogueModel))} {why(convert(starter, Starter))}"
         size = formats.size(starter["size_bytes"])

@@ -46,14 +46,14 @@ def begun(desk: Desk, window: QMainWindow) -> Welcome:
 
 
 def below(window: QMainWindow) -> QWidget:
-    found = window.centralWidget()
-    assert found is not None
-    return found
+    widget = window.centralWidget()
+    assert widget is not None
+    return widget
 
 
 def press(welcome: Welcome, text: str) -> None:
-    found = [one for one in welcome.findChildren(QPushButton) if one.text() == text]
-    found[0].click()
+    buttons = [button for button in welcome.findChildren(QPushButton) if button.text() == text]
+    buttons[0].click()
 
 
 def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
@@ -66,11 +66,11 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     QTest.keyClick(name.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: isinstance(welcome.step, HardwareStep), timeout=5000)
     qtbot.waitUntil(lambda: at_lone.services.pool.now.node.name == "study", timeout=5000)
-    found = welcome.step
-    assert isinstance(found, HardwareStep)
-    assert "GiB" in found.memory.value.text()
-    assert "GiB" in found.disk.value.text()
-    assert found.device.value.text()
+    step = welcome.step
+    assert isinstance(step, HardwareStep)
+    assert "GiB" in step.memory.value.text()
+    assert "GiB" in step.disk.value.text()
+    assert step.device.value.text()
     press(welcome, "Next")
     assert isinstance(welcome.step, RoleStep)
     press(welcome, "Next")
@@ -98,10 +98,10 @@ def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     monkeypatch.setattr(at_lone.services.client, "get", get)
     welcome = begun(at_lone, window)
     press(welcome, "Skip")
-    found = welcome.step
-    assert isinstance(found, HardwareStep)
-    qtbot.waitUntil(found.unused.isVisible, timeout=5000)
-    assert found.unused.text() == f"{said(reason)} {said(cure)}"
+    step = welcome.step
+    assert isinstance(step, HardwareStep)
+    qtbot.waitUntil(step.unused.isVisible, timeout=5000)
+    assert step.unused.text() == f"{said(reason)} {said(cure)}"
 
 
 def test_a_step_keeps_no_height_below_its_last_card(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
@@ -164,10 +164,10 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
     welcome = begun(away, window)
     assert not below(window).isVisible()  # nothing under it takes the keyboard
     press(welcome, "Skip")
-    found = welcome.step
-    assert isinstance(found, HardwareStep)
-    assert found.memory.value.text() == "Still looking…"  # the node has not started yet
-    assert "GiB" in found.disk.value.text()
+    step = welcome.step
+    assert isinstance(step, HardwareStep)
+    assert step.memory.value.text() == "Still looking…"  # the node has not started yet
+    assert "GiB" in step.disk.value.text()
     press(welcome, "Back")
     assert isinstance(welcome.step, NameStep)
     press(welcome, "Skip")
@@ -195,9 +195,9 @@ def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) 
 def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: QMainWindow) -> None:
     welcome = begun(away, window)
     for _ in range(5):
-        for one in welcome.step.findChildren(QWidget):
-            if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isVisible():
-                assert one.accessibleName() or getattr(one, "text", str)(), one
+        for widget in welcome.step.findChildren(QWidget):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible():
+                assert widget.accessibleName() or getattr(widget, "text", str)(), widget
         if not welcome.is_last:
             press(welcome, "Skip")
     assert welcome.is_last

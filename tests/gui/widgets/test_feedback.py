@@ -44,25 +44,25 @@ def usual() -> QAbstractButton:
 def made(request: pytest.FixtureRequest, qtbot: QtBot) -> Iterator[QAbstractButton]:
     """A button, in a window where another one has the focus."""
     window, first = QWidget(), button("First")
-    found: QAbstractButton = request.param()
+    abstract_button: QAbstractButton = request.param()
     qtbot.addWidget(window)
-    window.setLayout(column(first, found))
+    window.setLayout(column(first, abstract_button))
     window.show()
     first.setFocus()
     qtbot.waitUntil(first.hasFocus)
-    yield found
+    yield abstract_button
     window.close()
 
 
-def enter(one: QAbstractButton) -> QVariantAnimation:
+def enter(abstract_button: QAbstractButton) -> QVariantAnimation:
     at = QPointF(5, 5)
-    QApplication.sendEvent(one, QEnterEvent(at, at, at))
-    (fade,) = one.findChildren(QVariantAnimation)
+    QApplication.sendEvent(abstract_button, QEnterEvent(at, at, at))
+    (fade,) = abstract_button.findChildren(QVariantAnimation)
     return fade
 
 
-def picture(one: QWidget) -> QImage:
-    return one.grab().toImage()
+def picture(widget: QWidget) -> QImage:
+    return widget.grab().toImage()
 
 
 def test_the_look_under_the_pointer_comes_step_by_step(made: QAbstractButton) -> None:
@@ -126,15 +126,15 @@ def test_a_row_fades_in_while_the_one_before_it_fades_out(rows: QListView, movin
     index = [rows.model().index(row, 0) for row in range(3)]
     point(rows, 0)
     hover._fade.setCurrentTime(HOVER_MS)
-    assert [hover.share(one) for one in index] == [1, 0, 0]
+    assert [hover.share(model_index) for model_index in index] == [1, 0, 0]
     point(rows, 1)
     hover._fade.setCurrentTime(HOVER_MS // 4)
-    left, over, other = (hover.share(one) for one in index)
+    left, over, other = (hover.share(model_index) for model_index in index)
     assert left + over == pytest.approx(1)
     assert 0 < left < 1
     assert other == 0
     moving.services.motion.choose(ALWAYS)
     point(rows, 2)
-    assert [hover.share(one) for one in index] == [0, 0, 1]
+    assert [hover.share(model_index) for model_index in index] == [0, 0, 1]
     QApplication.sendEvent(rows.viewport(), QEvent(QEvent.Type.HoverLeave))
-    assert [hover.share(one) for one in index] == [0, 0, 0]
+    assert [hover.share(model_index) for model_index in index] == [0, 0, 0]

@@ -72,9 +72,9 @@ def test_technical_words_are_folded_below_it_with_the_way_to_the_log(
     shown.show()
     fail(error)
     QApplication.processEvents()
-    folds = [one for one in shown.findChildren(Fold) if one.isVisible()]
+    folds = [fold for fold in shown.findChildren(Fold) if fold.isVisible()]
     assert len(folds) == 1
-    (words,) = [one for one in shown.findChildren(QLabel) if inner in one.text()]
+    (words,) = [label for label in shown.findChildren(QLabel) if inner in label.text()]
     assert not words.isVisible()
     folds[0].open()
     qtbot.waitUntil(words.isVisible)

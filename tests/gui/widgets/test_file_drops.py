@@ -30,7 +30,7 @@ def test_what_becomes_of_a_file_is_said_until_it_is_let_go(qtbot: QtBot, notes: 
     QVBoxLayout(place).addWidget(text)
     Drops(place, "Let go here").dropped.connect(taken.extend)
     place.show()
-    words = next(one for one in place.findChildren(QLabel) if one.text() == "Let go here")
+    words = next(label for label in place.findChildren(QLabel) if label.text() == "Let go here")
     assert not words.isVisible()
     assert enter(text.viewport(), dragged(notes))
     assert words.isVisible()
@@ -58,5 +58,5 @@ def test_a_file_is_attached_wherever_it_is_dropped_beside_the_list(qtbot: QtBot,
     drops = page.findChild(Drops)
     assert drops is not None
     drop(drops.parent(), dragged(notes))  # type: ignore[arg-type]
-    assert [one["name"] for one in page.composer.files] == ["notes.txt"]
+    assert [file["name"] for file in page.composer.files] == ["notes.txt"]
     page.close_history()

@@ -37,10 +37,10 @@ def test_a_control_goes_below_words_that_have_no_room(qtbot: QtBot, wide: int, b
 
 
 def test_controls_that_are_hidden_take_no_room(qtbot: QtBot) -> None:
-    words, one, other = paragraph("Words"), QPushButton("One"), QPushButton("Other")
+    words, button, other = paragraph("Words"), QPushButton("One"), QPushButton("Other")
     other.hide()
-    holder = held(qtbot, Beside(words, one, other), WIDE)
-    assert one.geometry().right() == holder.rect().right()
+    holder = held(qtbot, Beside(words, button, other), WIDE)
+    assert button.geometry().right() == holder.rect().right()
 
 
 def test_a_row_keeps_the_rest_at_the_right_until_it_wraps(qtbot: QtBot) -> None:
@@ -56,13 +56,13 @@ def test_a_row_keeps_the_rest_at_the_right_until_it_wraps(qtbot: QtBot) -> None:
 
 
 def test_a_column_takes_what_is_left_and_a_wide_table_scrolls(qtbot: QtBot) -> None:
-    model, told = QStandardItemModel(1, 3), list[int]()
+    model, values = QStandardItemModel(1, 3), list[int]()
     for place, text in enumerate(("short", "a name of some length", "the last column")):
         model.setItem(0, place, QStandardItem(text))
     table = QTableView()
     qtbot.addWidget(table)
     table.setModel(model)
-    columns = Columns(table, 1, lambda: told.append(columns.bar_height))
+    columns = Columns(table, 1, lambda: values.append(columns.bar_height))
     table.resize(WIDE, 200)
     table.show()
     QApplication.processEvents()
@@ -72,7 +72,7 @@ def test_a_column_takes_what_is_left_and_a_wide_table_scrolls(qtbot: QtBot) -> N
     QApplication.processEvents()
     assert header.length() > table.viewport().width()
     assert header.sectionSize(1) >= table.sizeHintForColumn(1)
-    assert told[-1] > 0
+    assert values[-1] > 0
     assert table.horizontalScrollBarPolicy() is Qt.ScrollBarPolicy.ScrollBarAsNeeded
 
 

@@ -21,10 +21,10 @@ def test_what_is_wrong_with_a_name(qtbot: QtBot, typed: str, problem: str) -> No
     field = MachineName("Name", "den")
     qtbot.addWidget(field)
     qtbot.addWidget(field.problem)
-    told: list[bool] = []
-    field.judged.connect(lambda: told.append(field.fits))
+    values: list[bool] = []
+    field.judged.connect(lambda: values.append(field.fits))
     field.setText(typed)
     assert field.problem.text() == field.accessibleDescription() == problem
     assert field.problem.isHidden() is not bool(problem)
-    assert told == [not problem]
+    assert values == [not problem]
     assert field.name == typed.strip()

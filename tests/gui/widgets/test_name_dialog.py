@@ -12,17 +12,17 @@ from tests.gui.desk import Desk
 
 
 def test_a_name_is_told_without_the_blanks_around_it(qtbot: QtBot, away: Desk) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     parent = QWidget()
     qtbot.addWidget(parent)
     parent.resize(960, 600)
-    dialog = NameDialog(away.services.theme, "New folder", "Name", told.append, parent)
+    dialog = NameDialog(away.services.theme, "New folder", "Name", messages.append, parent)
     dialog.open()
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
     dialog.name.setText("   ")
     assert not dialog.act.isEnabled()
-    assert not told
+    assert not messages
     dialog.name.setText(" Household ")
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
-    assert told == ["Household"]
+    assert messages == ["Household"]
     assert not dialog.isVisible()

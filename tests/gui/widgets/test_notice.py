@@ -28,7 +28,7 @@ def test_a_mistake_of_ours_has_details_and_the_way_to_the_log(qtbot: QtBot, away
         dict[str, str]()["a word of a person's"]
     except KeyError as error:
         page, (fold,) = failed(qtbot, away, bug(error))
-    (words,) = [one for one in fold.findChildren(QLabel) if "bug" in one.text()]
+    (words,) = [label for label in fold.findChildren(QLabel) if "bug" in label.text()]
     (log,) = fold.findChildren(QPushButton)
     assert not words.isVisible()
     fold.open()
@@ -44,8 +44,8 @@ def test_a_mistake_of_ours_has_details_and_the_way_to_the_log(qtbot: QtBot, away
 def test_what_a_node_said_badly_has_its_own_words(qtbot: QtBot, away: Desk) -> None:
     error = AppError("node_fault", detail="its answer was not understood")
     _, (fold,) = failed(qtbot, away, error)
-    texts = [one.text() for one in fold.findChildren(QLabel)]
-    assert any("node_fault · its answer was not understood" in one for one in texts)
+    texts = [label.text() for label in fold.findChildren(QLabel)]
+    assert any("node_fault · its answer was not understood" in text for text in texts)
 
 
 def test_what_a_person_can_mend_has_none(qtbot: QtBot, away: Desk) -> None:
@@ -66,7 +66,7 @@ def test_a_long_sentence_is_no_narrow_column_beside_its_buttons(qtbot: QtBot, aw
     assert words is not None
     line = LINE * words.fontMetrics().averageCharWidth()
     shown = page.notice.findChildren(WrappingButton)
-    qtbot.waitUntil(lambda: all(one.isVisible() for one in shown))
+    qtbot.waitUntil(lambda: all(button.isVisible() for button in shown))
     assert len(shown) == len(buttons)
     assert words.width() >= line
-    assert min(one.geometry().top() for one in shown) >= words.geometry().bottom()
+    assert min(button.geometry().top() for button in shown) >= words.geometry().bottom()

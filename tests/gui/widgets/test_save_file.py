@@ -29,22 +29,22 @@ KINDS = {JSON: ".json", HTML: ".html"}
 def test_it_gets_its_suffix(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, kind: str, whole: str
 ) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(parent: QWidget, title: str, offered: str, kinds: str) -> tuple[str, str]:
-        asked.append(Path(offered).name)
-        return (str(tmp_path / typed) if len(asked) == 1 else offered, kind)
+        requests.append(Path(offered).name)
+        return (str(tmp_path / typed) if len(requests) == 1 else offered, kind)
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     parent, last = QWidget(), LastFolder(Preferences(tmp_path), "test")
     qtbot.addWidget(parent)
     assert save_file(parent, "", tmp_path / "x.json", KINDS, last) == tmp_path / whole
-    assert asked == ["x.json"]
+    assert requests == ["x.json"]
     assert last.folder() == str(tmp_path)
     (tmp_path / whole).touch()
-    asked.clear()
+    requests.clear()
     assert save_file(parent, "", tmp_path / "x.json", KINDS, last) == tmp_path / whole
-    assert asked == (["x.json"] if typed == whole else ["x.json", whole])
+    assert requests == (["x.json"] if typed == whole else ["x.json", whole])
 
 
 def test_nothing_chosen(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

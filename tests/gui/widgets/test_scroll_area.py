@@ -63,7 +63,7 @@ def test_what_does_not_wrap_keeps_its_height(qtbot: QtBot) -> None:
     area.resize(WIDE, LOW)
     area.show()
     QApplication.processEvents()
-    least = sum(one.sizeHint().height() for one in buttons)
+    least = sum(button.sizeHint().height() for button in buttons)
     assert content.height() >= least
     words.show()
     qtbot.waitUntil(lambda: content.height() > least + words.height())

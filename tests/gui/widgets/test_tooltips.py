@@ -36,8 +36,8 @@ def test_tables(away: Desk) -> None:
 
 
 def test_what_nobody_has_let_in_says_of_itself(qtbot: QtBot, away: Desk) -> None:
-    one = {"name": ODD, "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4", "system": ODD, "device": ODD}
-    away.services.pool.snapshot = {"strangers": {"1" * 64: one}}
+    item = {"name": ODD, "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4", "system": ODD, "device": ODD}
+    away.services.pool.snapshot = {"strangers": {"1" * 64: item}}
     (stranger,) = strangers_of(away.services.pool.now)
     assert ODD in stranger.claims
     nearby = Nearby(lambda _: None)

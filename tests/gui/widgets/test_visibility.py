@@ -23,9 +23,9 @@ def test_what_is_hidden_is_shown_again(qtbot: QtBot) -> None:
     assert not inner.testAttribute(POLISHED), "it is laid out before anybody sees it"
     holder.show()
     assert inner.isVisible()
-    for wanted in (False, True, False):
-        show_if(inner, wanted)
-        assert inner.isVisible() is wanted
+    for expected in (False, True, False):
+        show_if(inner, expected)
+        assert inner.isVisible() is expected
 
 
 def test_a_view_measures_its_content_once_it_is_seen(qtbot: QtBot) -> None:
@@ -47,5 +47,5 @@ def test_a_page_is_not_dressed_while_it_is_made(qtbot: QtBot, at_lone: Desk) -> 
     qtbot.addWidget(page)
     page.finish()
     inside = page.findChildren(QWidget)
-    dressed = [one for one in inside if one.testAttribute(POLISHED)]
+    dressed = [widget for widget in inside if widget.testAttribute(POLISHED)]
     assert len(dressed) < SHARE * len(inside), f"{len(dressed)} of {len(inside)}"

@@ -43,9 +43,9 @@ async def answerer(path: str = "fake:", **sizes: int) -> AsyncIterator[Completer
         yield Completer(text, built.pipeline)
 
 
-async def ask(who: Completer, question: GenerationRequest) -> tuple[list[Delta], Summary]:
+async def ask(completer: Completer, question: GenerationRequest) -> tuple[list[Delta], Summary]:
     deltas: list[Delta] = []
-    async with aclosing(who.answer(question)) as stream:
+    async with aclosing(completer.answer(question)) as stream:
         async for item in stream:
             if isinstance(item, Summary):
                 return deltas, item
@@ -55,8 +55,8 @@ async def ask(who: Completer, question: GenerationRequest) -> tuple[list[Delta],
 
 
 async def test_an_answer_and_its_summary() -> None:
-    async with answerer() as who:
-        deltas, summary = await ask(who, GenerationRequest(messages=HELLO, max_tokens=30))
+    async with answerer() as completer:
+        deltas, summary = await ask(completer, GenerationRequest(messages=HELLO, max_tokens=30))
     assert "".join(delta.text for delta in deltas) == summary.text
     assert [token for delta in deltas for token in delta.token_ids] == list(summary.token_ids)
     assert len(summary.token_ids) == 30
@@ -68,42 +68,42 @@ async def test_an_answer_and_its_summary() -> None:
 
 
 async def test_what_was_before_the_pipeline_counts_from_when_the_question_came() -> None:
-    async with answerer() as who:
-        _, at_once = await ask(who, GenerationRequest(messages=HELLO, max_tokens=2))
+    async with answerer() as completer:
+        _, at_once = await ask(completer, GenerationRequest(messages=HELLO, max_tokens=2))
         waited = GenerationRequest(messages=HELLO, max_tokens=2, came_at=time.monotonic() - 1000)
-        _, later = await ask(who, waited)
+        _, later = await ask(completer, waited)
     assert 0 < at_once.before_s < 1000 <= later.before_s
 
 
 async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
-    told = list[int]()
-    first = GenerationRequest(prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=told.append)
-    async with answerer() as who:
-        _, whole = await ask(who, first)
-        assert told == [whole.prompt_tokens - whole.reused_tokens] == [200]
-        async with aclosing(who.answer(replace(first, prompt_ids=(5,) * 300))) as stream:
+    values = list[int]()
+    first = GenerationRequest(prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=values.append)
+    async with answerer() as completer:
+        _, whole = await ask(completer, first)
+        assert values == [whole.prompt_tokens - whole.reused_tokens] == [200]
+        async with aclosing(completer.answer(replace(first, prompt_ids=(5,) * 300))) as stream:
             await anext(stream)
-        assert len(told) == 2
-        assert 100 <= told[1] < 200  # the rest was in memory still
+        assert len(values) == 2
+        assert 100 <= values[1] < 200  # the rest was in memory still
 
 
 async def test_the_three_ways_to_ask_are_one() -> None:
     async with await Text.open("fake:") as text:
         rendered = await text.render(HELLO)
-        ids, told, _ = await text.prompt(HELLO)
-        assert told == rendered
+        ids, output, _ = await text.prompt(HELLO)
+        assert output == rendered
     assert rendered == "<|im_start|>user\nHello. Who are you?<|im_end|>\n<|im_start|>assistant\n"
-    async with answerer() as who:
-        _, one = await ask(who, GenerationRequest(messages=HELLO, max_tokens=9))
-        _, two = await ask(who, GenerationRequest(prompt_ids=ids, max_tokens=9))
-        _, raw = await ask(who, GenerationRequest(prompt=rendered, max_tokens=9))
-        assert one.token_ids == two.token_ids
-        assert raw.prompt_tokens > one.prompt_tokens  # a bare prompt cannot name control tokens
+    async with answerer() as completer:
+        _, summary = await ask(completer, GenerationRequest(messages=HELLO, max_tokens=9))
+        _, two = await ask(completer, GenerationRequest(prompt_ids=ids, max_tokens=9))
+        _, raw = await ask(completer, GenerationRequest(prompt=rendered, max_tokens=9))
+        assert summary.token_ids == two.token_ids
+        assert raw.prompt_tokens > summary.prompt_tokens  # a bare prompt cannot name control tokens
         for bad in (GenerationRequest(), GenerationRequest(messages=HELLO, prompt="x")):
             with pytest.raises(BadInput):
-                await ask(who, bad)
+                await ask(completer, bad)
         with pytest.raises(BadInput):
-            await ask(who, GenerationRequest(prompt="x", stop=("x",) * 9))
+            await ask(completer, GenerationRequest(prompt="x", stop=("x",) * 9))
 
 
 async def test_a_cut_answer_is_continued() -> None:
@@ -112,37 +112,37 @@ async def test_a_cut_answer_is_continued() -> None:
         before = (await text.prompt(HELLO)).ids
         ids = (await text.prompt(begun)).ids
         assert ids[: len(before)] == before
-        assert b"".join(text.pieces[one] for one in ids[len(before) :]) == b"I am"
+        assert b"".join(text.pieces[number] for number in ids[len(before) :]) == b"I am"
 
 
 async def test_stop_strings_end_an_answer_and_are_not_told() -> None:
-    async with answerer() as who:
-        _, whole = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40))
+    async with answerer() as completer:
+        _, whole = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=40))
         for first in range(3, 30, 4):
             stop = whole.text[first : first + 3]
-            deltas, cut = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40, stop=(stop,)))
+            deltas, cut = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=40, stop=(stop,)))
             assert cut.text == whole.text[: whole.text.index(stop)]
             assert "".join(delta.text for delta in deltas) == cut.text
             assert cut.finish_reason == "stop"
             assert len(cut.token_ids) == whole.text.index(stop) + 3
-        _, none = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40, stop=("\n\n",)))
+        _, none = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=40, stop=("\n\n",)))
         assert none.text == whole.text
 
 
 async def test_a_partial_stop_string_at_the_end_is_told() -> None:
-    async with answerer() as who:
-        _, whole = await ask(who, GenerationRequest(prompt="Hello", max_tokens=10))
+    async with answerer() as completer:
+        _, whole = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=10))
         question = GenerationRequest(prompt="Hello", max_tokens=10, stop=(whole.text[-2:] + "\0",))
-        deltas, cut = await ask(who, question)
+        deltas, cut = await ask(completer, question)
     assert cut.text == whole.text == "".join(delta.text for delta in deltas)
     assert cut.finish_reason == "length"
 
 
 async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
-    async with answerer("fake:length=30") as who:
-        _, short = await ask(who, GenerationRequest(prompt="Hello", max_tokens=60))
-        _, long = await ask(who, GenerationRequest(prompt="Hello", max_tokens=60, ignore_end=True))
-        _, full = await ask(who, GenerationRequest(prompt="Hello", max_tokens=9_999, ignore_end=True))
+    async with answerer("fake:length=30") as completer:
+        _, short = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=60))
+        _, long = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=60, ignore_end=True))
+        _, full = await ask(completer, GenerationRequest(prompt="Hello", max_tokens=9_999, ignore_end=True))
     assert (short.finish_reason, short.cut_by) == ("stop", None)
     assert (full.finish_reason, full.cut_by) == ("length", "context")
     assert len(full.token_ids) < 9_999
@@ -152,12 +152,12 @@ async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
 
 
 async def test_a_second_turn_prefills_only_what_is_new() -> None:
-    async with answerer() as who:
+    async with answerer() as completer:
         question = GenerationRequest(messages=HELLO, max_tokens=20, conversation="mine")
-        _, first = await ask(who, question)
+        _, first = await ask(completer, question)
         turns = [*HELLO, {"role": "assistant", "content": first.text}, {"role": "user", "content": "Why?"}]
-        _, second = await ask(who, GenerationRequest(messages=turns, max_tokens=20, conversation="mine"))
-        _, fresh = await ask(who, GenerationRequest(messages=turns, max_tokens=20))
+        _, second = await ask(completer, GenerationRequest(messages=turns, max_tokens=20, conversation="mine"))
+        _, fresh = await ask(completer, GenerationRequest(messages=turns, max_tokens=20))
     assert second.reused_tokens == first.prompt_tokens + 19
     assert fresh.reused_tokens == 0
     assert second.token_ids == fresh.token_ids
@@ -167,9 +167,9 @@ async def test_a_second_turn_prefills_only_what_is_new() -> None:
 
 
 async def test_a_text_is_counted() -> None:
-    async with answerer() as who:
-        assert await who.count("") == 0
-        assert await who.count("abc") == 3
+    async with answerer() as completer:
+        assert await completer.count("") == 0
+        assert await completer.count("abc") == 3
 
 
 async def test_tokens_and_pieces() -> None:
@@ -183,33 +183,33 @@ async def test_tokens_and_pieces() -> None:
 
 async def test_a_vocabulary_that_cannot_be_opened_leaves_no_process() -> None:
     before = len(psutil.Process().children())
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         await Text.open("fake:nonsense")
-    assert said(told.value)
+    assert said(raised.value)
     assert len(psutil.Process().children()) == before
 
 
 async def test_text_too_long_is_refused() -> None:
     async with await Text.open("fake:") as text:
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await text.tokenize("x" * ((1 << 20) + 1))
-        assert told.value.reason.code == "text_too_long"
+        assert raised.value.reason.code == "text_too_long"
         cut = {"role": "assistant", "content": "x" * (1 << 20)}  # alone it might pass
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await text.prompt((*HELLO, cut))
-        assert told.value.reason.code == "text_too_long"
+        assert raised.value.reason.code == "text_too_long"
         own = {"role": "user", "content": "x" * ((1 << 20) + 1)}  # no fault of the template
         for call in (text.prompt, text.render):
-            with pytest.raises(BadInput) as told:
+            with pytest.raises(BadInput) as raised:
                 await call((own,))
-            assert told.value.reason.code == "text_too_long"
+            assert raised.value.reason.code == "text_too_long"
             worker = text.worker  # nor are these, and nobody else's text waits for a new one
-            with pytest.raises(BadInput) as told:
+            with pytest.raises(BadInput) as raised:
                 await call(HELLO, [{"description": "x" * (1 << 19)}] * 2)
-            assert told.value.reason.code == "text_too_long"
-            with pytest.raises(BadInput) as told:
+            assert raised.value.reason.code == "text_too_long"
+            with pytest.raises(BadInput) as raised:
                 await call((*HELLO, own | {"content": "", "tool_calls": [own]}))
-            assert told.value.reason.code == "text_too_long"
+            assert raised.value.reason.code == "text_too_long"
             assert text.worker is worker
         assert len((await text.prompt(HELLO)).ids) > 1  # what came after the refusal went astray
 
@@ -221,17 +221,17 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
     messages = [{"role": "user", "content": times * "hi"}]
     async with await Text.open("fake:") as text:
         assert text.worker is not None
-        ways = Counter[str]()
+        routes = Counter[str]()
         for way in ("send", "_received"):
             pass_on = getattr(text.worker, way)
 
             def counted(data: bytes, way: str = way, pass_on: Callable[[bytes], None] = pass_on) -> None:
-                ways[way] += 1
+                routes[way] += 1
                 pass_on(data)
 
             monkeypatch.setattr(text.worker, way, counted)
         ids = (await text.prompt(messages)).ids
-        assert ways == {"send": 1, "_received": answers}
+        assert routes == {"send": 1, "_received": answers}
         assert ids == await text.tokenize(await text.render(messages), special=True)
 
 
@@ -243,9 +243,9 @@ async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(monkeypatc
         assert text.worker is not None
         stopped = text.worker.pid
         os.kill(stopped, signal.SIGSTOP)
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await text.render(HELLO)
-        assert told.value.reason.code == "template_slow"
+        assert raised.value.reason.code == "template_slow"
         assert not psutil.pid_exists(stopped)
         assert (await text.tokenize("a", bos=False)) == (3 + ord("a"),)
 
@@ -271,9 +271,9 @@ async def test_a_template_that_allocates_too_much_is_stopped(monkeypatch: pytest
         assert text.worker is not None
         if sys.platform != "win32":
             os.kill(text.worker.pid, signal.SIGSTOP)
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await text.render(HELLO)
-        assert told.value.reason.code == "template_large"
+        assert raised.value.reason.code == "template_large"
         assert await text.render(HELLO) if sys.platform == "win32" else True
 
 
@@ -282,11 +282,11 @@ def test_orders_are_what_the_worker_knows() -> None:
 
 
 async def test_how_likely_each_token_was_is_told_when_asked() -> None:
-    async with answerer() as who:
-        plain, told = await ask(who, GenerationRequest(messages=HELLO, max_tokens=12))
+    async with answerer() as completer:
+        plain, result = await ask(completer, GenerationRequest(messages=HELLO, max_tokens=12))
         sampling = replace(GREEDY, likely=3)
-        deltas, summary = await ask(who, GenerationRequest(messages=HELLO, max_tokens=12, sampling=sampling))
-    assert summary.token_ids == told.token_ids  # asking changes nothing
+        deltas, summary = await ask(completer, GenerationRequest(messages=HELLO, max_tokens=12, sampling=sampling))
+    assert summary.token_ids == result.token_ids  # asking changes nothing
     assert not any(delta.likely for delta in plain)
     for delta in deltas:
         chosen, *best = delta.likely
@@ -318,30 +318,30 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
     template = "{{ strftime_now('%Y-%m-%d %H:%M') }} {{ enable_thinking }} {{ messages|length }}"
     monkeypatch.setattr(text_module, "local_time", lambda: LocalTime(86_400.0, -3600))
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
-    async with await Text.open(str(model)) as who:
+    async with await Text.open(str(model)) as text:
         options: dict[str, Scalar] = {"enable_thinking": False, "messages": "mine"}
-        told = await who.prompt(HELLO, options=options, begun_at=LocalTime(86_400.0, 5400))
-        assert told.text == "1970-01-02 01:30 False 1"
-        assert (await who.prompt(HELLO, options=options)).text == "1970-01-01 23:00 False 1"
-        assert await who.render(HELLO, options=options) == "1970-01-01 23:00 False 1"
+        reports = await text.prompt(HELLO, options=options, begun_at=LocalTime(86_400.0, 5400))
+        assert reports.text == "1970-01-02 01:30 False 1"
+        assert (await text.prompt(HELLO, options=options)).text == "1970-01-01 23:00 False 1"
+        assert await text.render(HELLO, options=options) == "1970-01-01 23:00 False 1"
         deep: Any = {"enable_thinking": [True]}
         for bad in (deep, {"x": "y" * 5000}, {str(at): at for at in range(100)}):
             with pytest.raises(BadInput) as refused:
-                await who.prompt(HELLO, options=bad)
+                await text.prompt(HELLO, options=bad)
             assert refused.value.reason.code == "template_option_bad"
 
 
 async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path: Path) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template="")
-    asked = GenerationRequest(messages=HELLO, max_tokens=2)
+    request = GenerationRequest(messages=HELLO, max_tokens=2)
     async with await Text.open(str(model)) as text, pool(2, 4, 2, paths=["fake:"], form=shape()) as built:
         assert (await text.prompt(HELLO)).text.startswith("<|im_start|>user\nHello.")
-        _, summary = await ask(Completer(text, built.pipeline), asked)
+        _, summary = await ask(Completer(text, built.pipeline), request)
         assert summary.notes == ("template_none",)
         _, raw = await ask(Completer(text, built.pipeline), GenerationRequest(prompt="Hello", max_tokens=2))
         assert raw.notes == ()
-    async with answerer() as who:
-        _, summary = await ask(who, asked)
+    async with answerer() as completer:
+        _, summary = await ask(completer, request)
         assert summary.notes == ()
 
 
@@ -351,8 +351,8 @@ async def test_what_a_template_refuses_is_told_in_words_or_refused_in_its_own(tm
     messages: list[Message] = [{"role": "system", "content": "Be kind."}, *HELLO]
     async with await Text.open(str(model)) as text:
         if template == TAKES_TURNS:
-            told = await text.prompt(messages)
-            assert (told.text, told.folded) == ("[user]Be kind.\nHello. Who are you?", ("system",))
+            reports = await text.prompt(messages)
+            assert (reports.text, reports.folded) == ("[user]Be kind.\nHello. Who are you?", ("system",))
             return
         with pytest.raises(BadInput) as refused:
             await text.prompt(messages)
@@ -367,11 +367,11 @@ async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((options, begun_at))
         return Prompt((1, 2), "")
 
-    async with answerer() as who:
-        monkeypatch.setattr(who._text, "prompt", prompt)
+    async with answerer() as completer:
+        monkeypatch.setattr(completer._text, "prompt", prompt)
         at = LocalTime(5.0, 60)
         question = GenerationRequest(messages=HELLO, template_options={"thinking": True}, begun_at=at)
-        await who.prompt_tokens(question)
+        await completer.prompt_tokens(question)
         assert seen.pop() == ({"thinking": True}, at)
 
 
@@ -383,8 +383,8 @@ def test_a_conversation_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> 
 
     def day(conversation: str | None, turns: int) -> float:
         messages = [*HELLO, {"role": "assistant", "content": "I am"}, *HELLO] * (turns - 1)
-        asked = GenerationRequest(messages=messages or HELLO, conversation=conversation)
-        return known.of(asked).epoch_seconds / 86_400
+        request = GenerationRequest(messages=messages or HELLO, conversation=conversation)
+        return known.of(request).epoch_seconds / 86_400
 
     assert [day("a", 1), day("a", 2), day("a", 3)] == [0, 0, 0]
     assert day("a", 1) == 1  # the same words, asked anew on another day
@@ -394,16 +394,16 @@ def test_a_conversation_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_a_control_token_is_known_by_its_name() -> None:
-    async with answerer() as who:
-        assert await who.control_token("<|im_start|>") == 2
-        assert await who.control_token("a") is None  # it has a text
-        assert await who.control_token("two words") is None
-        assert await who.control_token("<|im_start|>") == 2  # remembered
+    async with answerer() as completer:
+        assert await completer.control_token("<|im_start|>") == 2
+        assert await completer.control_token("a") is None  # it has a text
+        assert await completer.control_token("two words") is None
+        assert await completer.control_token("<|im_start|>") == 2  # remembered
 
 
 def test_a_control_token_that_counts_as_text_stands_where_it_came() -> None:
     """What was held back before it, because a stop string might have begun, is told first."""
     pieces = [b"<|end|>", b'{"a": 1}', b" "]
     reader = Reader(Detokenizer([b"", *pieces[1:]], {0: pieces[0]}), ["}\n"])
-    told = [reader.push(token) or reader.deltas((token,), ())[0].text for token in (1, 0, 2)]
-    assert told == ['{"a": 1', "}<|end|>", " "]
+    reports = [reader.push(token) or reader.deltas((token,), ())[0].text for token in (1, 0, 2)]
+    assert reports == ['{"a": 1', "}<|end|>", " "]

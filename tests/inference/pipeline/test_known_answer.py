@@ -33,7 +33,7 @@ def off_by(step: Logprobs, logs: float) -> Logprobs:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "tolerance", "same"),
+    ("logprobs", "other", "tolerance", "same"),
     [
         ((SURE, SURE), (SURE, SURE), REPEAT_TOLERANCE, True),
         ((SURE,), (off_by(SURE, 0.05),), REPEAT_TOLERANCE, True),
@@ -44,8 +44,8 @@ def off_by(step: Logprobs, logs: float) -> Logprobs:
         ((SURE, SURE), (SURE,), REPEAT_TOLERANCE, False),
     ],
 )
-def test_what_agrees(one: tuple[Logprobs, ...], other: tuple[Logprobs, ...], tolerance: float, same: bool) -> None:
-    assert agree(KnownAnswer(one), KnownAnswer(other), tolerance) is same
+def test_what_agrees(logprobs: tuple[Logprobs, ...], other: tuple[Logprobs, ...], tolerance: float, same: bool) -> None:
+    assert agree(KnownAnswer(logprobs), KnownAnswer(other), tolerance) is same
 
 
 async def test_a_split_says_what_one_machine_says() -> None:
@@ -53,19 +53,19 @@ async def test_a_split_says_what_one_machine_says() -> None:
         known = await check_known_answer(whole.pipeline.generate, shape(), "m", None)
     assert len(known.steps) == ANSWER_TOKENS
     async with pool(3, 2, 3) as split:
-        found = await check_known_answer(split.pipeline.generate, shape(), "m", known)
+        results = await check_known_answer(split.pipeline.generate, shape(), "m", known)
         after = split.pipeline.standing(Request((1,), GREEDY, 1))
-    assert agree(known, found, REPEAT_TOLERANCE)
+    assert agree(known, results, REPEAT_TOLERANCE)
     assert after.usual_s == FIRST_S  # that was nobody's request: the next ones take longer
 
 
 async def test_a_split_that_says_something_else_than_one_machine_is_not_used() -> None:
     async with pool(3, 2, 3) as split:
-        found = await check_known_answer(split.pipeline.generate, shape(), "m", None)
-        others = tuple(tuple((token + 1, log) for token, log in step) for step in found.steps)
-        with pytest.raises(StageLost) as told:
-            await check_known_answer(split.pipeline.generate, shape(), "m", KnownAnswer(others))
-    assert told.value.reason.code == "proof_differs"
+        result = await check_known_answer(split.pipeline.generate, shape(), "m", None)
+        items = tuple(tuple((token + 1, log) for token, log in step) for step in result.steps)
+        with pytest.raises(StageLost) as raised:
+            await check_known_answer(split.pipeline.generate, shape(), "m", KnownAnswer(items))
+    assert raised.value.reason.code == "proof_differs"
 
 
 async def test_a_context_too_short_for_the_question_is_no_other_answer() -> None:
@@ -76,8 +76,8 @@ async def test_a_context_too_short_for_the_question_is_no_other_answer() -> None
     async with pool(N_LAYERS) as whole:
         known = await check_known_answer(whole.pipeline.generate, shape(), "m", None)
     async with pool(3, 2, 3, form=short) as split:
-        found = await check_known_answer(split.pipeline.generate, short, "m", known)
-    assert not agree(known, found, SPLIT_TOLERANCE)
+        result = await check_known_answer(split.pipeline.generate, short, "m", known)
+    assert not agree(known, result, SPLIT_TOLERANCE)
 
 
 class Moody:
@@ -93,9 +93,9 @@ class Moody:
 
 @pytest.mark.parametrize("second", [off_by(SURE, 1.0), off_by(SURE, math.inf), ((1, -3.0),)])
 async def test_what_is_not_the_same_twice_is_not_used(second: Logprobs) -> None:
-    with pytest.raises(StageLost) as told:
+    with pytest.raises(StageLost) as raised:
         await check_known_answer(Moody(SURE, second).generate, shape(), "m", None)
-    assert told.value.reason.code == "proof_unsteady"
+    assert raised.value.reason.code == "proof_unsteady"
 
 
 async def test_no_answer_proves_nothing() -> None:

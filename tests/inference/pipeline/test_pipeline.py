@@ -122,8 +122,8 @@ async def test_a_conversation_goes_on_after_any_end(cut_at: int, undisturbed: di
     end = whole[cut_at]
     known = [3 + byte for byte in b"hello"] + whole[: whole.index(end)]
     async with pool(2, 4, 2) as built:
-        one = request("hello", 40, end=[end], conversation="c")
-        assert (await answer(built.pipeline, one))[0] == whole[: whole.index(end)]
+        query = request("hello", 40, end=[end], conversation="c")
+        assert (await answer(built.pipeline, query))[0] == whole[: whole.index(end)]
         again = request([*known, 7], 12, conversation="c")
         ids, finish = await answer(built.pipeline, again)
         assert finish.figures.reused_tokens >= len(known) - 1
@@ -135,8 +135,8 @@ async def test_others_join_an_answer_that_was_alone(undisturbed: dict[str, list[
     async with pool(2, 4, 2) as built:
         first = asyncio.gather(answer(built.pipeline, request("hello", 40)))
         await asyncio.sleep(0.05)
-        others = await asyncio.gather(*(answer(built.pipeline, request(text, 40)) for text in (PROMPT, "x" * 200)))
-        assert [ids for ids, _ in (*await first, *others)] == [
+        results = await asyncio.gather(*(answer(built.pipeline, request(text, 40)) for text in (PROMPT, "x" * 200)))
+        assert [ids for ids, _ in (*await first, *results)] == [
             undisturbed["hello"], undisturbed[PROMPT], undisturbed["x" * 200],
         ]  # fmt: skip
 
@@ -160,14 +160,14 @@ async def test_a_seed_gives_the_same_answer_again() -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_sixteen_come_and_go_and_each_says_what_it_says_alone(seed: int) -> None:
     chance = random.Random(seed)
-    asked = [request([chance.randrange(3, 259) for _ in range(chance.randrange(1, 180))], 24) for _ in range(16)]
+    requests = [request([chance.randrange(3, 259) for _ in range(chance.randrange(1, 180))], 24) for _ in range(16)]
     async with pool(N_LAYERS, form=shape(slots=1)) as built:
-        alone = [(await answer(built.pipeline, what))[0] for what in asked]
+        alone = [(await answer(built.pipeline, query))[0] for query in requests]
 
-    async def one(pipeline: Pipeline, what: Request, leaves_at: int) -> list[int]:
+    async def one(pipeline: Pipeline, query: Request, leaves_at: int) -> list[int]:
         ids: list[int] = []
         await asyncio.sleep(chance.random() * 0.05)
-        async with aclosing(pipeline.generate(what)) as stream:
+        async with aclosing(pipeline.generate(query)) as stream:
             async for item in stream:
                 if isinstance(item, Finish) or len(ids) == leaves_at:
                     break
@@ -176,8 +176,8 @@ async def test_sixteen_come_and_go_and_each_says_what_it_says_alone(seed: int) -
         return ids
 
     async with pool(2, 3, 2, 1, form=shape(slots=6)) as built:
-        leaving = [chance.choice((24, 24, chance.randrange(24))) for _ in asked]
-        jobs = [one(built.pipeline, *pair) for pair in zip(asked, leaving, strict=True)]
+        leaving = [chance.choice((24, 24, chance.randrange(24))) for _ in requests]
+        jobs = [one(built.pipeline, *pair) for pair in zip(requests, leaving, strict=True)]
         together = await asyncio.gather(*jobs)
         assert built.pipeline.lost is None
     for ids, at, whole in zip(together, leaving, alone, strict=True):
@@ -271,10 +271,10 @@ BAD: list[tuple[Request, str]] = [
 
 async def test_bad_requests_are_refused_before_anything_is_computed() -> None:
     async with pool(2, 4, 2) as built:
-        for what, code in BAD:
-            with pytest.raises(BadInput) as told:
-                await answer(built.pipeline, what)
-            assert told.value.reason.code == code
+        for query, code in BAD:
+            with pytest.raises(BadInput) as raised:
+                await answer(built.pipeline, query)
+            assert raised.value.reason.code == code
         assert built.pipeline.figures()[0].steps == 0
         assert len((await answer(built.pipeline, request("x" * 1023, 5)))[0]) == 1
 
@@ -289,9 +289,9 @@ async def test_a_sampler_that_cannot_be_made_ends_only_its_own_request() -> None
 
 async def test_a_prompt_too_long_is_told_with_both_numbers() -> None:
     async with pool(N_LAYERS) as built:
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await answer(built.pipeline, request("x" * 2000, 5))
-    assert told.value.reason.facts == {"tokens": 2000, "context": 1024}
+    assert raised.value.reason.facts == {"tokens": 2000, "context": 1024}
 
 
 async def test_a_full_queue_says_when_to_try_again() -> None:
@@ -301,11 +301,14 @@ async def test_a_full_queue_says_when_to_try_again() -> None:
             waiting = [asyncio.gather(answer(built.pipeline, request("y", 5))) for _ in range(2)]
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            with pytest.raises(Busy) as told:
+            with pytest.raises(Busy) as raised:
                 await answer(built.pipeline, request("z", 5))
-            assert told.value.reason.facts["waiting"] == 2
-            assert [(one.place, one.seconds) for one in built.pipeline.line()] == [(1, None), (2, None)]
-            assert told.value.reason.number("seconds") >= 1
+            assert raised.value.reason.facts["waiting"] == 2
+            assert [(queued_request.place, queued_request.seconds) for queued_request in built.pipeline.line()] == [
+                (1, None),
+                (2, None),
+            ]
+            assert raised.value.reason.number("seconds") >= 1
         assert all(len(ids) == 5 for [(ids, _)] in await asyncio.gather(*waiting))
 
 
@@ -334,16 +337,16 @@ async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.Mon
             assert await steps_at_rest(built.pipeline) == steps + 50
             monkeypatch.setattr("app.inference.pipeline.scheduler.UNREAD_S", 0.3)
             await until_idle(built.pipeline)
-            with pytest.raises(Busy) as told:
+            with pytest.raises(Busy) as raised:
                 await read_on(stream)
-        assert told.value.reason.code == "reader_slow"
+        assert raised.value.reason.code == "reader_slow"
 
 
 async def test_closing_the_pipeline_ends_every_answer() -> None:
     async with pool(2, 4, 2, form=shape(slots=1)) as built:
-        asked = [asyncio.gather(answer(built.pipeline, request("x", 900))) for _ in range(3)]
+        futures = [asyncio.gather(answer(built.pipeline, request("x", 900))) for _ in range(3)]
         await asyncio.sleep(0.05)
-    ended = await asyncio.gather(*asked, return_exceptions=True)
+    ended = await asyncio.gather(*futures, return_exceptions=True)
     assert [error.reason.code for error in ended if isinstance(error, AppError)] == ["pipeline_closed"] * 3
     with pytest.raises(StageLost):
         await answer(built.pipeline, request("x", 1))

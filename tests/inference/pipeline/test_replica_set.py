@@ -41,10 +41,10 @@ def lost(place: int) -> Loss:
     return Loss(f"machine-{place}", f"machine-{place}", GONE, 0.0, is_gone=True)
 
 
-async def hear(replicas: Replicas, what: Request) -> tuple[list[int], list[Notice], Finish]:
+async def hear(replicas: Replicas, query: Request) -> tuple[list[int], list[Notice], Finish]:
     ids: list[int] = []
     notices: list[Notice] = []
-    async with aclosing(replicas.generate(what)) as stream:
+    async with aclosing(replicas.generate(query)) as stream:
         async for item in stream:
             match item:
                 case Token(id):
@@ -63,10 +63,10 @@ async def until(so: Callable[[], bool]) -> None:
 
 
 async def test_requests_are_shared_out_and_nothing_of_an_answer_depends_on_where() -> None:
-    asked = [request(f"number {n}", 20 + n) for n in range(8)]
-    expected = [undisturbed(what, shape()) for what in asked]
+    requests = [request(f"number {n}", 20 + n) for n in range(8)]
+    expected = [undisturbed(query, shape()) for query in requests]
     async with several((8,), (8,), paths=SLOW) as (replicas, pools):
-        hearing = asyncio.gather(*(hear(replicas, what) for what in asked))
+        hearing = asyncio.gather(*(hear(replicas, query) for query in requests))
         await until(lambda: replicas.n_running == 8)
         assert [built.pipeline.n_running for built in pools] == [4, 4]
         assert replicas.n_running == 8
@@ -77,10 +77,10 @@ async def test_requests_are_shared_out_and_nothing_of_an_answer_depends_on_where
 
 @pytest.mark.long
 async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
-    asked = [request("x" * (1 + 9 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(16)]
-    expected = [undisturbed(what, shape()) for what in asked]
+    requests = [request("x" * (1 + 9 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(16)]
+    expected = [undisturbed(query, shape()) for query in requests]
     async with several((8,), (8,), paths=SLOW, form=shape(slots=8)) as (replicas, pools):
-        hearing = asyncio.gather(*(hear(replicas, what) for what in asked))
+        hearing = asyncio.gather(*(hear(replicas, query) for query in requests))
         work = pools[1].pipeline._work
         await until(lambda: work.n_running == 8 and work._number > 20)
         replicas.break_off(lost(1))
@@ -89,20 +89,20 @@ async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
         assert {finish.figures.place for _, _, finish in heard} == {0}
         moved = [notices for _, notices, finish in heard if finish.figures.recoveries]
         assert len(moved) == 8
-        assert {tuple(told.state for told in notices) for notices in moved} == {("rebuilding", "continued")}
+        assert {tuple(notice.state for notice in notices) for notices in moved} == {("rebuilding", "continued")}
         assert pools[1].pipeline.lost is not None
         assert replicas.lost is None
         assert not replicas.drop_if_over()
-        assert (await hear(replicas, asked[0]))[0] == expected[0]
+        assert (await hear(replicas, requests[0]))[0] == expected[0]
 
 
 async def test_a_split_and_a_whole_one_replace_each_other() -> None:
-    what = request("tell me", 60)
-    expected = undisturbed(what, shape())
+    query = request("tell me", 60)
+    expected = undisturbed(query, shape())
     async with several((8,), (2, 4, 2), paths=SLOW) as (replicas, pools):
         replicas.held[1].draining = True
         async with asyncio.TaskGroup() as group:
-            hearing = group.create_task(hear(replicas, what))
+            hearing = group.create_task(hear(replicas, query))
             await until(lambda: pools[0].pipeline._work._number > 9)
             replicas.held[1].draining = False
             await replicas.leave(lost(0))
@@ -140,54 +140,54 @@ async def test_a_chat_goes_where_it_is_read_anew_when_the_wait_would_cost_more()
         place = first.figures.place
         replicas.held[1 - place].draining = True
         async with asyncio.TaskGroup() as group:
-            others = [group.create_task(hear(replicas, request("x" * 200, 90))) for _ in range(6)]
+            tasks = [group.create_task(hear(replicas, request("x" * 200, 90))) for _ in range(6)]
             await until(lambda: pools[place].pipeline.n_waiting == 2)
             replicas.held[1 - place].draining = False
             more = request((*begun.ids, *ids, 7), 2, conversation="chat")
             assert (await hear(replicas, more))[2].figures.place == 1 - place
-            for other in others:
+            for other in tasks:
                 other.cancel()
 
 
 async def test_a_replica_that_is_given_back_gets_nothing_new() -> None:
     """Neither while it ends what it computes, nor where the other one has far more to do."""
     async with several((8,), (8,), paths=SLOW) as (replicas, pools):
-        one, other = replicas.held
-        one.draining = True
+        replica, other = replicas.held
+        replica.draining = True
         async with asyncio.TaskGroup() as group:
             asking = [group.create_task(hear(replicas, request("x" * 50, 20))) for _ in range(6)]
             await until(lambda: other.pipeline.n_running + other.pipeline.n_waiting == 6)
             assert replicas._choose(request("y", 2)) is pools[1].pipeline
-            assert (one.pipeline.n_running, replicas.n_serving) == (0, 1)
-            one.draining = False
+            assert (replica.pipeline.n_running, replicas.n_serving) == (0, 1)
+            replica.draining = False
             assert replicas._choose(request("y", 2)) is pools[0].pipeline
         assert {task.result()[2].figures.place for task in asking} == {1}
 
 
 @pytest.mark.long
 async def test_who_asks_while_machines_leave_all_replicas_is_answered() -> None:
-    what = request("tell me", 5)
+    query = request("tell me", 5)
     async with several((8,), (2, 4, 2)) as (replicas, pools):
-        for one in replicas.held:
-            one.draining = True
+        for replica in replicas.held:
+            replica.draining = True
         replicas.break_off(lost(0))
         await pools[0].pipeline.wait_lost()
-        ids, _, finish = await hear(replicas, what)
-    assert (ids, finish.figures.place) == (undisturbed(what, shape()), 1)
+        ids, _, finish = await hear(replicas, query)
+    assert (ids, finish.figures.place) == (undisturbed(query, shape()), 1)
 
 
 async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
-    what = request("tell me", 90)
-    expected = undisturbed(what, shape())
+    query = request("tell me", 90)
+    expected = undisturbed(query, shape())
     ids: list[int] = []
     places: list[int] = []
 
     async def break_again(replicas: Replicas) -> None:
-        async with aclosing(replicas.generate(what)) as stream:
+        async with aclosing(replicas.generate(query)) as stream:
             async for item in stream:
                 ids.extend([item.id] if isinstance(item, Token) else [])
                 if len(ids) == 10 * (len(places) + 1):
-                    busy = [one.pipeline.n_running > 0 for one in replicas.held].index(True)
+                    busy = [replica.pipeline.n_running > 0 for replica in replicas.held].index(True)
                     places.append(busy)
                     replicas.held[busy].pipeline.break_off(lost(busy))
 
@@ -200,14 +200,14 @@ async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
 
 
 async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None:
-    what = request("tell me", 60)
-    expected = undisturbed(what, shape())
+    query = request("tell me", 60)
+    expected = undisturbed(query, shape())
     async with several((8,), (8,), paths=SLOW, rebuilds=True) as (replicas, pools):
         await asyncio.gather(*(hear(replicas, request("x", 2)) for _ in range(2)))
         replicas.break_off(lost(1))
         await until(lambda: pools[1].pipeline.lost is not None)  # nobody wanted it
         async with asyncio.TaskGroup() as group:
-            hearing = group.create_task(hear(replicas, what))
+            hearing = group.create_task(hear(replicas, query))
             await until(lambda: pools[0].pipeline._work._number > 9)
             pools[0].host.kill(GONE)
         ids, notices, finish = hearing.result()
@@ -219,30 +219,30 @@ async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None
         assert replicas.drop_if_over()
         assert isinstance(await replicas.wait_lost(), StageLost)
         with pytest.raises(StageLost):
-            await hear(replicas, what)
+            await hear(replicas, query)
 
 
 @pytest.mark.long
 async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> None:
     """Its stages move between machines: also one that came later can leave, and nothing drains."""
-    what = request("tell me", 60)
-    expected = undisturbed(what, shape())
+    query = request("tell me", 60)
+    expected = undisturbed(query, shape())
     async with several((2, 4, 2), paths=SLOW, rebuilds=True) as (replicas, pools):
         for leaver in range(2):
             before = pools[0].pipeline._stages
             async with asyncio.TaskGroup() as group:
-                hearing = group.create_task(hear(replicas, what))
+                hearing = group.create_task(hear(replicas, query))
                 await until(lambda: pools[0].pipeline.n_running == 1)
                 await asyncio.sleep(0.05)
                 replicas.tell_leaving(f"machine-{leaver}", ["spare"], 3.0)
-                told = [replicas.leaves]  # what faces show
+                reports = [replicas.leaves]  # what faces show
                 await replicas.leave(replace(lost(leaver), leaves=True))
-                told.append(replicas.leaves)
-                assert [one is None for one in told] == [False, True]
+                reports.append(replicas.leaves)
+                assert [notice is None for notice in reports] == [False, True]
             ids, notices, finish = hearing.result()
             assert ids == expected
             assert (notices[0].state, notices[0].machine) == ("leaving", f"machine-{leaver}")
-            assert [one.left for one in finish.figures.recoveries] == [True]
+            assert [recovery.left for recovery in finish.figures.recoveries] == [True]
             assert pools[0].pipeline._stages is not before
 
 
@@ -257,16 +257,16 @@ async def test_one_that_was_mended_in_place_of_leaving_takes_new_requests_again(
         pools[0].rebuild.planning.set()
         await until(lambda: pools[0].pipeline.news is None)
         assert replicas.n_serving == 2
-        asked = [request(f"number {n}", 20) for n in range(8)]
-        heard = await asyncio.gather(*(hear(replicas, what) for what in asked))
+        requests = [request(f"number {n}", 20) for n in range(8)]
+        heard = await asyncio.gather(*(hear(replicas, query) for query in requests))
         assert {finish.figures.place for _, _, finish in heard} == {0, 1}
 
 
 async def test_what_is_told_beside_a_token_does_not_make_its_machine_look_quick() -> None:
     """How likely it was is told in the moment before it: that is not when its step began."""
-    asked = request("x", 12, sampling=replace(GREEDY, likely=5))
+    query = request("x", 12, sampling=replace(GREEDY, likely=5))
     async with pool(8, paths=SLOW, away=True) as built:
-        await answer(built.pipeline, asked)
+        await answer(built.pipeline, query)
         pace = built.pipeline._stages[0].pace
     assert pace is not None
     assert pace.step_s > 0.5 * 8 * 0.001  # of eight layers

@@ -42,9 +42,9 @@ from tests.inference.test_recovery import CREATIVE, SLOW, hear, kill, posix
 def test_a_longer_context_is_named_only_where_the_model_can_have_it(
     tokens: int, trained: int, code: str, most: int
 ) -> None:
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         check_request(request("x" * tokens, 5), 1024, 300, trained)
-    assert told.value.reason == Reason(code, {"tokens": tokens, "context": most})
+    assert raised.value.reason == Reason(code, {"tokens": tokens, "context": most})
 
 
 def test_of_a_prompt_only_what_entered_counts_as_read() -> None:
@@ -70,35 +70,35 @@ async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
     carried = Scheduler._carry
 
     def carry(work: Scheduler, batch: Batch) -> MicroBatch:
-        entered.extend((one.pos, one.n_tokens) for one in batch.segments if one.slot == 0)
+        entered.extend((segment.pos, segment.n_tokens) for segment in batch.segments if segment.slot == 0)
         return carried(work, batch)
 
     monkeypatch.setattr(Scheduler, "_carry", carry)
-    what = request("x" * 99, 40, sampling=sampling)
+    subject = request("x" * 99, 40, sampling=sampling)
     async with pool(1, 6, 1, paths=[SLOW], rebuilds=True) as built:
-        others = [hear(built.pipeline, request("y", 90)) for _ in range(n_others)]
+        rest = [hear(built.pipeline, request("y", 90)) for _ in range(n_others)]
         deeds = {25: kill(built, "lender")}
-        heard = await asyncio.gather(hear(built.pipeline, what, deeds), *others)
+        heard = await asyncio.gather(hear(built.pipeline, subject, deeds), *rest)
         assert len(heard[0][2].figures.recoveries) == 1
-    [again] = [place for place, one in enumerate(entered) if one[0] == 0 and place]
+    [again] = [place for place, item in enumerate(entered) if item[0] == 0 and place]
     first, second = entered[:again], entered[again:]
-    chunks = [one for one in second if one[1] > 1]
+    chunks = [item for item in second if item[1] > 1]
     if n_others or sampling.temperature:
         assert sum(n for _, n in chunks) > 99 + 20
     else:
-        assert chunks == [one for one in first if one[1] > 1] == [(0, 64), (64, 35)]
+        assert chunks == [item for item in first if item[1] > 1] == [(0, 64), (64, 35)]
         assert second[2:26] == [(pos, 1) for pos in range(99, 123)]
 
 
 def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() -> None:
     for gap_s, n, is_alike in ((0.1, 99, True), (0.1, 102, False), (600.0, 4, True), (600.0, 6, False)):
-        one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+        item = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
         for number in range(n + 1):
-            one.sampled(5, 1000.0 + gap_s * number, tuple)
-        assert one.timing.spoke_s == pytest.approx(n * min(gap_s, PAUSE_S))
-        one.rewind(alone=True)
-        assert (one.timing.spoke_s <= ALIKE_S) == is_alike
-        assert one.until == (one.n_prompt if is_alike else one.known)
+            item.sampled(5, 1000.0 + gap_s * number, tuple)
+        assert item.timing.spoke_s == pytest.approx(n * min(gap_s, PAUSE_S))
+        item.rewind(alone=True)
+        assert (item.timing.spoke_s <= ALIKE_S) == is_alike
+        assert item.until == (item.n_prompt if is_alike else item.known)
 
 
 class Anew(Rebuild):
@@ -126,20 +126,20 @@ async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path:
     sizes = tiny.Shape(layers=2)
     form = PipelineConfig(slots=1, kv_cells=512, context=512, n_vocab=sizes.vocab, chunk_rows=128)
     model = tiny.llama(tmp_path / "tiny.gguf", sizes)
-    what = request("x" * 90, 40, sampling=replace(GREEDY, likely=3))
+    subject = request("x" * 90, 40, sampling=replace(GREEDY, likely=3))
     heard = list[list[Token]]()
     async with await Worker.start("host") as worker:
         anew = Anew(worker, model, form, sizes)
         for lost_at in (0, 5, 20):
             async with Pipeline(await anew.build(), form, anew) as pipeline:
                 heard.append([])
-                async with aclosing(pipeline.generate(what)) as stream:
+                async with aclosing(pipeline.generate(subject)) as stream:
                     async for item in stream:
                         if isinstance(item, Token):
                             heard[-1].append(item)
                         if isinstance(item, Token) and len(heard[-1]) == lost_at:
                             pipeline.break_off(Loss("", "", Reason("stage_lost"), 0.0))
-    assert [len(one) for one in heard] == [40, 40, 40]
+    assert [len(item) for item in heard] == [40, 40, 40]
     assert heard[1] == heard[0]
     assert heard[2] == heard[0]
     assert len(anew.planned) == 2
@@ -147,23 +147,23 @@ async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path:
 
 async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Notices come on top of the tokens: whoever takes one then, and no more, still has a full queue."""
-    one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+    item = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
     now = 100.0
     monkeypatch.setattr("app.inference.pipeline.sequence.time.monotonic", lambda: now)
     for token in range(MAX_UNREAD):
-        one.put(Token(token))
-    one.put(Notice("lost", "attic", Reason("bug")))
-    assert one.unread.full_for(101.0) == 1.0
+        item.put(Token(token))
+    item.put(Notice("lost", "attic", Reason("bug")))
+    assert item.unread.full_for(101.0) == 1.0
     now = 102.0
-    await one.unread.take()
-    assert (one.unread.is_full, one.unread.full_for(104.0)) == (True, 2.0)  # since it took the last
-    await one.unread.take()
-    assert (one.unread.is_full, one.unread.full_for(200.0)) == (False, 0.0)
+    await item.unread.take()
+    assert (item.unread.is_full, item.unread.full_for(104.0)) == (True, 2.0)  # since it took the last
+    await item.unread.take()
+    assert (item.unread.is_full, item.unread.full_for(200.0)) == (False, 0.0)
 
 
 def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
     """It waits again where its pipeline was lost, and somebody reads it."""
-    one = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
-    assert queue_place([one], goes_first=True) == 0
-    one.timing.begun_at = 1.0
-    assert queue_place([one], goes_first=True) == 1
+    item = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
+    assert queue_place([item], goes_first=True) == 0
+    item.timing.begun_at = 1.0
+    assert queue_place([item], goes_first=True) == 1

@@ -34,7 +34,7 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("role", "given", "chance"),
+    ("role", "value", "chance"),
     [
         (Role.LAST, FIRST, 0.0),
         (Role.WHOLE, FIRST, 0.0),
@@ -44,9 +44,9 @@ class Clock:
         (Role.MIDDLE, FIRST, 0.99),
     ],
 )
-def test_what_is_no_sample(role: Role, given: Step, chance: float) -> None:
+def test_what_is_no_sample(role: Role, value: Step, chance: float) -> None:
     samples = Samples(lambda: chance)
-    samples.look(run(role=role), given, given)
+    samples.look(run(role=role), value, value)
     assert samples.oldest is None
 
 
@@ -97,8 +97,8 @@ def test_runs_that_are_gone_make_room() -> None:
     assert len(samples._kept) == MOST_RUNS
     assert samples._put_off.keys() <= samples._kept.keys()
     samples._put_off.clear()
-    while (one := samples.oldest) is not None:
-        samples.forget(one)
+    while (oldest := samples.oldest) is not None:
+        samples.forget(oldest)
     for number in range(2 * MOST_RUNS):
         samples.look(run(100 + number), FIRST, FIRST)
         assert samples.oldest is not None
@@ -116,9 +116,11 @@ async def test_a_pipeline_keeps_what_went_through_a_lender_and_came_back() -> No
     async with pool(3, 2, 3) as built:
         samples = keeping(built.pipeline)
         await answer(built.pipeline, request("a question of some length, as people ask", 3))
-        one = samples.oldest
-        assert one is not None
-        given, answered = (rows_of(payload, one.run.width, Number.F16) for payload in (one.given, one.answered))
-        assert one.run.pipeline == built.lent[0]
-        assert one.n_rows == len(given) == len(answered) == 40
-        assert largest_distance([[value + 2 for value in row] for row in given], answered) == 0
+        oldest = samples.oldest
+        assert oldest is not None
+        values_given, answered = (
+            rows_of(payload, oldest.run.width, Number.F16) for payload in (oldest.given, oldest.answered)
+        )
+        assert oldest.run.pipeline == built.lent[0]
+        assert oldest.n_rows == len(values_given) == len(answered) == 40
+        assert largest_distance([[value + 2 for value in row] for row in values_given], answered) == 0

@@ -36,12 +36,12 @@ class Lender:
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         while True:
-            asked = decode(await self._frames.get())
-            done = asked.kind is Kind.FORGET
+            decoded = decode(await self._frames.get())
+            done = decoded.kind is Kind.FORGET
             await asyncio.sleep(WAITS_S if done else COMPUTES_S)
-            kind, rows = (Kind.DONE, b"") if done else (Kind.OUTPUT, asked.payload)
+            kind, rows = (Kind.DONE, b"") if done else (Kind.OUTPUT, decoded.payload)
             self.told_s.append(time.monotonic())
-            to(encode(Frame(kind, bytes(16), 1, asked.seq, Number.F32, asked.segments, rows)))
+            to(encode(Frame(kind, bytes(16), 1, decoded.seq, Number.F32, decoded.segments, rows)))
 
     async def close(self) -> None:
         return None
@@ -139,7 +139,7 @@ async def test_an_answer_whose_forerunner_went_astray_waits_for_its_turn(role: R
                 await asyncio.sleep(0.001)
         assert [decode(frame).seq for frame in stage.unanswered()] == [1, 2]
         assert [stage.received(answer(seq)) for seq in (2, 1, 2)] == [False, True, True]
-        assert [bytes((await one).rows) for one in steps] == [rows, rows]
+        assert [bytes((await step).rows) for step in steps] == [rows, rows]
     assert stage.lost is None
 
 
@@ -211,13 +211,13 @@ class StandsStill(SilentPeer):
 
 def test_a_new_channel_alone_is_no_sign_of_life() -> None:
     """Else a reader was told "attic is back after 2 s", and nothing came for two more."""
-    told: list[tuple[float, float | None]] = []
+    result: list[tuple[float, float | None]] = []
 
     async def story() -> None:
         began = time.monotonic()
         peer = StandsStill(began + 4.0)
         stage = StageClient(RUN, ChannelLink(Holding(), peer), "attic")
-        stage.on_doubt = lambda _, seconds: told.append((time.monotonic() - began, seconds))
+        stage.on_doubt = lambda _, seconds: result.append((time.monotonic() - began, seconds))
         step = Step(SEGMENT.pack(0, 1, 7), b"", 1, 1, False, bytes(RUN.number.row_bytes(WIDTH)))
         stage._meter.add(0.02, 0.0, 1, False)  # it was quick so far
         async with asyncio.TaskGroup() as group:
@@ -232,7 +232,7 @@ def test_a_new_channel_alone_is_no_sign_of_life() -> None:
     loop = VirtualLoop(lambda *_: None)
     with running(loop):
         run(loop, story())
-    [(doubted_s, nothing), (eased_s, after_s)] = told
+    [(doubted_s, nothing), (eased_s, after_s)] = result
     assert nothing is None
     assert 2.0 <= doubted_s <= 2.0 + WATCH_S
     assert eased_s == after_s == pytest.approx(4.0 + COMPUTES_S)

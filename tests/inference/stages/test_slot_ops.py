@@ -21,7 +21,7 @@ STEPS = (Kind.STEP, Kind.FOLLOW)
 
 def ops(frame: Frame) -> list[tuple[str, Op]]:
     """What a frame has a run do, and which of the host's two runs that is, by its pipeline."""
-    table = tuple((one.slot, one.n_tokens, one.pos) for one in frame.segments)
+    table = tuple((segment.slot, segment.n_tokens, segment.pos) for segment in frame.segments)
     run = frame.pipeline.hex()
     if frame.kind is Kind.FOLLOW:
         return [*ops(decode(frame.payload)), (run, ("step", *table))]
@@ -33,19 +33,19 @@ def ops(frame: Frame) -> list[tuple[str, Op]]:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Op]]:
     """What each run was told, in order."""
-    found: dict[str, list[Op]] = {}
+    result: dict[str, list[Op]] = {}
 
     def noting(kind: type, send: Callable[..., Any]) -> None:
         async def noted(self: Any, frame: bytes) -> None:
             for run, op in ops(decode(frame)):
-                found.setdefault(run, []).append(op)
+                result.setdefault(run, []).append(op)
             await send(self, frame)
 
         monkeypatch.setattr(kind, "send", noted)
 
     noting(PipeLink, PipeLink.send)
     noting(ChannelLink, ChannelLink.send)
-    return found
+    return result
 
 
 class Slow:
@@ -72,14 +72,14 @@ def plain(text: str, max_tokens: int) -> Request:
 
 def before_each_forgetting(told: list[Op], common: set[Op]) -> dict[tuple[Op, int], list[Op]]:
     """For each FORGET, and which of its like it is: the steps before it."""
-    found: dict[tuple[Op, int], list[Op]] = {}
+    result: dict[tuple[Op, int], list[Op]] = {}
     steps: list[Op] = []
     for op in told:
         if op[0] == "step":
             steps += [op] if op in common else []
         elif op in common:
-            found[op, sum(key[0] == op for key in found)] = list(steps)
-    return found
+            result[op, sum(key[0] == op for key in result)] = list(steps)
+    return result
 
 
 @pytest.mark.long
@@ -87,16 +87,16 @@ async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(told: dict[
     """Answers of other lengths share their cells, and leave while others are under way."""
     form = shape(slots=4, kv_cells=512, context=256, chunk_rows=16)
     async with pool(2, 2, 2, 2, form=form, wrap=Slow) as built:
-        asked = [plain("x" * (3 + 11 * n), 5 + 6 * n) for n in range(7)]
-        await asyncio.gather(*(answer(built.pipeline, one) for one in asked))
+        requests = [plain("x" * (3 + 11 * n), 5 + 6 * n) for n in range(7)]
+        await asyncio.gather(*(answer(built.pipeline, query) for query in requests))
         async with asyncio.timeout(30):  # nothing is put off for ever
-            while min(sum(op[0] == "forget" for op in one) for one in told.values()) < len(asked):  # noqa: ASYNC110
+            while min(sum(op[0] == "forget" for op in group) for group in told.values()) < len(requests):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert len(told) == 4
     common = set.intersection(*map(set, told.values()))
-    first, *others = (before_each_forgetting(one, common) for one in told.values())
-    assert len(first) >= len(asked)
-    for other in others:
+    first, *rest = (before_each_forgetting(group, common) for group in told.values())
+    assert len(first) >= len(requests)
+    for other in rest:
         assert list(other) == list(first)
         for op in first:
             assert other[op] == first[op], op

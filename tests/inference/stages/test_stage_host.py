@@ -34,19 +34,19 @@ def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> Wanted:
     return Wanted(run, form.context, config, needs_bytes - 20 * MIB, 10 * MIB, 10 * MIB)
 
 
-def step(what: Wanted, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
+def step(subject: Wanted, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
     rows = ROWS * n if rows is None else rows
     segments = (Segment(0, n, pos),)
-    return encode(Frame(Kind.STEP, what.run.pipeline, 0, seq, Number.F16, segments, rows))
+    return encode(Frame(Kind.STEP, subject.run.pipeline, 0, seq, Number.F16, segments, rows))
 
 
 def children() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if _is_worker(one)]
+    return [process for process in psutil.Process().children() if _is_worker(process)]
 
 
-def _is_worker(one: psutil.Process) -> bool:
+def _is_worker(process: psutil.Process) -> bool:
     try:
-        return "backends" in one.cmdline()
+        return "backends" in process.cmdline()
     except psutil.Error:  # it ends in this moment
         return False
 
@@ -56,10 +56,10 @@ async def test_what_does_not_fit_is_refused_before_anything_is_started() -> None
         await lender.open(wanted())
         assert lender.used_bytes == 100 * MIB
         before = len(children())
-        with pytest.raises(DoesNotFit) as told:
+        with pytest.raises(DoesNotFit) as raised:
             await lender.open(wanted())
-        assert "100.0 MiB" in said(told.value)
-        assert "50.0 MiB" in said(told.value)
+        assert "100.0 MiB" in said(raised.value)
+        assert "50.0 MiB" in said(raised.value)
         assert len(children()) == before
         await lender.open(wanted(needs_bytes=50 * MIB))
         assert len(lender.runs) == 2
@@ -70,18 +70,18 @@ async def test_what_does_not_fit_is_refused_before_anything_is_started() -> None
 async def test_a_run_that_cannot_be_loaded_leaves_nothing() -> None:
     async with StageHost(lambda: 150 * MIB, "den-pc") as lender:
         before = len(children())
-        with pytest.raises(AppError) as told:
+        with pytest.raises(AppError) as raised:
             await lender.open(wanted("fake:nonsense=1"))
-        assert said(told.value)
+        assert said(raised.value)
         assert lender.used_bytes == 0
         assert len(children()) == before
 
 
 async def test_more_memory_than_asked_for_is_refused() -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
-        with pytest.raises(DoesNotFit) as told:
+        with pytest.raises(DoesNotFit) as raised:
             await lender.open(wanted("fake:bytes_per_layer=40000000"))
-        assert told.value.reason.code == "memory_short"
+        assert raised.value.reason.code == "memory_short"
         assert lender.used_bytes == 0
 
 
@@ -91,15 +91,15 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
     """Loaded within its limit; then each step keeps 40 MiB more. It is looked at as often as it grows."""
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
-        what = wanted(f"fake:bytes_per_step={40 * MIB}", needs_bytes=60 * MIB)
-        await lender.open(what)
+        subject = wanted(f"fake:bytes_per_step={40 * MIB}", needs_bytes=60 * MIB)
+        await lender.open(subject)
         [child] = children()
         allowed = int(60 * MIB * stage_host.GROWTH) + stage_host.PROCESS_BYTES
         near, far = MemoryChannel.pair()
-        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
         most, answer = 0, Kind.OUTPUT
         for seq in range(1, 200):
-            await near.send(step(what, seq, pos=seq - 1))
+            await near.send(step(subject, seq, pos=seq - 1))
             frame = decode(await near.receive())
             answer = frame.kind
             if answer is Kind.LOST:
@@ -116,47 +116,47 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
 
 async def test_a_run_is_open_once_and_closed_once() -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
-        what = wanted()
-        await lender.open(what)
+        subject = wanted()
+        await lender.open(subject)
         with pytest.raises(Refused):
-            await lender.open(what)
+            await lender.open(subject)
         [child] = children()
-        await lender.close(what.run.pipeline)
-        await lender.close(what.run.pipeline)
+        await lender.close(subject.run.pipeline)
+        await lender.close(subject.run.pipeline)
         assert not child.is_running()
         assert lender.used_bytes == 0
         with pytest.raises(Refused):
-            await lender.serve(what.run.pipeline, MemoryChannel.pair()[0])
+            await lender.serve(subject.run.pipeline, MemoryChannel.pair()[0])
 
 
 async def test_frames_are_passed_on_as_they_are() -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
-        what = wanted()
-        await lender.open(what)
+        subject = wanted()
+        await lender.open(subject)
         near, far = MemoryChannel.pair()
-        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
-        await near.send(step(what, 1, n=3))
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
+        await near.send(step(subject, 1, n=3))
         first = await near.receive()
         assert decode(first).kind is Kind.OUTPUT
         await near.close()
         near, far = MemoryChannel.pair()  # the host comes back, and asks for the last answer again
-        group.create_task(lender.serve(what.run.pipeline, far), name="serve again")
-        await near.send(step(what, 1, n=3))
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve again")
+        await near.send(step(subject, 1, n=3))
         assert await near.receive() == first
-        await near.send(step(what, 2, pos=9))
+        await near.send(step(subject, 2, pos=9))
         assert decode(await near.receive()).kind is Kind.NEED_FROM
         await near.close()
 
 
 BAD: list[Callable[[Wanted], bytes]] = [
-    lambda what: b"garbage",
-    lambda what: step(what, 1)[:-1],
-    lambda what: step(what, 1, rows=ROWS * 2),
-    lambda what: step(what, 1, pos=5000),
-    lambda what: step(wanted(), 1),
-    lambda what: encode(Frame(Kind.TEXT, what.run.pipeline, payload=b"{}")),
-    lambda what: encode(Frame(Kind.LOST, what.run.pipeline)),
-    lambda what: encode(Frame(Kind.FORGET, bytes(16), segments=(Segment(0, 0, 0),))),
+    lambda subject: b"garbage",
+    lambda subject: step(subject, 1)[:-1],
+    lambda subject: step(subject, 1, rows=ROWS * 2),
+    lambda subject: step(subject, 1, pos=5000),
+    lambda subject: step(wanted(), 1),
+    lambda subject: encode(Frame(Kind.TEXT, subject.run.pipeline, payload=b"{}")),
+    lambda subject: encode(Frame(Kind.LOST, subject.run.pipeline)),
+    lambda subject: encode(Frame(Kind.FORGET, bytes(16), segments=(Segment(0, 0, 0),))),
 ]
 
 
@@ -164,19 +164,19 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(monk
     """The host hears that it is its own doing: it would send the same to the next machine."""
     monkeypatch.setattr(stage_host, "LINGER_S", 0.05)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
-        what = wanted()
-        await lender.open(what)
+        subject = wanted()
+        await lender.open(subject)
         for make in BAD:
             near, far = MemoryChannel.pair()
-            group.create_task(lender.serve(what.run.pipeline, far), name="serve")
-            await near.send(make(what))
-            told = lost_of(decode(await near.receive()).payload, "den-pc")
-            assert told.reason.code == "stage_bad_step"
+            group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
+            await near.send(make(subject))
+            stage_lost = lost_of(decode(await near.receive()).payload, "den-pc")
+            assert stage_lost.reason.code == "stage_bad_step"
             with pytest.raises(AppError):
                 await near.receive()
         near, far = MemoryChannel.pair()
-        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
-        await near.send(step(what, 1))
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
+        await near.send(step(subject, 1))
         assert decode(await near.receive()).kind is Kind.OUTPUT
         await near.close()
 
@@ -189,12 +189,12 @@ async def send_all(channel: MemoryChannel, frames: Iterable[bytes]) -> None:
 
 async def test_a_host_that_floods_is_cut_off() -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
-        what = wanted("fake:hang_at=1")
-        await lender.open(what)
+        subject = wanted("fake:hang_at=1")
+        await lender.open(subject)
         near, far = MemoryChannel.pair()
-        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
-        forget = encode(Frame(Kind.FORGET, what.run.pipeline, segments=(Segment(0, 0, 0),)))
-        flood = itertools.chain((step(what, seq) for seq in range(1, 30)), [forget] * 100_000)
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
+        forget = encode(Frame(Kind.FORGET, subject.run.pipeline, segments=(Segment(0, 0, 0),)))
+        flood = itertools.chain((step(subject, seq) for seq in range(1, 30)), [forget] * 100_000)
         with pytest.raises(AppError):
             await send_all(near, flood)
 
@@ -202,24 +202,24 @@ async def test_a_host_that_floods_is_cut_off() -> None:
 @pytest.mark.long
 async def test_a_host_that_does_not_read_is_cut_off() -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
-        what = wanted()
-        await lender.open(what)
+        subject = wanted()
+        await lender.open(subject)
         near, far = MemoryChannel.pair()
-        group.create_task(lender.serve(what.run.pipeline, far), name="serve")
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
         with pytest.raises(AppError):
-            await send_all(near, (step(what, seq, pos=seq - 1) for seq in range(1, 1000)))
+            await send_all(near, (step(subject, seq, pos=seq - 1) for seq in range(1, 1000)))
 
 
 @pytest.mark.long
 async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> None:
     async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.002"]) as built:
-        asked = asyncio.gather(answer(built.pipeline, request("x" * 100, 900)), return_exceptions=True)
+        future = asyncio.gather(answer(built.pipeline, request("x" * 100, 900)), return_exceptions=True)
         await asyncio.sleep(0.2)
         child = psutil.Process(built.lent_worker().pid)
         await built.lenders[0].stop_now(Reason("lend_stopped", {"machine": "lender-1"}))
         assert not child.is_running()
         assert built.lenders[0].used_bytes == 0
-        [error] = await asked
+        [error] = await future
         assert isinstance(error, StageLost)
         assert error.reason.code == "lend_stopped"
 
@@ -228,12 +228,12 @@ async def test_no_work_for_a_host_that_is_gone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
     monkeypatch.setattr(stage_host, "ORPHAN_COMPUTE_S", 0.3)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
-        what = wanted("fake:hang_at=1")
-        await lender.open(what)
+        subject = wanted("fake:hang_at=1")
+        await lender.open(subject)
         [child] = children()
         near, far = MemoryChannel.pair()
-        serving = asyncio.gather(lender.serve(what.run.pipeline, far))
-        await near.send(step(what, 1))
+        serving = asyncio.gather(lender.serve(subject.run.pipeline, far))
+        await near.send(step(subject, 1))
         async with asyncio.timeout(30):
             while not lender.busy():  # noqa: ASYNC110  seen from outside
                 await asyncio.sleep(0.01)
@@ -260,8 +260,8 @@ async def test_layers_wait_for_a_host_s_return_but_not_for_ever(monkeypatch: pyt
 
 async def test_those_who_ask_at_once_do_not_get_the_same_memory() -> None:
     async with StageHost(lambda: 150 * MIB, "den-pc") as lender:
-        asked = [lender.open(wanted()) for _ in range(3)]
-        ends = await asyncio.gather(*asked, return_exceptions=True)
+        coroutines = [lender.open(wanted()) for _ in range(3)]
+        ends = await asyncio.gather(*coroutines, return_exceptions=True)
         assert sum(isinstance(end, DoesNotFit) for end in ends) == 2
         assert lender.used_bytes == 100 * MIB
         assert len(children()) == 1
@@ -269,8 +269,8 @@ async def test_those_who_ask_at_once_do_not_get_the_same_memory() -> None:
 
 async def test_a_run_that_is_asked_for_20_times_at_once_has_one_worker() -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
-        what = wanted()
-        ends = await asyncio.gather(*(lender.open(what) for _ in range(20)), return_exceptions=True)
+        subject = wanted()
+        ends = await asyncio.gather(*(lender.open(subject) for _ in range(20)), return_exceptions=True)
         assert sum(isinstance(end, Refused) for end in ends) == 19
         assert len(children()) == 1
         with pytest.raises(Refused):
@@ -280,17 +280,17 @@ async def test_a_run_that_is_asked_for_20_times_at_once_has_one_worker() -> None
 @pytest.mark.parametrize("turns", [1, 3, 300])
 async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
-        what, other = wanted(), wanted()
-        asked = asyncio.gather(lender.open(what), lender.open(other), return_exceptions=True)
+        subject, other = wanted(), wanted()
+        future = asyncio.gather(lender.open(subject), lender.open(other), return_exceptions=True)
         for _ in range(turns):
             await asyncio.sleep(0)
         assert not lender.busy()
         assert lender.unloaded_bytes > 0
-        await lender.close(what.run.pipeline)
+        await lender.close(subject.run.pipeline)
         await lender.stop_now(Reason("lend_stopped", {"machine": "den-pc"}))
         assert lender.used_bytes == 0
         assert children() == []
-        first, second = await asked
+        first, second = await future
         assert isinstance(first, StageLost)
         assert isinstance(second, StageLost)
         assert second.reason.code == "lend_stopped"
@@ -300,18 +300,18 @@ async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
 async def test_the_end_of_a_run_is_told_whatever_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
-        told: list[bytes] = []
-        lender.on_ended = told.append
+        chunks: list[bytes] = []
+        lender.on_ended = chunks.append
         killed, closed = wanted(), wanted()
         await lender.open(killed)
         children()[0].kill()
         await lender.open(closed)
         async with asyncio.timeout(30):
-            while not told:  # noqa: ASYNC110  seen from outside
+            while not chunks:  # noqa: ASYNC110  seen from outside
                 await asyncio.sleep(0.05)
         await lender.close(closed.run.pipeline)
         await lender.close(closed.run.pipeline)
-        assert told == [killed.run.pipeline, closed.run.pipeline]
+        assert chunks == [killed.run.pipeline, closed.run.pipeline]
 
 
 async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +325,7 @@ async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(monkeypatch: 
             return answer
 
         monkeypatch.setattr(stage_host, "open_run", loaded_and_ended)
-        with pytest.raises(StageLost) as told:
+        with pytest.raises(StageLost) as raised:
             await lender.open(wanted())
-        assert told.value.reason.code == "lend_stopped"
+        assert raised.value.reason.code == "lend_stopped"
         assert lender.used_bytes == 0

@@ -22,12 +22,12 @@ def test_a_character_is_told_when_it_is_whole(text: str, size: int) -> None:
     data = text.encode()
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     detokenizer = Detokenizer(pieces)
-    told = ""
+    output = ""
     for token in range(len(pieces)):
-        told += detokenizer.push(token)
-        assert text.startswith(told)
-        assert len(data[: size * (token + 1)]) - len(told.encode()) < 4
-    assert told == text
+        output += detokenizer.push(token)
+        assert text.startswith(output)
+        assert len(data[: size * (token + 1)]) - len(output.encode()) < 4
+    assert output == text
     assert detokenizer.flush() == ""
 
 
@@ -43,14 +43,14 @@ def test_tokens_beyond_the_vocabulary_have_no_text() -> None:
 
 @given(st.text("ab.", max_size=30), st.text("ab.", min_size=1, max_size=4), st.data())
 def test_a_stop_string_is_found_across_any_borders(text: str, stop: str, data: st.DataObject) -> None:
-    finder, told, rest = StopFinder([stop]), "", text
+    finder, output, rest = StopFinder([stop]), "", text
     while rest:
         size = data.draw(st.integers(1, len(rest)))
-        told += finder.push(rest[:size])
+        output += finder.push(rest[:size])
         rest = rest[size:]
-        assert stop not in told
-    told += finder.flush()
-    assert told == text.split(stop, maxsplit=1)[0]
+        assert stop not in output
+    output += finder.flush()
+    assert output == text.split(stop, maxsplit=1)[0]
     assert finder.found == (stop in text)
 
 

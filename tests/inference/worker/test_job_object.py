@@ -41,8 +41,8 @@ def test_a_job_ends_with_its_node_and_holds_memory_below_a_bound_that_is_given()
 
 
 @pytest.mark.skipif(sys.platform != "win32", reason="a Job Object of Windows")
-@pytest.mark.parametrize(("may", "told"), [(256 << 20, "refused"), (2 << 30, str(600 << 20))])
-def test_the_system_refuses_what_is_beyond_it(may: int, told: str) -> None:
+@pytest.mark.parametrize(("may", "expected"), [(256 << 20, "refused"), (2 << 30, str(600 << 20))])
+def test_the_system_refuses_what_is_beyond_it(may: int, expected: str) -> None:
     """Not yet run: no Windows was at hand."""
     python = getattr(sys, "_base_executable", sys.executable)  # a venv's own one only starts that
     with subprocess.Popen([python, "-c", GROWS], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -52,20 +52,20 @@ def test_the_system_refuses_what_is_beyond_it(may: int, told: str) -> None:
         job.may_grow_by(may)
         child.stdin.write("\n")
         child.stdin.flush()
-        assert child.stdout.readline().strip() == told
+        assert child.stdout.readline().strip() == expected
         job.close()  # ends it
         assert child.wait(10) != 0
 
 
 async def test_a_run_with_a_limit_is_bounded_with_room_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(Job, "may_grow_by", lambda _, n_bytes: asked.append(n_bytes))
+    requests: list[int] = []
+    monkeypatch.setattr(Job, "may_grow_by", lambda _, n_bytes: requests.append(n_bytes))
     run = Run(bytes(16), Role.WHOLE, 8, Number.F32)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 1, 16, 16, 3)
     async with await Worker.start("worker") as worker:
         await open_run(worker, run, 16, config)
-        assert asked == []  # its own machine's: nobody set a limit
+        assert requests == []  # its own machine's: nobody set a limit
     async with await Worker.start("worker") as worker:
         await open_run(worker, run, 16, config, memory_limit_bytes=100 << 20)
-    assert asked == [process.bound(100 << 20, 3)]
-    assert asked[0] == (110 + 512 + 3 * 16) << 20
+    assert requests == [process.bound(100 << 20, 3)]
+    assert requests[0] == (110 + 512 + 3 * 16) << 20

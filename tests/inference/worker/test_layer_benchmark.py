@@ -225,7 +225,7 @@ async def test_the_forecast_is_like_the_whole_model(tmp_path: Path, monkeypatch:
             forecasts[name] = min(forecasts.get(name, math.inf), forecast_s)
             measured[name] = min(measured.get(name, math.inf), fact[name])
         off += [percent_off(now, fact), percent_off(forecasts, measured)]
-        if min(max(map(abs, one.values())) for one in off[-2:]) < 35:  # of this test's few steps
+        if min(max(map(abs, item.values())) for item in off[-2:]) < 35:  # of this test's few steps
             return
     pytest.fail(f"error of the forecast in %: {off}")
 
@@ -265,7 +265,7 @@ async def facts(path: Path, role: Role, clock: Any) -> dict[str, float]:
             await stage.forward(Step.of(segments, segments if run.samples else (), rows))
             return float(clock() - began)
 
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         singles = [await took([Segment(0, 1, pos)]) for pos in range(13)]
         await stage.forget(0)
         wides = [await took([Segment(s, 1, pos) for s in range(8)]) for pos in range(9)]
@@ -274,6 +274,6 @@ async def facts(path: Path, role: Role, clock: Any) -> dict[str, float]:
         chunks = [await took([Segment(0, 64, pos)]) for pos in range(0, DEPTH, 64)]
         deeps = [await took([Segment(0, 1, pos)]) for pos in range(DEPTH, DEPTH + 9)]
         for name, steps in (("decode", singles), ("wide", wides), ("chunk", chunks), ("deep", deeps)):
-            found[name] = statistics.median(steps[1:])
+            result[name] = statistics.median(steps[1:])
         listening.cancel()
-    return found
+    return result

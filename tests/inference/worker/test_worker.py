@@ -101,9 +101,9 @@ def test_every_worker_of_the_app_is_told_what_it_may_read() -> None:
 
 async def test_a_refused_order_is_explained_and_harms_nobody() -> None:
     async with await ready() as worker:
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await worker.ask(worker_orders.OpenVocabulary(request=0, path="fake:no=1"), worker_orders.Vocabulary)
-        assert "fake:no=1" in said(told.value)
+        assert "fake:no=1" in said(raised.value)
         assert worker.died is None
 
 
@@ -133,21 +133,21 @@ async def test_the_end_of_a_session_ends_no_worker_before_its_node_has_left() ->
 async def test_who_waits_for_an_answer_is_told_of_the_death() -> None:
     async with await ready() as worker:
         os.kill(worker.pid, signal.SIGSTOP)
-        asked = asyncio.gather(worker.ask(TOKENIZE, worker_orders.Tokenized))
+        future = asyncio.gather(worker.ask(TOKENIZE, worker_orders.Tokenized))
         await asyncio.sleep(0.05)
         os.kill(worker.pid, signal.SIGKILL)
         async with asyncio.timeout(30):
             with pytest.raises(StageLost, match="worker_died"):
-                await asked
+                await future
 
 
 @posix
 async def test_a_worker_that_does_not_answer_is_killed() -> None:
     async with await ready() as worker:
         os.kill(worker.pid, signal.SIGSTOP)
-        with pytest.raises(StageLost) as told:
+        with pytest.raises(StageLost) as raised:
             await worker.ask(TOKENIZE, worker_orders.Tokenized, within_s=0.3)
-        assert told.value.reason.code == "worker_hung"
+        assert raised.value.reason.code == "worker_hung"
         assert not psutil.pid_exists(worker.pid)
 
 
@@ -202,10 +202,10 @@ def test_frames_are_cut_at_every_border() -> None:
     frames = [encode(Frame(Kind.TEXT, payload=b"x" * size)) for size in (0, 1, 100, 5000)]
     stream = b"".join(frames)
     for size in (1, 7, 39, 40, 41, 500, len(stream)):
-        cutter, found = FrameCutter(), []
+        cutter, result = FrameCutter(), []
         for start in range(0, len(stream), size):
-            found += cutter.feed(stream[start : start + size])
-        assert found == frames
+            result += cutter.feed(stream[start : start + size])
+        assert result == frames
     assert FrameCutter().feed(frames[2]) == [frames[2]]
     with pytest.raises(BadFrame):
         FrameCutter().feed(b"x" * 40)
@@ -213,7 +213,7 @@ def test_frames_are_cut_at_every_border() -> None:
 
 async def test_a_start_that_is_given_up_leaves_no_process_and_logs_no_fault() -> None:
     unseen: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, what: unseen.append(str(what)))
+    asyncio.get_running_loop().set_exception_handler(lambda _, subject: unseen.append(str(subject)))
     children = set(psutil.Process().children())
     for turns in range(12):
         async with asyncio.TaskGroup() as group:
@@ -235,7 +235,7 @@ async def test_an_order_to_a_worker_that_the_system_stopped_ends_in_seconds(monk
     async with await Worker.start("a worker") as worker:
         os.kill(worker.pid, signal.SIGSTOP)
         began = time.monotonic()
-        with pytest.raises(StageLost) as told:
+        with pytest.raises(StageLost) as raised:
             await worker.ask(worker_orders.Tokenize(request=0, text="x"), worker_orders.Tokenized, 60.0)
-        assert told.value.reason.code == "worker_hung"
+        assert raised.value.reason.code == "worker_hung"
         assert 1.0 <= time.monotonic() - began < 20.0

@@ -13,7 +13,7 @@ ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected"),
     [
         (["loading", ASSERTED], "ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed."),
         ([ASSERTED, "after it"], "ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed."),
@@ -23,8 +23,8 @@ ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps
         ([], ""),
     ],
 )
-def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
-    assert telling(lines) == told
+def test_what_is_told_of_the_last_lines(lines: list[str], expected: str) -> None:
+    assert telling(lines) == expected
 
 
 @pytest.mark.parametrize(

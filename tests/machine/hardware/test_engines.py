@@ -94,7 +94,7 @@ def test_no_answer_raises(code: int, out: str, err: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("expected", "text"),
     [
         ([], "Chip 9"),
         ([Engine("llamacpp", missing=Reason("engine_words", {"words": "gone"}))], "Chip 9"),
@@ -106,5 +106,5 @@ def test_no_answer_raises(code: int, out: str, err: str) -> None:
         ([Engine("a", devices=[Device("BLAS", kind="accelerator")])], "Chip 9 · BLAS"),
     ],
 )  # fmt: skip
-def test_a_machine_in_one_line(found: list[Engine], text: str) -> None:
-    assert describe("Chip 9", found) == text
+def test_a_machine_in_one_line(expected: list[Engine], text: str) -> None:
+    assert describe("Chip 9", expected) == text

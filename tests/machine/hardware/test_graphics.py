@@ -24,10 +24,10 @@ IDS = """# a comment
 """
 
 
-def device(bus: Path, address: str, **told: str) -> None:
+def device(bus: Path, address: str, **result: str) -> None:
     folder = bus / address
     folder.mkdir(parents=True)
-    for name, text in told.items():
+    for name, text in result.items():
         (folder / name.replace("kind", "class")).write_text(f"{text}\n")
 
 
@@ -46,9 +46,9 @@ def test_a_card_has_the_name_it_is_sold_under_also_without_its_driver(bus: Path)
     device(bus, "0000:03:00.0", vendor="0x10de", device="0x9999", kind="0x030200")
     device(bus, "0000:01:00.1", vendor="0x10de", device="0x2503", kind="0x040300")  # its sound
     assert graphics.cards_on_bus(bus) == ["NVIDIA GeForce RTX 3060", "NVIDIA GA107", "NVIDIA"]
-    told = graphics.NVIDIA_CARDS / "0000:03:00.0" / "information"
-    told.parent.mkdir(parents=True)
-    told.write_text("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 5\n")
+    path = graphics.NVIDIA_CARDS / "0000:03:00.0" / "information"
+    path.parent.mkdir(parents=True)
+    path.write_text("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 5\n")
     assert graphics.cards_on_bus(bus)[-1] == "NVIDIA H100 80GB HBM3"
 
 
@@ -69,7 +69,7 @@ def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.parametrize(
-    ("found", "listed", "cards"),
+    ("expected", "listed", "cards"),
     [
         ([Engine("llamacpp", devices=[CPU])], [], None),
         ([Engine("llamacpp", devices=[CPU, IN_PROCESSOR])], [], None),
@@ -78,6 +78,6 @@ def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, t
         ([Engine("llamacpp", devices=[CPU, GPU])], ["NVIDIA GA106"], "NVIDIA RTX 3060"),
     ],
 )
-def test_every_card_is_one_that_is_not_used(found: list[Engine], listed: list[str], cards: str | None) -> None:
-    why = graphics.unused_cards(found, listed)
+def test_every_card_is_one_that_is_not_used(expected: list[Engine], listed: list[str], cards: str | None) -> None:
+    why = graphics.unused_cards(expected, listed)
     assert (why and why.facts["cards"]) == cards

@@ -23,7 +23,7 @@ async def test_where_nobody_can_say_it_is_not_known(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_reason_is_the_system_s() -> None:
-    told = {engines.walls_code(Walls(), system) for system in ("linux", "darwin", "win32")}
-    assert told == {"check_confined_neither", "check_confined_none"}
+    messages = {engines.walls_code(Walls(), system) for system in ("linux", "darwin", "win32")}
+    assert messages == {"check_confined_neither", "check_confined_none"}
     assert "Landlock" in SENTENCES[engines.walls_code(Walls(network=True))]
     assert "seccomp" in SENTENCES[engines.walls_code(Walls(files=True))]

@@ -21,8 +21,8 @@ LONG = 60.0
 class Talker:
     """A system that says one word after another when it is looked at, and notes what it has heard told by then."""
 
-    def __init__(self, heard: LoopCallback, words: list[PowerEvent], told: list[PowerEvent]) -> None:
-        self._heard, self._words, self._told = heard, words, told
+    def __init__(self, heard: LoopCallback, words: list[PowerEvent], power_events: list[PowerEvent]) -> None:
+        self._heard, self._words, self._told = heard, words, power_events
         self.thread = threading.current_thread()
         self.told_before_it_went_on: list[PowerEvent] = []
         self.is_open = True
@@ -41,21 +41,21 @@ class Talker:
 
 
 async def test_the_system_waits_until_it_was_told_and_is_left_at_the_end() -> None:
-    told: list[PowerEvent] = []
+    power_events: list[PowerEvent] = []
     made: list[Talker] = []
 
     async def tell(going: PowerEvent) -> None:
-        told.append(going)
+        power_events.append(going)
 
     heard = LoopCallback(asyncio.get_running_loop(), tell, LONG)
 
     def opened() -> Talker:
-        made.append(Talker(heard, [PowerEvent.SLEEPS, PowerEvent.STAYS], told))
+        made.append(Talker(heard, [PowerEvent.SLEEPS, PowerEvent.STAYS], power_events))
         return made[0]
 
     async with asyncio.TaskGroup() as tasks:
         hearing = tasks.create_task(run_source(opened), name="hear")
-        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         hearing.cancel()
     assert made[0].told_before_it_went_on[0] is PowerEvent.SLEEPS
     assert made[0].thread is not threading.current_thread()

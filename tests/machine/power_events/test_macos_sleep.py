@@ -35,8 +35,8 @@ TIMED_OUT = 3  # kCFRunLoopRunTimedOut
 class Mac:
     """The part of IOKit and of CoreFoundation that is used, with what a sleep makes them say."""
 
-    def __init__(self, told: list[PowerEvent], *, root: int = ROOT, ran: int = TIMED_OUT) -> None:
-        self._told, self._root, self._ran = told, root, ran
+    def __init__(self, power_events: list[PowerEvent], *, root: int = ROOT, ran: int = TIMED_OUT) -> None:
+        self._told, self._root, self._ran = power_events, root, ran
         self.said: list[tuple[int, int]] = []  # to be said at the next look: kind and notification
         self.allowed: list[tuple[int, list[PowerEvent]]] = []  # what was allowed, after what was told
         self.done: list[str] = []
@@ -77,8 +77,8 @@ class Mac:
         return 0
 
     def _expect(self, name: str, *expected: int) -> Callable[..., int]:
-        def called(*given: int) -> int:
-            assert given == expected
+        def called(*args: int) -> int:
+            assert args == expected
             self.done.append(name)
             return 0
 
@@ -94,21 +94,21 @@ class Mac:
 
 
 async def test_the_mac_sleeps_once_the_others_were_told_and_says_when_it_is_awake() -> None:
-    told: list[PowerEvent] = []
+    power_events: list[PowerEvent] = []
 
     async def tell(going: PowerEvent) -> None:
-        told.append(going)
+        power_events.append(going)
 
-    mac, heard = Mac(told), LoopCallback(asyncio.get_running_loop(), tell, LONG)
+    mac, heard = Mac(power_events), LoopCallback(asyncio.get_running_loop(), tell, LONG)
     mac.said = [
         (CAN_SLEEP, -3), (WILL_NOT_SLEEP, 4),  # asked, and taken back
         (CAN_SLEEP, 5), (WILL_SLEEP, 0x7FFF_0000_0006), (HAS_POWERED_ON, 7),
     ]  # fmt: skip
     async with asyncio.TaskGroup() as tasks:
         hearing = tasks.create_task(run_source(lambda: mac.power(heard)), name="hear")
-        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         mac.said = [(WILL_SLEEP, 8), (WILL_POWER_ON, 9)]  # and never that it has powered on
-        await until(lambda: told[2:] == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events[2:] == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         hearing.cancel()
     assert mac.allowed == [
         (-3, []), (5, []), (0x7FFF_0000_0006, [PowerEvent.SLEEPS]),

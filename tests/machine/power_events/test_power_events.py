@@ -64,44 +64,44 @@ def own_bus(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 async def heard() -> AsyncGenerator[tuple[list[PowerEvent], Tools]]:
-    told: list[PowerEvent] = []
+    power_events: list[PowerEvent] = []
     tools = Tools()
 
     async def tell(going: PowerEvent) -> None:
         assert tools.n_alive == 1  # the system waits until it was said
-        told.append(going)
+        power_events.append(going)
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(listen(tell, Delay(tools)), name="listen")
-        yield told, tools
+        yield power_events, tools
         task.cancel()
     assert tools.n_alive == 0
 
 
 @linux
 async def test_sleep_and_its_end_and_a_shutdown_are_told(own_bus: None, heard: tuple[list[PowerEvent], Tools]) -> None:
-    told, tools = heard
+    power_events, tools = heard
     with Logind() as logind:
         await until(lambda: tools.n_alive == 1)
         logind.say("PrepareForSleep", True)
-        await until(lambda: told == [PowerEvent.SLEEPS])
+        await until(lambda: power_events == [PowerEvent.SLEEPS])
         await until(lambda: tools.n_alive == 0)  # now it may sleep
         logind.say("PrepareForSleep", False)
-        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
         logind.say("SessionNew", True)
         logind.say("PrepareForShutdown", True)
-        await until(lambda: told[2:] == [PowerEvent.ENDS])
+        await until(lambda: power_events[2:] == [PowerEvent.ENDS])
 
 
 @linux
 async def test_others_than_the_system_are_not_believed(own_bus: None, heard: tuple[list[PowerEvent], Tools]) -> None:
-    told, tools = heard
+    power_events, tools = heard
     with Logind() as logind, Logind(named=False) as other:
         await until(lambda: tools.n_alive == 1)
         other.say("PrepareForSleep", True)
         logind.say("PrepareForShutdown", True)
-        await until(lambda: bool(told))
-    assert told == [PowerEvent.ENDS]
+        await until(lambda: bool(power_events))
+    assert power_events == [PowerEvent.ENDS]
 
 
 async def test_without_a_bus_nothing_is_said(

@@ -65,11 +65,11 @@ class Powrprof:
             PowerUnregisterSuspendResumeNotification=(self._unregister, dword, (c_void_p,)),
         )  # fmt: skip
 
-    def _register(self, flags: int, asked: Any, handle: Any) -> int:
+    def _register(self, flags: int, request: Any, handle: Any) -> int:
         assert flags == BY_CALLBACK
-        assert asked[0].context is None
+        assert request[0].context is None
         handle[0] = HANDLE
-        callback = ctypes.cast(asked[0].callback, c_void_p)
+        callback = ctypes.cast(request[0].callback, c_void_p)
         self.callback = ROUTINE(callback.value or 0)  # copied, as there
         return self._refused
 
@@ -130,9 +130,9 @@ class Desktop:
         self._procedure = PROCEDURE(procedure.value or 0)  # copied, as there
         return 1
 
-    def _create(self, *given: Any) -> int:
-        style, parent, instance = given[3], given[8], given[10]
-        assert (given[1], style, parent, instance) == (CLASS, 0, None, MODULE)  # of top level
+    def _create(self, *args: Any) -> int:
+        style, parent, instance = args[3], args[8], args[10]
+        assert (args[1], style, parent, instance) == (CLASS, 0, None, MODULE)  # of top level
         assert self._procedure(self._window, 0x81, 0, 0) == DEFAULT_ANSWER  # WM_NCCREATE
         return self._window
 
@@ -156,11 +156,11 @@ class Desktop:
 
 
 async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
-    told: list[PowerEvent] = []
+    power_events: list[PowerEvent] = []
     before_sleep: list[PowerEvent] = []
 
     async def tell(going: PowerEvent) -> None:
-        told.append(going)
+        power_events.append(going)
 
     system = Powrprof()
     with sleep_notices(LoopCallback(asyncio.get_running_loop(), tell, LONG), system.dll):
@@ -168,21 +168,21 @@ async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
         def sleep() -> None:
             assert system.callback(None, POWER_CHANGED, None) == 0
             assert system.callback(None, SUSPEND, None) == 0
-            before_sleep.extend(told)
+            before_sleep.extend(power_events)
             system.callback(None, RESUMED, None)
             system.callback(None, RESUMED_BY_USER, None)  # said after the other, where a person woke it
 
         await asyncio.to_thread(sleep)
-        await until(lambda: told == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
     assert before_sleep == [PowerEvent.SLEEPS]
     assert system.ended == 1
 
 
 async def test_the_session_ends_once_the_others_were_told() -> None:
-    told: list[PowerEvent] = []
+    power_events: list[PowerEvent] = []
 
     async def tell(going: PowerEvent) -> None:
-        told.append(going)
+        power_events.append(going)
 
     desktop, heard = Desktop(), LoopCallback(asyncio.get_running_loop(), tell, LONG)
     desktop.asks = [
@@ -192,10 +192,10 @@ async def test_the_session_ends_once_the_others_were_told() -> None:
     async with asyncio.TaskGroup() as tasks:
         hearing = tasks.create_task(run_source(lambda: desktop.opened(heard)), name="hear")
         await until(lambda: desktop.answers == [1, 0, DEFAULT_ANSWER, 0])
-        assert told == []
+        assert power_events == []
         desktop.asks = [(QUERY_END, 0, 0), (END, 1, 0)]
         await until(lambda: desktop.answers[4:] == [1, 0])
-        assert told == [PowerEvent.ENDS]
+        assert power_events == [PowerEvent.ENDS]
         hearing.cancel()
     assert desktop.done == ["destroy", "unregister"]
 
@@ -231,10 +231,10 @@ async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCapt
 @here
 async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
     """As the system sends it, without the end. To see a sleep told, send the computer to sleep while it lends."""
-    told: list[PowerEvent] = []
+    power_events: list[PowerEvent] = []
 
     async def tell(going: PowerEvent) -> None:
-        told.append(going)
+        power_events.append(going)
 
     user32 = LIBRARY("user32")
     user32.FindWindowW.restype, user32.FindWindowW.argtypes = c_void_p, (wintypes.LPCWSTR,) * 2
@@ -244,8 +244,8 @@ async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
         await until(lambda: bool(user32.FindWindowW(CLASS, CLASS)))
         window = user32.FindWindowW(CLASS, CLASS)
         assert await asyncio.to_thread(user32.SendMessageW, window, QUERY_END, 0, 0) == 1
-        assert told == []
+        assert power_events == []
         await asyncio.to_thread(user32.SendMessageW, window, END, 1, 0)
-        assert told == [PowerEvent.ENDS]
+        assert power_events == [PowerEvent.ENDS]
         hearing.cancel()
     assert not user32.FindWindowW(CLASS, CLASS)

@@ -9,8 +9,8 @@ import pytest
 from app.machine.sensors.owner_programs import Game, installed_games
 
 
-def entry(folder: Path, name: str, **told: str) -> None:
-    lines = {"Type": "Application", "Name": name, "Categories": "Game;", **told}
+def entry(folder: Path, name: str, **result: str) -> None:
+    lines = {"Type": "Application", "Name": name, "Categories": "Game;", **result}
     text = "[Desktop Entry]\n" + "".join(f"{key}={value}\n" for key, value in lines.items())
     (folder / f"{name}.desktop").write_text(text)
 
@@ -24,8 +24,8 @@ def program(path: Path, n_bytes: int = 10, head: bytes = b"\x7fELF") -> None:
 def steam_game(library: Path, number: int, name: str, folder: str) -> Path:
     apps = library / "steamapps"
     apps.mkdir(parents=True, exist_ok=True)
-    told = f'"AppState"\n{{\n "appid" "{number}"\n "name" "{name}"\n "installdir" "{folder}"\n}}\n'
-    (apps / f"appmanifest_{number}.acf").write_text(told)
+    text = f'"AppState"\n{{\n "appid" "{number}"\n "name" "{name}"\n "installdir" "{folder}"\n}}\n'
+    (apps / f"appmanifest_{number}.acf").write_text(text)
     return apps / "common" / folder
 
 

@@ -94,7 +94,7 @@ GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP":
 
 
 @pytest.mark.parametrize(
-    ("environment", "printed", "seconds", "asked"),
+    ("environment", "printed", "seconds", "requests"),
     [
         (GNOME, {"gdbus": "(uint64 4000,)"}, 4.0, ["gdbus"]),
         (GNOME, {"loginctl": SEAT_ACTIVE}, 0.0, ["gdbus", "wayland", "saver", "loginctl"]),  # never X11 on Wayland
@@ -110,11 +110,11 @@ GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP":
     ],
 )
 def test_the_first_source_that_answers(
-    environment: dict[str, str], printed: dict[str, str], seconds: float | None, asked: list[str]
+    environment: dict[str, str], printed: dict[str, str], seconds: float | None, requests: list[str]
 ) -> None:
     tools = Tools(**printed)
     assert desktop_activity.linux_idle_seconds(tools, environment, lambda _: tools.wayland()) == seconds
-    assert tools.asked == asked
+    assert tools.asked == requests
 
 
 @needs_a_bus
@@ -124,8 +124,8 @@ def test_the_screen_saver_is_asked_over_the_bus(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
         assert owner_activity.tool_output(desktop_activity.SAVER) is None, "nobody is there"
         with service(address, "org.freedesktop.ScreenSaver", lambda member, _: ANSWERS.get(member)):
-            told = owner_activity.tool_output(desktop_activity.SAVER)
-    assert desktop_activity.saver_seconds(told or "", in_milliseconds=True) == 61.5
+            result = owner_activity.tool_output(desktop_activity.SAVER)
+    assert desktop_activity.saver_seconds(result or "", in_milliseconds=True) == 61.5
 
 
 def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
@@ -187,22 +187,22 @@ def test_a_program_that_runs_is_found_and_gone_when_it_ends(tmp_path: Any) -> No
     """A real process under a name of its own, longer than the kernel keeps."""
     program = tmp_path / "a-game-with-a-long-name"
     shutil.copy(shutil.which("sleep") or "", program)
-    asked = frozenset({program.name, "nothing-like-it"})
+    requests = frozenset({program.name, "nothing-like-it"})
     process = subprocess.Popen([str(program), "30"])
     try:
-        assert owner_activity.running_among(asked) == {program.name}
+        assert owner_activity.running_among(requests) == {program.name}
     finally:
         process.kill()
         process.wait()
-    assert owner_activity.running_among(asked) == frozenset()
+    assert owner_activity.running_among(requests) == frozenset()
 
 
 def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def says(name: str, value: Any) -> Callable[..., Any]:
         def say(*_: Any) -> Any:
-            asked.append(name)
+            requests.append(name)
             return value
 
         return say
@@ -215,22 +215,22 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch
     now = [100.0]
     senser = OwnerSensors(clock=lambda: now[0])
     assert senser.look(Rules(gpu=False, screen=False)).gpu_percent is None
-    assert asked == []
+    assert requests == []
     rules = Rules(idle_s=60, programs=("Game.exe",), network=True)
     for now[0] in (100.0, 101.0, 104.9):
         seen = senser.look(rules)
         assert (seen.idle_s, seen.programs, seen.gpu_percent) == (1.0, frozenset({"game"}), 5.0)
         assert (seen.full_screen, seen.network) == (False, "vpn")
-    assert sorted(asked) == ["gpu", "idle", "network", "programs", "screen"]
+    assert sorted(requests) == ["gpu", "idle", "network", "programs", "screen"]
     for now[0] in (105.0, 110.0, 129.9):
         senser.look(rules)
-    assert (asked.count("idle"), asked.count("programs"), asked.count("gpu")) == (4, 3, 1)
+    assert (requests.count("idle"), requests.count("programs"), requests.count("gpu")) == (4, 3, 1)
     senser.look(Rules(programs=("other",)))  # changed: asked at once
-    assert asked.count("programs") == 4
+    assert requests.count("programs") == 4
 
 
 @pytest.mark.parametrize(
-    ("environment", "printed", "filled", "asked"),
+    ("environment", "printed", "filled", "requests"),
     [
         (X11, {"screen": "1\n"}, True, ["screen"]),
         (X11, {"screen": "0\n"}, False, ["screen"]),
@@ -240,11 +240,11 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch
     ],
 )
 def test_a_filled_screen_of_linux(
-    environment: dict[str, str], printed: dict[str, str], filled: bool | None, asked: list[str]
+    environment: dict[str, str], printed: dict[str, str], filled: bool | None, requests: list[str]
 ) -> None:
     tools = Tools(**printed)
     assert desktop_activity.linux_full_screen(tools, environment) is filled
-    assert tools.asked == asked
+    assert tools.asked == requests
 
 
 def test_without_a_display_nothing_tells_of_the_screen() -> None:
@@ -288,7 +288,7 @@ def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks NetworkManager")
 @pytest.mark.parametrize(
-    ("way", "manager", "told"),
+    ("way", "manager", "expected"),
     [
         (LinkKind.VPN, "(<uint32 2>,)", "vpn"),
         (LinkKind.WIFI, "(<uint32 1>,)", "metered"),
@@ -297,9 +297,9 @@ def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> No
         (None, "", None),
     ],
 )
-def test_the_way_out(monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None) -> None:
+def test_the_way_out(monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, expected: str | None) -> None:
     monkeypatch.setattr(owner_activity, "_default_route_kind", lambda: way)
-    assert owner_activity.network(lambda command: manager) == told
+    assert owner_activity.network(lambda command: manager) == expected
 
 
 class Heat:

@@ -60,8 +60,8 @@ def test_cards_are_added_where_their_tool_is(
 
 def test_the_cards_tool_is_not_started_at_every_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/nvidia-smi")
-    now, told = [0.0], ["70\n", "80\n"]
-    power = PowerMeter(lambda _: told.pop(0), tmp_path, tmp_path, lambda: now[0])
+    now, messages = [0.0], ["70\n", "80\n"]
+    power = PowerMeter(lambda _: messages.pop(0), tmp_path, tmp_path, lambda: now[0])
     seen = []
     for now[0] in (0.0, 5.0, 9.9, 10.0):
         seen.append(power.watts())

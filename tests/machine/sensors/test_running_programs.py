@@ -24,6 +24,6 @@ def test_names() -> None:
 
 
 def test_what_runs_here() -> None:
-    found = running_programs()
-    assert len(found) == len(set(found)) <= 60
-    assert all(found)
+    names = running_programs()
+    assert len(names) == len(set(names)) <= 60
+    assert all(names)

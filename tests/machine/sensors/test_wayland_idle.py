@@ -38,8 +38,8 @@ def there_is(number: int, kind: str, version: int) -> bytes:
 
 
 def all_there(version: int) -> bytes:
-    others = there_is(9, "wl_output", 4) + there_is(1, "wl_seat", 5)
-    return others + there_is(2, "ext_idle_notifier_v1", version) + DONE
+    data = there_is(9, "wl_output", 4) + there_is(1, "wl_seat", 5)
+    return data + there_is(2, "ext_idle_notifier_v1", version) + DONE
 
 
 class Desktop:

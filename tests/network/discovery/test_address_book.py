@@ -60,9 +60,9 @@ def test_hints_come_after_where_it_was_met_and_push_nothing_out() -> None:
     known = Known()
     known.met[ATTIC] = tuple(Address("10.0.0.1", n) for n in range(1, 7))
     known.places.note_announcement(SEEN)
-    found = known.places.of(ATTIC)
-    assert found[:4] == known.met[ATTIC][:4]
-    assert set(known.met[ATTIC]) < set(found)
+    addresses = known.places.of(ATTIC)
+    assert addresses[:4] == known.met[ATTIC][:4]
+    assert set(known.met[ATTIC]) < set(addresses)
 
 
 def test_a_flood_of_hints_makes_few_calls() -> None:
@@ -97,9 +97,9 @@ async def test_what_is_told_is_where_it_was_really_met() -> None:
     known.met[ATTIC] = (Address("10.0.0.1", 1), Address("fd00::1", 2))
     said.clear()
     await known.places.introduce(DEN, {}, tell)
-    told = Whereabouts(machines={ATTIC: ["10.0.0.1:1"]})  # it is not linked: the last place alone
-    assert said[0] == (told, [DEN])
-    assert decode(encode(told)) == told
+    whereabouts = Whereabouts(machines={ATTIC: ["10.0.0.1:1"]})  # it is not linked: the last place alone
+    assert said[0] == (whereabouts, [DEN])
+    assert decode(encode(whereabouts)) == whereabouts
 
 
 async def test_old_places_push_out_no_living_one() -> None:

@@ -26,7 +26,7 @@ HOME = ("192.168.1.20",)
 
 def txt(fields: dict[str, str]) -> bytes:
     strings = [f"{key}={value}".encode() for key, value in fields.items()]
-    return b"".join(bytes([len(one)]) + one for one in strings)
+    return b"".join(bytes([len(data)]) + data for data in strings)
 
 
 def test_names_say_whose_they_are_and_nothing_else() -> None:
@@ -46,8 +46,8 @@ def test_other_names_are_nobodys(name: str) -> None:
 
 def test_the_name_is_told_only_with_an_open_window() -> None:
     assert properties(Said(1)) == properties(Said(1, "den-pc", None)) == {"v": "1"}
-    told = properties(Said(1, "den-pc", 4243, "macOS", "Apple M3\n Max"))
-    assert (told["os"], told["dev"]) == ("macOS", "Apple M3 Max")
+    result = properties(Said(1, "den-pc", 4243, "macOS", "Apple M3\n Max"))
+    assert (result["os"], result["dev"]) == ("macOS", "Apple M3 Max")
     assert "os" not in properties(Said(1, "den-pc", 4243, "TempleOS", ""))
     assert properties(Said(1, None, None, "Linux", "EPYC")) == {"v": "1"}
     assert properties(Said(1, "den-pc", 4243)) == {"v": "1", "name": "den-pc", "pair": "4243"}
@@ -127,6 +127,6 @@ def test_loopback_only_from_loopback() -> None:
 
 def test_the_likeliest_comes_first_and_there_are_not_many() -> None:
     far = [f"10.1.2.{n}" for n in range(40)]
-    found = believable(["fd00::1", *far, "192.168.1.9", "192.168.1.9"], HOME)
-    assert found[0] == "192.168.1.9"
-    assert len(found) == MOST_ADDRESSES == len(set(found))
+    names = believable(["fd00::1", *far, "192.168.1.9", "192.168.1.9"], HOME)
+    assert names[0] == "192.168.1.9"
+    assert len(names) == MOST_ADDRESSES == len(set(names))

@@ -39,9 +39,9 @@ class Air:
     def packet(self, *records: DNSRecord) -> None:
         """As zeroconf does it: updates first, then the cache, then the end of the packet."""
         moment = current_time_millis()
-        updates = [RecordUpdate(one, self.cache.async_get_unique(one)) for one in records]  # type: ignore[arg-type]
+        updates = [RecordUpdate(record, self.cache.async_get_unique(record)) for record in records]  # type: ignore[arg-type]
         self.hearing.async_update_records(cast("Zeroconf", self), moment, updates)
-        self.cache.async_add_records([one for one in records if not one.is_expired(moment)])
+        self.cache.async_add_records([record for record in records if not record.is_expired(moment)])
         self.hearing.async_update_records_complete()
 
     def take(self) -> list[Announced | AnnouncementEnded]:

@@ -11,15 +11,15 @@ from app.network.peer.frame_channel import QUEUED_FRAMES, MemoryChannel
 
 
 async def test_frames_go_both_ways_in_order() -> None:
-    one, other = MemoryChannel.pair()
+    memory_channel, other = MemoryChannel.pair()
     for frame in (b"a", b"b"):
-        await one.send(frame)
+        await memory_channel.send(frame)
     await other.send(b"c")
-    assert [await other.receive(), await other.receive(), await one.receive()] == [b"a", b"b", b"c"]
+    assert [await other.receive(), await other.receive(), await memory_channel.receive()] == [b"a", b"b", b"c"]
 
 
 async def test_closing_ends_both_ends_and_every_wait() -> None:
-    one, other = MemoryChannel.pair()
+    memory_channel, other = MemoryChannel.pair()
 
     async def wait() -> None:
         with pytest.raises(Unreachable):
@@ -28,19 +28,19 @@ async def test_closing_ends_both_ends_and_every_wait() -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(wait())
         await asyncio.sleep(0)
-        await one.close()
-    for call in (one.receive(), other.receive(), one.send(b""), other.send(b"")):
+        await memory_channel.close()
+    for call in (memory_channel.receive(), other.receive(), memory_channel.send(b""), other.send(b"")):
         with pytest.raises(Unreachable):
             await call
     await other.close()
 
 
 async def test_a_full_channel_makes_the_sender_wait() -> None:
-    one, other = MemoryChannel.pair()
+    memory_channel, other = MemoryChannel.pair()
     for _ in range(QUEUED_FRAMES):
-        await one.send(b"x")
+        await memory_channel.send(b"x")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
-            await one.send(b"y")
+            await memory_channel.send(b"y")
     await other.receive()
-    await one.send(b"y")
+    await memory_channel.send(b"y")

@@ -55,7 +55,7 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
     den, attic = await nodes.paired("den", "attic")
     link, hung = attic.network.link(den.network.id), asyncio.Event()
 
-    async def hangs(*given: object) -> None:
+    async def hangs(*args: object) -> None:
         hung.set()
         await asyncio.Event().wait()
 

@@ -407,8 +407,8 @@ async def test_who_refuses_a_link_names_nobody_but_itself_and_us(nodes: Nodes, c
     den = await nodes.open("den")
     await den.network._log.found_if_none("den")
     member, mine = den.network.members[den.network.id], Hello(**HELLO)  # type: ignore[arg-type]
-    for told, named in (("kitchen", "den"), (mine.name, mine.name), ("renamed", "renamed")):
-        refuse = encode(Refuse(code=code, facts={"name": told})).decode()
+    for name, named in (("kitchen", "den"), (mine.name, mine.name), ("renamed", "renamed")):
+        refuse = encode(Refuse(code=code, facts={"name": name})).decode()
         with pytest.raises(Refused) as error:
             await say_hello(Replies(refuse), mine, member, our_name="renamed")  # type: ignore[arg-type]
         assert error.value.reason == Reason(code, {"name": named})

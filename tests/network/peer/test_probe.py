@@ -25,15 +25,15 @@ from tests.network.nodes import Node, Nodes, at, measured, pair, until
 
 
 def test_the_figures_of_round_trips() -> None:
-    found = round_trips_of([0.001, 0.003, 0.002, 0.002])
-    assert found.median_s == 0.002
-    assert found.p95_s == 0.003
-    assert found.jitter_s == pytest.approx(0.001)
+    round_trips = round_trips_of([0.001, 0.003, 0.002, 0.002])
+    assert round_trips.median_s == 0.002
+    assert round_trips.p95_s == 0.003
+    assert round_trips.jitter_s == pytest.approx(0.001)
     assert round_trips_of([n / 1000 for n in range(1, 201)]).p95_s == 0.190
 
 
 @pytest.mark.parametrize(
-    ("told", "end"),
+    ("expected", "end"),
     [
         (said_of(LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)), LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
         (said_of(LinkEnd()), LinkEnd()),
@@ -46,8 +46,8 @@ def test_the_figures_of_round_trips() -> None:
         (b"", LinkEnd()),
     ],
 )
-def test_the_other_end_is_shown_only_where_it_can_be(told: bytes, end: LinkEnd) -> None:
-    assert end_said(told) == end
+def test_the_other_end_is_shown_only_where_it_can_be(expected: bytes, end: LinkEnd) -> None:
+    assert end_said(expected) == end
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ async def _ended_by_busy(den: Node, attic: Node, port: int) -> bool:
 async def test_one_measurement_at_a_time(nodes: Nodes) -> None:
     """Both at once, again and again: some are refused as busy, none hangs, and in turn all succeed."""
     den, attic = await nodes.paired("den", "attic")
-    found = await asyncio.gather(
+    results = await asyncio.gather(
         measured(den, attic), measured(den, attic), measured(attic, den), return_exceptions=True
     )
-    assert all(isinstance(one, Measured | Busy) for one in found)
-    assert sum(isinstance(one, Busy) for one in found) >= 1
-    for one, other in ((den, attic), (attic, den)):
+    assert all(isinstance(item, Measured | Busy) for item in results)
+    assert sum(isinstance(item, Busy) for item in results) >= 1
+    for node, other in ((den, attic), (attic, den)):
         await until(lambda: not (den.network.probes._active or attic.network.probes._active))
-        await measured(one, other)
+        await measured(node, other)
 
 
 # peers that cheat, ask too much, or say nothing

@@ -35,9 +35,9 @@ def closed_port() -> int:
 
 async def reached(near: CallBack) -> bool | None:
     """What the far one says of it."""
-    told = await near.ask()
-    assert told is not None
-    return told.reached
+    called = await near.ask()
+    assert called is not None
+    return called.reached
 
 
 def two(near_port: int, clock: list[float], hears: bool | None = None) -> tuple[CallBack, CallBack]:
@@ -78,10 +78,10 @@ async def test_nobody_is_used_to_knock_again_and_again(port: int) -> None:
 @pytest.mark.parametrize("hears", [True, False, None])
 async def test_who_is_asked_says_whether_it_hears_who_asks(port: int, hears: bool | None) -> None:
     near, _ = two(port, [0.0], hears=hears)
-    told = await near.ask()
-    assert told is not None
-    assert (told.reached, told.hears) == (True, hears)
-    assert decode(encode(told)) == told
+    called = await near.ask()
+    assert called is not None
+    assert (called.reached, called.hears) == (True, hears)
+    assert decode(encode(called)) == called
 
 
 async def test_silence_and_a_lost_link_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,19 +28,19 @@ def every_route(home: Path) -> list[tuple[str, str]]:
     """Of the surface as a node builds it."""
     node = MagicMock(home=Home.at(home))  # which nobody asks anything
     routes = Servers(node, lambda: None).control.routes
-    return [(one.method, one.resource.canonical) for one in routes if one.resource is not None]
+    return [(route.method, route.resource.canonical) for route in routes if route.resource is not None]
 
 
 @pytest.fixture(scope="module")
 def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
-    with node(tmp_path_factory.mktemp("control"), "den") as one:
-        yield one
+    with node(tmp_path_factory.mktemp("control"), "den") as test_node:
+        yield test_node
 
 
 @pytest.fixture
 async def client(den: TestNode) -> AsyncGenerator[NodeClient, None]:
-    async with den.client() as one:
-        yield one
+    async with den.client() as node_client:
+        yield node_client
 
 
 async def test_no_route_opens_without_the_token(client: NodeClient, tmp_path: Path) -> None:
@@ -153,12 +153,12 @@ async def test_several_questions_at_once_are_all_counted(den: TestNode, client: 
 
 @pytest.mark.long
 def test_shutdown_ends_the_node(tmp_path: Path) -> None:
-    with node(tmp_path, "short") as one:
+    with node(tmp_path, "short") as test_node:
 
         async def shut() -> None:
-            async with one.client() as client:
+            async with test_node.client() as client:
                 await client.post("/shutdown")
 
         asyncio.run(shut())
-        one.process.wait(60)
+        test_node.process.wait(60)
         assert not (tmp_path / "runtime.json").exists()

@@ -172,7 +172,7 @@ async def test_who_sends_no_body_is_told_so_and_parted_at_once(base: str, monkey
     reader, writer = await asyncio.open_connection(*host.split(":"))
     begun = f"POST /echo HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n"
     writer.write(f"{begun}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode())
-    told = await reader.read()
-    assert told.startswith(b"HTTP/1.1 408 ")
-    assert b"body_too_slow" in told
+    content = await reader.read()
+    assert content.startswith(b"HTTP/1.1 408 ")
+    assert b"body_too_slow" in content
     writer.close()

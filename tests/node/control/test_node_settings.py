@@ -16,34 +16,34 @@ from tests.node.pool import TestNode, node, pair
 
 @pytest.fixture(scope="module")
 def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
-    with node(tmp_path_factory.mktemp("own") / "den", "den") as one:
-        yield one
+    with node(tmp_path_factory.mktemp("own") / "den", "den") as test_node:
+        yield test_node
 
 
 async def test_they_are_told_with_what_is_in_force(den: TestNode) -> None:
     async with den.client() as client:
-        told, models = await client.get("/settings"), await client.get("/folder")
-    assert told["port_fixed"]  # by --port
-    assert told["port"] == den.ready["peer_port"]
-    assert told["keys"] == "in a file only you can read"
-    assert told["home"] == str(den.root)
-    paths = {folder["what"]: folder["path"] for folder in told["folders"]}
+        value, models = await client.get("/settings"), await client.get("/folder")
+    assert value["port_fixed"]  # by --port
+    assert value["port"] == den.ready["peer_port"]
+    assert value["keys"] == "in a file only you can read"
+    assert value["home"] == str(den.root)
+    paths = {folder["what"]: folder["path"] for folder in value["folders"]}
     assert paths.keys() == {"models", "stages", "logs"}
     assert paths["models"] == models["folder"]
-    loopback = next(one for one in told["interfaces"] if one["kind"] == "loopback")
+    loopback = next(interface for interface in value["interfaces"] if interface["kind"] == "loopback")
     assert not loopback["unasked"]
 
 
 async def test_what_is_saved_waits_for_the_next_start(den: TestNode) -> None:
     async with den.client() as client:
         name = (await client.get("/settings"))["interfaces"][0]["name"]
-        told = await client.post("/settings", {"port": 4242, "interfaces": [name]})
-        assert told["restart"]
-        assert [one["chosen"] for one in told["interfaces"] if one["name"] == name] == [True]
+        reply = await client.post("/settings", {"port": 4242, "interfaces": [name]})
+        assert reply["restart"]
+        assert [interface["chosen"] for interface in reply["interfaces"] if interface["name"] == name] == [True]
         saved = json.loads((den.root / "settings.json").read_text())
         assert (saved["port"], saved["interfaces"]) == (4242, [name])
-        told = await client.post("/settings", {"interfaces": []})
-        assert not told["restart"]
+        reply = await client.post("/settings", {"interfaces": []})
+        assert not reply["restart"]
         with pytest.raises(BadInput, match="interface_unknown"):
             await client.post("/settings", {"interfaces": ["nothing0"]})
 
@@ -65,10 +65,10 @@ async def test_a_machine_is_looked_for_where_a_person_says(den: TestNode, tmp_pa
                 await asyncio.sleep(0.05)
         with pytest.raises(Unreachable):
             await client.post(path, {"address": "127.0.0.1:1"})
-        found = (await client.get("/doctor?whole=1"))["checks"]
-    away = next(check for check in found if check["machine"] == "attic")
+        checks = (await client.get("/doctor?whole=1"))["checks"]
+    away = next(check for check in checks if check["machine"] == "attic")
     assert (away["ok"], away["code"]) == (False, "peer_unreachable")
-    assert {"Engine", "Disk", "Memory", "Home", "Key"} <= {check["name"] for check in found}
+    assert {"Engine", "Disk", "Memory", "Home", "Key"} <= {check["name"] for check in checks}
 
 
 async def test_a_machine_is_called_what_it_is_called_now(den: TestNode, tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ async def test_a_machine_is_called_what_it_is_called_now(den: TestNode, tmp_path
             with pytest.raises(Unreachable):
                 await client.post(f"/machines/{ref}/address", {"address": "127.0.0.1:1"})
             await client.post(f"/machines/{ref}/name", {"name": "hut"})
-            found = (await client.get("/doctor"))["checks"]
-    away = next(check for check in found if check["machine"] == "hut")
+            checks = (await client.get("/doctor"))["checks"]
+    away = next(check for check in checks if check["machine"] == "hut")
     assert away["cause"].startswith("hut ")
-    assert not any("shed" in check["cause"] for check in found)
+    assert not any("shed" in check["cause"] for check in checks)
 
 
 def test_folders_are_counted_without_links(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def test_a_model_whose_file_cannot_be_deleted_stays_on_the_shelf(place: Pl
     place.origins.refuses = BadInput("model_file_stays", path="/disk/m.gguf", why="read-only")
     with pytest.raises(BadInput):
         await place.models.remove(name)
-    assert [one.name for one in place.shelf.entries()] == [name]
+    assert [entry.name for entry in place.shelf.entries()] == [name]
 
 
 async def test_what_a_removal_frees_is_told(place: Place) -> None:

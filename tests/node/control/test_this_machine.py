@@ -53,28 +53,28 @@ async def test_the_switch_keeps_the_limit_and_says_since_when(client: NodeClient
 
 @pytest.mark.long
 async def test_a_switched_off_machine_stays_so(tmp_path: Path) -> None:
-    with node(tmp_path, "attic") as one:
-        async with one.client() as client:
+    with node(tmp_path, "attic") as test_node:
+        async with test_node.client() as client:
             await client.post("/lending", {"on": False})
-    with node(tmp_path, "attic") as one:
-        async with one.client() as client:
+    with node(tmp_path, "attic") as test_node:
+        async with test_node.client() as client:
             assert (await client.get("/lending"))["lending"]["state"] == "off"
 
 
 async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
-    told = await client.get("/machine")
-    assert told["system"] == system()
-    assert told["processor"]
-    assert 1 == told["threads"] <= told["cores"]
-    assert 0 < told["memory"]["free_bytes"] <= told["memory"]["total_bytes"]
-    assert 0 < told["disk"]["free_bytes"] <= told["disk"]["total_bytes"]
-    assert told["disk"]["folder"] == str(den.root / "models" / "files")
-    assert [engine["name"] for engine in told["engines"]] == ["llamacpp"]
-    assert not told["engines"][0]["missing"]
-    assert told["unused_graphics"] is None or "graphics card" in told["unused_graphics"]["reason"]
-    told = await client.get("/programs")
-    assert isinstance(told["programs"], list)
-    assert all(set(game) == {"name", "program"} for game in told["games"])
+    value = await client.get("/machine")
+    assert value["system"] == system()
+    assert value["processor"]
+    assert 1 == value["threads"] <= value["cores"]
+    assert 0 < value["memory"]["free_bytes"] <= value["memory"]["total_bytes"]
+    assert 0 < value["disk"]["free_bytes"] <= value["disk"]["total_bytes"]
+    assert value["disk"]["folder"] == str(den.root / "models" / "files")
+    assert [engine["name"] for engine in value["engines"]] == ["llamacpp"]
+    assert not value["engines"][0]["missing"]
+    assert value["unused_graphics"] is None or "graphics card" in value["unused_graphics"]["reason"]
+    value = await client.get("/programs")
+    assert isinstance(value["programs"], list)
+    assert all(set(game) == {"name", "program"} for game in value["games"])
 
 
 async def test_a_card_is_told_with_why_it_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,14 +84,14 @@ async def test_a_card_is_told_with_why_it_is_not_used(tmp_path: Path, monkeypatc
     monkeypatch.setattr(engines, "probe_all", answer)
     monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     hardware, home = Hardware(Threads(1), lambda: None), Home.at(tmp_path).create()
-    told = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
-    unused = told.unused_graphics
+    result = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
+    unused = result.unused_graphics
     assert unused is not None
     assert (unused.reason or "").startswith("This computer has a graphics card (NVIDIA GA106), but ")
     assert (unused.cure or "").endswith("Smaller models answer faster.")
     monkeypatch.setattr(graphics, "list_cards", list)
-    told = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
-    assert told.unused_graphics is None
+    result = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
+    assert result.unused_graphics is None
 
 
 async def test_a_speed_is_told_without_measuring_it(client: NodeClient) -> None:

@@ -41,7 +41,7 @@ async def test_a_download_keeps_to_the_limit_of_the_network(place: Place, server
     place.downloads.arrived = arrived
     server.faults.bytes_at_once = 1 << 20
     key = (await place.start()).id
-    held = await place.until(key, lambda one: one.done_bytes > 0)
+    held = await place.until(key, lambda item: item.done_bytes > 0)
     await asyncio.sleep(0.1)
     assert place.downloads.described(key).done_bytes == sum(came) == held.done_bytes
     assert held.done_bytes < (held.total_bytes or 0)
@@ -53,7 +53,7 @@ async def test_a_download_keeps_to_the_limit_of_the_network(place: Place, server
 async def test_nothing_is_on_the_shelf_before_it_is_whole(place: Place) -> None:
     place.server.faults.hold = asyncio.Event()
     key = (await place.start()).id
-    now = await place.until(key, lambda one: one.state == "running")
+    now = await place.until(key, lambda item: item.state == "running")
     assert now.done_bytes < (now.total_bytes or 0)
     assert not place.shelf.entries()
     place.server.faults.hold.set()
@@ -64,7 +64,7 @@ async def test_paused_and_resumed_at_the_true_value(place: Place) -> None:
     place.server.faults.hold = asyncio.Event()
     place.server.faults.bytes_at_once = 1 << 20
     key = (await place.start()).id
-    await place.until(key, lambda one: one.done_bytes >= 1 << 20)
+    await place.until(key, lambda item: item.done_bytes >= 1 << 20)
     paused = await place.downloads.pause(key)
     part = place.files / f"{key}.part"
     assert (paused.state, paused.bytes_per_s) == ("paused", None)
@@ -90,7 +90,7 @@ async def test_a_hub_that_is_away_is_told_until_it_is_there(
     )
     place.downloads._waits = (60.0,)
     await place.downloads.resume(key)
-    going = await place.until(key, lambda one: one.held_up is not None)
+    going = await place.until(key, lambda item: item.held_up is not None)
     assert going.state == "starting"
     assert going.held_up == (
         f"{closed.host}, the address in HF_ENDPOINT, cannot be reached: the connection was refused. Check "
@@ -108,7 +108,7 @@ async def test_of_several_files_too_it_is_told_that_the_hub_is_away(
     monkeypatch.setattr(HubServer, "hub", closed_hub())
     place.downloads._waits = (60.0,)
     key = (await place.start(file="Tiny-F16-00001-of-00002.gguf")).id
-    going = await place.until(key, lambda one: one.held_up is not None)
+    going = await place.until(key, lambda item: item.held_up is not None)
     assert "cannot be reached: the connection was refused. Check" in (going.held_up or "")
     place.downloads._waits = ()
     await place.downloads.pause(key)
@@ -121,7 +121,7 @@ async def test_a_restarted_node_goes_on_by_itself(server: HubServer, tmp_path: P
     server.faults.bytes_at_once = 1 << 20
     async with running(Place(server, tmp_path)) as before:
         key = (await before.start(name="mine")).id
-        await before.until(key, lambda one: one.done_bytes >= 1 << 20)
+        await before.until(key, lambda item: item.done_bytes >= 1 << 20)
     server.faults.hold = None
     kept = (tmp_path / "models" / "files" / f"{key}.part").stat().st_size
     async with running(Place(server, tmp_path)) as after:
@@ -134,7 +134,7 @@ async def test_a_paused_one_stays_paused_over_a_restart(server: HubServer, tmp_p
     server.faults.hold = asyncio.Event()
     async with running(Place(server, tmp_path)) as before:
         key = (await before.start()).id
-        await before.until(key, lambda one: one.state == "running")
+        await before.until(key, lambda item: item.state == "running")
         kept = (await before.downloads.pause(key)).done_bytes
     async with running(Place(server, tmp_path)) as after:
         await after.news.wait()
@@ -175,7 +175,7 @@ async def test_cancelling_deletes_the_part(place: Place) -> None:
     place.server.faults.hold = asyncio.Event()
     place.server.faults.bytes_at_once = 1 << 20
     key = (await place.start()).id
-    await place.until(key, lambda one: one.done_bytes >= 1 << 20)
+    await place.until(key, lambda item: item.done_bytes >= 1 << 20)
     removed = await place.downloads.remove(key)
     assert removed.freed_bytes >= 1 << 20
     assert not list(place.files.iterdir())
@@ -190,10 +190,10 @@ async def test_two_at_once_and_the_third_waits(place: Place) -> None:
         place.server.file = f"Tiny-{number}-Q8_0.gguf"
         keys.append((await place.start(file=place.server.file)).id)
         if number < 2:
-            await place.until(keys[-1], lambda one: one.state == "running")
+            await place.until(keys[-1], lambda item: item.state == "running")
     assert place.downloads.described(keys[2]).state == "waiting"
     await place.downloads.remove(keys[0])
-    await place.until(keys[2], lambda one: one.state == "running")
+    await place.until(keys[2], lambda item: item.state == "running")
     place.server.faults.hold.set()
     assert [(await place.ended(key)).state for key in keys[1:]] == ["done", "done"]
 

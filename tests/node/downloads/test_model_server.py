@@ -29,8 +29,8 @@ DATA = bytes(range(256)) * 8
 class Asking:
     """attic, which asks den: status, headers and body of each answer."""
 
-    def __init__(self, client: GuestClient, asked: list[str], told: asyncio.Queue[Giving | None]) -> None:
-        self._client, self.asked, self.told = client, asked, told
+    def __init__(self, client: GuestClient, requests: list[str], queue: asyncio.Queue[Giving | None]) -> None:
+        self._client, self.asked, self.told = client, requests, queue
 
     async def get(self, path: str, ranges: str = "") -> tuple[int, dict[str, str], bytes]:
         headers = {"Range": ranges} if ranges else {}
@@ -47,24 +47,24 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
     file, secret = tmp_path / "model.gguf", tmp_path / "secret.txt"
     file.write_bytes(DATA)
     secret.write_text("what nobody gets")
-    asked: list[str] = []
+    request: list[str] = []
 
     def has(hashes: Sequence[str]) -> dict[str, tuple[Path, ...]]:
-        asked.extend(hashes)
+        request.extend(hashes)
         return {SHA256: (file,)} if SHA256 in hashes else {}
 
     choices: Any = SimpleNamespace(now=SimpleNamespace(share_models=True, name="den"))
-    told: asyncio.Queue[Giving | None] = asyncio.Queue()
+    queue: asyncio.Queue[Giving | None] = asyncio.Queue()
     giving = ModelServer(
         has, choices, LinkPace(), lambda path: path.stem,
-        lambda: told.put_nowait(giving.snapshot()),
+        lambda: queue.put_nowait(giving.snapshot()),
     )  # fmt: skip
     async with AsyncExitStack() as stack:
         nodes = await stack.enter_async_context(opened(tmp_path / "lan"))
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         den, attic = await nodes.paired("den", "attic")
         link, member = attic.network.link(den.network.id), attic.network.members[den.network.id]
-        yield Asking(GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH), asked, told)
+        yield Asking(GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH), request, queue)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
      ("bytes=-5", 200, 0), ("bytes=1-2", 200, 0), ("lines=3-", 200, 0), ("bytes=99999999999999999-", 200, 0)],
 )  # fmt: skip
 async def test_a_file_from_any_place_on(asking: Asking, ranges: str, status: int, start: int) -> None:
-    told, headers, body = await asking.get(f"/{SHA256}/0", ranges)
-    assert (told, body) == (status, DATA[start:])
+    result, headers, body = await asking.get(f"/{SHA256}/0", ranges)
+    assert (result, body) == (status, DATA[start:])
     whole = f"bytes {start}-{len(DATA) - 1}/{len(DATA)}" if status == 206 else None
     assert headers.get("Content-Range") == whole
 
@@ -98,7 +98,7 @@ async def test_nothing_else_is_given(asking: Asking, path: str) -> None:
     assert b"nobody gets" not in body
     if status == 409:
         assert problem(body, "den").reason.code == "copy_gone"
-    assert all(one in ("a" * 64, "b" * 64) for one in asking.asked)  # no other name came so far
+    assert all(name in ("a" * 64, "b" * 64) for name in asking.asked)  # no other name came so far
 
 
 async def test_only_what_is_asked_for_by_its_hash_is_told(asking: Asking) -> None:

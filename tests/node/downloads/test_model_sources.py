@@ -73,8 +73,8 @@ async def den(both: tuple[HubServer, TestNode], server: HubServer) -> AsyncGener
     """The node; afterwards it has nothing but the Guide."""
     yield both[1]
     async with both[1].client() as client:
-        for one in (await client.get("/downloads"))["downloads"]:
-            await client.delete(f"/downloads/{one['id']}")
+        for download in (await client.get("/downloads"))["downloads"]:
+            await client.delete(f"/downloads/{download['id']}")
         for model in (await client.get("/models"))["models"]:
             if not model["builtin"]:
                 await client.delete(f"/models/{model['name']}")
@@ -97,8 +97,8 @@ async def ended(client: Any) -> Json:
 async def test_from_the_search_to_the_shelf_and_off_again(den: TestNode, server: HubServer, tmp_path: Path) -> None:
     async with den.client() as client:
         before = (await client.get("/status"))["shelf"]["changes"]
-        found = (await client.get("/search?q=tiny"))["models"][0]
-        assert found["repository"] == REPOSITORY
+        result = (await client.get("/search?q=tiny"))["models"][0]
+        assert result["repository"] == REPOSITORY
         listing = await client.get(f"/search/files?repo={REPOSITORY}")
         file = listing["files"][0]
         assert set(file) == FILE_KEYS
@@ -132,10 +132,10 @@ async def test_the_catalogue_and_the_files_of_other_apps(den: TestNode) -> None:
         catalogue = await client.get("/catalogue")
         assert all(set(offer) == OFFER for offer in catalogue["models"])
         assert all(set(f) == FILE_KEYS for offer in catalogue["models"] for f in offer["files"])
-        found = await client.get("/found")
-        (one,) = found["files"]
-        assert (one["app"], one["name"], one["usable"]) == ("LM Studio", "Tiny-F16", True)
-        taken = await client.work("POST", "/models", {"path": one["path"], "name": one["name"]})
+        value = await client.get("/found")
+        (file,) = value["files"]
+        assert (file["app"], file["name"], file["usable"]) == ("LM Studio", "Tiny-F16", True)
+        taken = await client.work("POST", "/models", {"path": file["path"], "name": file["name"]})
         assert taken["model"]["from"] == "LM Studio"
         assert (await client.get("/found"))["files"][0]["on_shelf"] == "Tiny-F16"
         other.unlink()
@@ -151,8 +151,8 @@ async def test_a_gated_model_with_a_token(den: TestNode, server: HubServer) -> N
         order = {"repository": REPOSITORY, "file": FILE}
         key = (await client.post("/downloads", order))["download"]["id"]
         assert (await ended(client))["code"] == "hub_token_needed"
-        told = await client.get("/token")
-        assert (told["set"], told["where"]) == (False, "in a file only you can read")
+        value = await client.get("/token")
+        assert (value["set"], value["where"]) == (False, "in a file only you can read")
         assert (await client.post("/token", {"token": TOKEN}))["set"]
         assert TOKEN not in json.dumps(await client.get("/token"))
         await client.post(f"/downloads/{key}/resume")
@@ -217,8 +217,8 @@ async def test_ctrl_c_pauses_a_pull_and_cancel_deletes_it(den: TestNode, server:
         _, said = await asyncio.to_thread(process.communicate)
         assert process.returncode == 130
         assert "Paused" in said
-        (one,) = (await client.get("/downloads"))["downloads"]
-        assert one["state"] == "paused"
+        (download,) = (await client.get("/downloads"))["downloads"]
+        assert download["state"] == "paused"
         gone = await asyncio.to_thread(den.run, "pull", REPOSITORY, "--cancel")
         assert "off the list" in gone.stdout
         assert (await client.get("/downloads"))["downloads"] == []

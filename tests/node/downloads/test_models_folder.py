@@ -42,7 +42,7 @@ def disk(tmp_path: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 def put(old: Path, new: Path) -> None:
@@ -69,8 +69,8 @@ async def test_models_go_along_and_are_whole_there(computer: Computer, disk: Pat
     assert seen.fits
     assert not names(disk)  # a look makes nothing
     await computer.folder.choose(str(disk), move=True)
-    told = await computer.rested()
-    assert (told.folder, told.default, told.stopped) == (str(disk), False, None)
+    result = await computer.rested()
+    assert (result.folder, result.default, result.stopped) == (str(disk), False, None)
     assert computer.entry_path == disk / old.name
     assert computer.entry_path.read_bytes() == data
     assert not old.exists()
@@ -104,16 +104,16 @@ async def test_a_choice_waits_until_the_last_move_is_taken_up(
 async def test_models_may_stay_and_are_used_where_they_are(computer: Computer, disk: Path) -> None:
     old = await downloaded(computer)
     await computer.folder.choose(str(disk), move=False)
-    told = await computer.until(lambda now: bool(now.elsewhere) and not now.move)
+    result = await computer.until(lambda now: bool(now.elsewhere) and not now.move)
     assert computer.entry_path == old
-    assert told.elsewhere[0].models == 1
+    assert result.elsewhere[0].models == 1
     assert computer.place.downloads.owns(old)
     await computer.folder.move()
     await computer.rested()
     assert computer.entry_path == disk / old.name
     await computer.folder.choose("", move=True)
-    told = await computer.rested()
-    assert (told.default, computer.entry_path) == (True, old)
+    result = await computer.rested()
+    assert (result.default, computer.entry_path) == (True, old)
     assert names(disk) == []  # it is given up, and there as it was found
     assert computer.choices.now.models.former == ()
 
@@ -123,13 +123,13 @@ async def test_a_disk_that_fills_up_costs_nothing(computer: Computer, disk: Path
     data = old.read_bytes()
     computer.disk.full_after = 1
     await computer.folder.choose(str(disk), move=True)
-    told = await computer.until(lambda now: bool(now.stopped))
-    assert "full" in (told.stopped or "")
+    result = await computer.until(lambda now: bool(now.stopped))
+    assert "full" in (result.stopped or "")
     assert (computer.entry_path, old.read_bytes()) == (old, data)
     computer.disk.full_after = None
     await computer.folder.move()
-    told = await computer.rested()
-    assert told.stopped is None
+    result = await computer.rested()
+    assert result.stopped is None
     assert computer.entry_path.read_bytes() == data
     assert names(disk) == sorted([MARKER, old.name])
 
@@ -157,9 +157,9 @@ async def test_stopped_it_leaves_the_model_where_it_was_and_no_half_copy(
     entry = computer.place.shelf.get("Tiny-Q4_K_M")
     computer.in_use.append(entry.model.id)
     await computer.folder.choose(str(disk), move=True)
-    told = await computer.until(lambda now: bool(now.move and now.move.waits))
-    assert told.move is not None
-    assert "Tiny-Q4_K_M is loaded" in (told.move.waits or "")
+    result = await computer.until(lambda now: bool(now.move and now.move.waits))
+    assert result.move is not None
+    assert "Tiny-Q4_K_M is loaded" in (result.move.waits or "")
     with pytest.raises(Busy):
         await computer.folder.choose("", move=False)
     (disk / (old.name + COMING)).write_bytes(b"half")
@@ -200,8 +200,8 @@ async def test_a_model_that_is_deleted_on_its_way_leaves_no_copy(
 
     monkeypatch.setattr("app.node.downloads.models_folder.move_path", carry_and_delete)
     await computer.folder.choose(str(disk), move=True)
-    told = await computer.rested()
-    assert told.stopped is None
+    result = await computer.rested()
+    assert result.stopped is None
     assert names(disk) == [MARKER]
     assert old.name not in names(old.parent)
 
@@ -235,8 +235,8 @@ async def test_a_disk_that_is_unplugged_takes_nothing_with_it(computer: Computer
     assert whole.parent == disk
     seen = computer.place.shelf.changes
     put(disk, tmp_path / "in the drawer")
-    told = await computer.until(lambda now: bool(now.reason))
-    assert "cannot be reached" in (told.reason or "")
+    result = await computer.until(lambda now: bool(now.reason))
+    assert "cannot be reached" in (result.reason or "")
     assert computer.place.shelf.changes > seen
     entry = computer.place.shelf.get("Tiny-Q4_K_M")
     with pytest.raises(Unreachable) as caught:
@@ -251,7 +251,7 @@ async def test_a_disk_that_is_unplugged_takes_nothing_with_it(computer: Computer
     put(tmp_path / "in the drawer", disk)
     await computer.until(lambda now: not now.reason)
     computer.place.shelf.verify(entry)
-    tried = await computer.place.until(key, lambda one: one.code != "models_folder_away")
+    tried = await computer.place.until(key, lambda item: item.code != "models_folder_away")
     assert tried.state != "paused"  # it went on by itself
 
 
@@ -269,14 +269,14 @@ async def test_a_download_whose_disk_is_away_waits_for_it_or_for_a_person(
     assert (await computer.place.ended(key)).code == "models_folder_away"
     await computer.folder.choose(str(other), move=False)
     await computer.rested()
-    asked = len(computer.place.server.ranges)
+    count = len(computer.place.server.ranges)
     await asyncio.sleep(0.1)
-    one = computer.place.downloads.described(key)
-    assert (one.state, one.code) == ("failed", "models_folder_away")
-    assert len(computer.place.server.ranges) == asked
+    item = computer.place.downloads.described(key)
+    assert (item.state, item.code) == ("failed", "models_folder_away")
+    assert len(computer.place.server.ranges) == count
     put(tmp_path / "in the drawer", disk)
     assert (await computer.place.ended(key)).state == "failed"
-    done = await computer.place.until(key, lambda one: one.state == "done")
+    done = await computer.place.until(key, lambda item: item.state == "done")
     assert done.reason is None
 
 
@@ -284,7 +284,7 @@ async def test_an_unfinished_download_comes_along(computer: Computer, disk: Path
     faults = computer.place.server.faults
     faults.hold, faults.bytes_at_once = asyncio.Event(), 1 << 20
     key = (await computer.place.start()).id
-    await computer.place.until(key, lambda one: one.done_bytes >= 1 << 20)
+    await computer.place.until(key, lambda item: item.done_bytes >= 1 << 20)
     await computer.folder.choose(str(disk), move=False)
     faults.hold = None
     await computer.rested()
@@ -301,7 +301,7 @@ async def test_where_there_was_no_room_the_new_folder_helps(computer: Computer, 
     assert (failed.state, failed.code) == ("failed", "download_no_room")
     computer.place.disk.free = 1 << 50
     await computer.folder.choose(str(disk), move=False)
-    done = await computer.place.until(key, lambda one: one.state == "done")
+    done = await computer.place.until(key, lambda item: item.state == "done")
     assert done.reason is None
     assert computer.entry_path.parent == disk
 
@@ -314,8 +314,8 @@ async def test_two_homes_on_one_disk_have_two_folders(
     (tmp_path / "other").mkdir()
     settings.save(tmp_path / "other" / "settings.json", settings.Settings("attic"))
     async with running(Computer(server, tmp_path / "other")) as other:
-        told = await other.folder.choose(str(disk), move=False)
-        assert told.folder == str(disk / f"{NAME} 2")
+        result = await other.folder.choose(str(disk), move=False)
+        assert result.folder == str(disk / f"{NAME} 2")
         await other.rested()
         with pytest.raises(Refused):
             await other.folder.choose(str(disk / NAME), move=False)
@@ -337,8 +337,8 @@ async def test_a_disk_that_hangs_is_away_and_blocks_nobody(
         return look(folder)
 
     monkeypatch.setattr(computer.folders, "look", hangs)
-    told = await computer.until(lambda now: bool(now.reason))
-    assert "cannot be reached" in (told.reason or "")
+    result = await computer.until(lambda now: bool(now.reason))
+    assert "cannot be reached" in (result.reason or "")
     answer.set()
     await computer.until(lambda now: not now.reason)
 

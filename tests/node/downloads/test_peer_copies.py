@@ -85,7 +85,7 @@ class Household:
     async def half(self) -> Download:
         """A copy that has begun and stands still."""
         key = (await self.start()).id
-        return await self.place.until(key, lambda one: one.done_bytes > 0)
+        return await self.place.until(key, lambda item: item.done_bytes > 0)
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, mo
     async with running(other):
         key = (await other.start(copy=home.copy)).id
         waits = said(Reason(file_transfer.MY_TURN, {"name": "den"}))
-        await other.until(key, lambda one: one.held_up == waits)
+        await other.until(key, lambda item: item.held_up == waits)
         home.source.go_on.set()
         assert (await home.place.ended(first.id)).state == "done"
         assert (await other.ended(key)).state == "done"
@@ -224,13 +224,13 @@ async def test_who_has_it_is_known_by_its_hash_alone(home: Household) -> None:
     assert not await copies.having("0" * 64)
 
 
-@pytest.mark.parametrize(("promised", "told"), [(None, None), ("1" * 64, "2" * 64)])
+@pytest.mark.parametrize(("promised", "expected"), [(None, None), ("1" * 64, "2" * 64)])
 async def test_a_file_that_nobody_knows_by_its_hash_is_not_copied(
-    server: HubServer, tmp_path: Path, promised: str | None, told: str | None
+    server: HubServer, tmp_path: Path, promised: str | None, expected: str | None
 ) -> None:
     async with running(Place(server, tmp_path, catalogue_of(server, promised))) as place:
         with pytest.raises(BadInput) as refused:
-            await place.start(copy=PeerCopy("a" * 64, "den", told))
+            await place.start(copy=PeerCopy("a" * 64, "den", expected))
         assert refused.value.reason.code == "copy_no_hash"
 
 
@@ -243,7 +243,7 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
     home.source.files, home.source.sha256 = tuple(paths), whole
     offer = home.catalogue.models[0]
     file = structs.replace(
-        offer.files[0], file=names[0], parts=tuple(facts), size_bytes=sum(one.size_bytes for one in facts)
+        offer.files[0], file=names[0], parts=tuple(facts), size_bytes=sum(fact.size_bytes for fact in facts)
     )  # fmt: skip
     known = structs.replace(home.catalogue, models=(structs.replace(offer, files=(file,)),))
     copies = PeerCopies(home.attic.network)
@@ -271,4 +271,4 @@ async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
         failed = await place.ended(key)
         assert (failed.code, (failed.reason or "").split(" ")[0]) == ("copy_away", "den")
         network.links, network.members = home.attic.network.links, home.attic.network.members
-        assert (await place.until(key, lambda one: one.state == "done")).source == "den"
+        assert (await place.until(key, lambda item: item.state == "done")).source == "den"

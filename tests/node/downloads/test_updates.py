@@ -84,13 +84,13 @@ async def test_a_newer_version_is_told_with_its_page_and_kept(server: Server, ho
     server.publish("v99.1.0", f"{PAGE}/tag/v99.1.0")
     updates = home.updates(server.place)
     assert updates.state().last_contact is None
-    told = await updates.check()
-    assert (told.version, told.newer, told.page) == (
+    check = await updates.check()
+    assert (check.version, check.newer, check.page) == (
         "99.1.0", True, f"{PAGE}/tag/v99.1.0",
     )  # fmt: skip
-    assert told.last_contact == home.now
-    assert home.updates(server.place).state() == told  # after a restart too
-    assert [one.code for one in home.noted] == ["log_node_newer"]
+    assert check.last_contact == home.now
+    assert home.updates(server.place).state() == check  # after a restart too
+    assert [reason.code for reason in home.noted] == ["log_node_newer"]
     await updates.check()
     assert len(home.noted) == 1  # said once
 
@@ -98,8 +98,8 @@ async def test_a_newer_version_is_told_with_its_page_and_kept(server: Server, ho
 @pytest.mark.parametrize("tag", [__version__, f"v{__version__}", "0.0.1", "v0.1.0rc1"])
 async def test_this_version_and_older_ones_are_no_news(server: Server, home: Home, tag: str) -> None:
     server.publish(tag)
-    told = await home.updates(server.place).check()
-    assert not told.newer
+    check = await home.updates(server.place).check()
+    assert not check.newer
     assert not home.noted
 
 
@@ -123,8 +123,8 @@ async def test_a_page_elsewhere_is_not_opened(server: Server, home: Home) -> Non
 
 async def test_nothing_published_is_no_error(server: Server, home: Home) -> None:
     server.answer, server.status = {"message": "Not Found"}, 404
-    told = await home.updates(server.place).check()
-    assert (told.version, told.newer, told.last_contact) == (None, False, home.now)
+    check = await home.updates(server.place).check()
+    assert (check.version, check.newer, check.last_contact) == (None, False, home.now)
 
 
 @pytest.mark.parametrize(
@@ -205,15 +205,15 @@ async def test_by_itself_only_where_that_was_chosen_and_once_a_day(
     ],
 )
 def test_the_place_is_what_the_build_names(line: str, repository: str | None) -> None:
-    found = place_among(["Documentation, https://example.org", line])
-    assert (found.repository if found else None) == repository
+    release_place = place_among(["Documentation, https://example.org", line])
+    assert (release_place.repository if release_place else None) == repository
 
 
 def test_a_node_tells_its_faces_and_keeps_the_choice(tmp_path: Path) -> None:
     with node(tmp_path, "den") as den:
-        told = den.control("GET", "/updates")
-        assert (told["daily"], told["last_contact"], told["newer"]) == (False, None, False)
-        if told["place"] is not None:
+        result = den.control("GET", "/updates")
+        assert (result["daily"], result["last_contact"], result["newer"]) == (False, None, False)
+        if result["place"] is not None:
             return  # it would be asked for real
         den.control("POST", "/settings", {"look_for_updates": True})
         assert den.control("GET", "/settings")["look_for_updates"]

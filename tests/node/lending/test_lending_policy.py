@@ -63,13 +63,13 @@ async def loaded(den: NodeClient) -> None:
     await den.work("POST", "/load", {"model": "guide", "split": [2, 4, 2]})
 
 
-async def told(den: NodeClient, **wanted: Any) -> Json:
+async def told(den: NodeClient, **expected: Any) -> Json:
     """The lender as the host shows it, once it has heard all of that."""
     async with asyncio.timeout(60):
         while True:
             machines = (await den.get("/machines"))["machines"]
             lender = dict(next(machine for machine in machines if not machine["this"]))
-            if wanted.items() <= lender.items():
+            if expected.items() <= lender.items():
                 return lender
             await asyncio.sleep(0.05)
 
@@ -77,7 +77,7 @@ async def told(den: NodeClient, **wanted: Any) -> Json:
 async def alone(den: NodeClient) -> bool:
     """Whether its model answers without the lender."""
     now = (await den.get("/status"))["loaded"]
-    return now["state"] == "ready" and {one["machine"] for one in now["stages"]} == {"den"}
+    return now["state"] == "ready" and {stage["machine"] for stage in now["stages"]} == {"den"}
 
 
 async def answer(den: NodeClient, begun: asyncio.Event | None = None, most: int = TOKENS) -> int:
@@ -201,7 +201,7 @@ async def test_less_memory_holds_at_once_and_is_used_again(den: NodeClient, atti
     await loaded(den)
     await den.post("/lending", {"limit_bytes": 300 << 20})
     held = (await den.get("/status"))["loaded"]["machines"]
-    assert [one["lends_bytes"] >> 20 for one in held] == [300, 1024], "the limits of now"
+    assert [item["lends_bytes"] >> 20 for item in held] == [300, 1024], "the limits of now"
     await den.post("/lending", {"limit_bytes": 1 << 30})
     shown = await attic.post("/lending", {"memory_bytes": 50 << 20})
     assert shown["lending"]["reason"] == "Paused: its owner now lends less memory than was in use."
@@ -225,11 +225,11 @@ async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> Non
 
 @pytest.mark.long
 def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: Path) -> None:
-    with node(tmp_path, "attic") as one:
+    with node(tmp_path, "attic") as test_node:
         words = ("--idle", "5m", "--schedule", "mon-fri 18:00-08:00, sat", "--battery", "30",
                  "--not-with", "game.exe", "--memory", "512MiB", "--threads", "1", "--despite-heat",
                  "--hot", "80", "--despite-full-screen", "--pause-on-metered", "--link", "50")  # fmt: skip
-        rules = json.loads(one.run("lend", *words, "--json").stdout)["rules"]
+        rules = json.loads(test_node.run("lend", *words, "--json").stdout)["rules"]
         assert rules == {
             "on": True, "memory_bytes": 512 << 20, "devices": [], "idle_s": 300.0,
             "hours": "mon-fri 18:00-08:00, sat", "battery_percent": 30, "programs": ["game.exe"],
@@ -237,13 +237,13 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
             "hot_celsius": 80, "screen": False, "network": True, "link_mbit": 50,
             "limit_bytes": 1 << 30,  # told to this start by the tests' node
         }  # fmt: skip
-        assert one.run("lend", "--schedule", "always", "--pause", "1h").returncode == 0
-    with node(tmp_path, "attic", "2GiB") as one:
-        shown = json.loads(one.run("lend", "--json").stdout)
+        assert test_node.run("lend", "--schedule", "always", "--pause", "1h").returncode == 0
+    with node(tmp_path, "attic", "2GiB") as test_node:
+        shown = json.loads(test_node.run("lend", "--json").stdout)
         assert shown["lending"]["state"] == "paused"
         assert 3500 < shown["lending"]["resumes_in_s"] < 3600
         assert shown["rules"]["memory_bytes"] == 2 << 30  # told to this start
-        said = one.run("lend", "--resume")
+        said = test_node.run("lend", "--resume")
         assert said.stdout.startswith("Ready: others may use ")
     assert load(tmp_path / "settings.json").pause is None
     assert load(tmp_path / "settings.json").lending.memory_bytes == 512 << 20
@@ -326,73 +326,73 @@ async def test_nothing_is_lent_before_the_first_look(tmp_path: Path) -> None:
 
 
 async def test_what_only_lies_here_is_lent_but_not_at_work(bench: Any) -> None:
-    one = await bench(Rules(memory_bytes=1 << 30))
-    one.layers.hosts, one.layers.quiet = {HOST}, 60.0
-    await until(lambda: one.word() == "lending")
-    one.layers.quiet = 0.0
-    await until(lambda: one.word() == "working" and isinstance(one.rules.state, Working))
-    shown = (await one.rules.pause(3600, at_once=False)).lending
+    item = await bench(Rules(memory_bytes=1 << 30))
+    item.layers.hosts, item.layers.quiet = {HOST}, 60.0
+    await until(lambda: item.word() == "lending")
+    item.layers.quiet = 0.0
+    await until(lambda: item.word() == "working" and isinstance(item.rules.state, Working))
+    shown = (await item.rules.pause(3600, at_once=False)).lending
     assert (shown.state, shown.resumes_in_s) == ("draining", 3600)
 
 
 async def test_an_owner_who_comes_back_is_seen_and_one_who_leaves_too(bench: Any) -> None:
-    one = await bench(Rules(memory_bytes=1 << 30, idle_s=60.0))
-    assert (one.word(), one.rules.lent_bytes()) == ("ready", 1 << 30)
-    one.layers.hosts = {HOST}
-    await until(lambda: one.word() == "working")
-    one.owner.now = Readings(0.0, idle_s=2.0)
-    await until(lambda: one.word() == "draining")
-    with pytest.raises(Refused) as told:
-        one.rules.require()
-    assert told.value.reason.code == "pause_active"
-    assert one.rules.lent_bytes() == 0
-    assert one.layers.told == []
-    one.layers.quiet = 2.0
-    await until(lambda: one.word() == "paused")
-    assert one.layers.told == [Reason("pause_active")]
-    one.owner.now = Readings(0.0, idle_s=61.0)
-    await until(lambda: one.word() == "ready")
-    one.rules.require()
+    item = await bench(Rules(memory_bytes=1 << 30, idle_s=60.0))
+    assert (item.word(), item.rules.lent_bytes()) == ("ready", 1 << 30)
+    item.layers.hosts = {HOST}
+    await until(lambda: item.word() == "working")
+    item.owner.now = Readings(0.0, idle_s=2.0)
+    await until(lambda: item.word() == "draining")
+    with pytest.raises(Refused) as raised:
+        item.rules.require()
+    assert raised.value.reason.code == "pause_active"
+    assert item.rules.lent_bytes() == 0
+    assert item.layers.told == []
+    item.layers.quiet = 2.0
+    await until(lambda: item.word() == "paused")
+    assert item.layers.told == [Reason("pause_active")]
+    item.owner.now = Readings(0.0, idle_s=61.0)
+    await until(lambda: item.word() == "ready")
+    item.rules.require()
 
 
 async def test_a_battery_about_to_end_waits_for_no_answer(bench: Any) -> None:
-    one = await bench()
-    one.layers.hosts = {HOST}
-    one.owner.now = Readings(0.0, battery=Battery(4.0, plugged=False))
-    await until(lambda: one.word() == "paused")
-    assert one.layers.told == [Reason("pause_battery")]
+    item = await bench()
+    item.layers.hosts = {HOST}
+    item.owner.now = Readings(0.0, battery=Battery(4.0, plugged=False))
+    await until(lambda: item.word() == "paused")
+    assert item.layers.told == [Reason("pause_battery")]
 
 
 async def test_a_pause_by_hand_ends_in_time_and_rules_do_not_end_it(bench: Any) -> None:
-    one = await bench()
-    await one.rules.pause(600, at_once=False)
-    assert one.word() == "paused"
-    await one.rules.change(requests.ChangeLending(idle_s=1.0))
-    assert one.word() == "paused"
-    await one.rules.pause(0.05, at_once=False)
-    await until(lambda: one.word() == "ready")
-    await one.rules.pause(None, at_once=True)
-    assert one.rules.snapshot().reason == "Stopped by its owner."
+    item = await bench()
+    await item.rules.pause(600, at_once=False)
+    assert item.word() == "paused"
+    await item.rules.change(requests.ChangeLending(idle_s=1.0))
+    assert item.word() == "paused"
+    await item.rules.pause(0.05, at_once=False)
+    await until(lambda: item.word() == "ready")
+    await item.rules.pause(None, at_once=True)
+    assert item.rules.snapshot().reason == "Stopped by its owner."
     await asyncio.sleep(0.1)
-    assert one.word() == "paused"
-    assert (await one.rules.resume()).lending.state == "ready"
+    assert item.word() == "paused"
+    assert (await item.rules.resume()).lending.state == "ready"
 
 
 async def test_a_machine_that_the_household_does_not_let_lend(bench: Any) -> None:
-    one = await bench()
-    one.may = False
-    assert one.rules.lent_bytes() == 0
-    one.rules.look_soon()
-    await until(lambda: one.word() == "paused")
-    assert one.rules.reason() == Reason("lend_no_role")
-    one.may = True
-    one.rules.look_soon()
-    await until(lambda: one.word() == "ready")
+    item = await bench()
+    item.may = False
+    assert item.rules.lent_bytes() == 0
+    item.rules.look_soon()
+    await until(lambda: item.word() == "paused")
+    assert item.rules.reason() == Reason("lend_no_role")
+    item.may = True
+    item.rules.look_soon()
+    await until(lambda: item.word() == "ready")
 
 
 async def test_what_was_opened_in_the_moment_of_a_pause_is_given_back(bench: Any) -> None:
-    one = await bench()
-    await one.rules.pause(None, at_once=False)
-    one.layers.hosts = {HOST}
-    await until(lambda: not one.layers.hosts)
-    assert one.layers.told == [Reason("pause_owner")]
+    item = await bench()
+    await item.rules.pause(None, at_once=False)
+    item.layers.hosts = {HOST}
+    await until(lambda: not item.layers.hosts)
+    assert item.layers.told == [Reason("pause_owner")]

@@ -122,9 +122,9 @@ async def test_no_offer_under_the_name_of_an_open_run(bench: Bench) -> None:
 async def test_what_the_owner_does_not_allow_no_host_gets(bench: Bench) -> None:
     wants = await bench.offer(pipeline := new())
     bench.terms.why = "pause_battery"
-    for asked in (bench.offer(new()), bench.lending.pieces(member(), pipeline, bench.chunks(wants))):
+    for request in (bench.offer(new()), bench.lending.pieces(member(), pipeline, bench.chunks(wants))):
         with pytest.raises(Refused) as refused:
-            await asked
+            await request
         assert said(refused.value) == "attic: Paused: running on battery. Resumes when it is plugged in."
     bench.terms.why = None
     await bench.bring(pipeline := new())
@@ -279,9 +279,9 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
         link_mbit=50,
     )  # fmt: skip
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
-    told = status_broadcaster.told(link, status)  # type: ignore[arg-type]
-    assert (told.name, told.device, told.hottest_c) == ("den[31m", "CPU 2", 61)
-    assert told.about == SelfDescription((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
+    described = status_broadcaster.told(link, status)  # type: ignore[arg-type]
+    assert (described.name, described.device, described.hottest_c) == ("den[31m", "CPU 2", 61)
+    assert described.about == SelfDescription((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
 
 
 @pytest.mark.long
@@ -312,7 +312,7 @@ async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
     timers = [bench.lending._unlinked[member().id]]
     bench.lending.host_left(member().id)  # of two links at once the later one counts
     timers.append(bench.lending._unlinked[member().id])
-    assert [one.cancelled() for one in timers] == [True, False]
+    assert [timer.cancelled() for timer in timers] == [True, False]
     assert timers[1].when() > asyncio.get_running_loop().time() + 500
     assert not bench.lending.host_came(member().id, "1")  # in time
     assert (timers[1].cancelled(), bench.lending._unlinked) == (True, {})

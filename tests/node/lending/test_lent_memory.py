@@ -77,8 +77,8 @@ def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare
 )
 def test_what_a_limit_keeps_from_own_models(limit: int, free: float, held: float, past: float | None) -> None:
     rules = MemoryRules(0, lambda: Memory(32 * GIB, int(free * GIB)), limit * GIB)
-    found = rules.past_limit_bytes(0, 0, int(held * GIB))
-    assert found is None if past is None else found == pytest.approx(past * GIB, abs=2)
+    past_limit_bytes = rules.past_limit_bytes(0, 0, int(held * GIB))
+    assert past_limit_bytes is None if past is None else past_limit_bytes == pytest.approx(past * GIB, abs=2)
 
 
 def test_a_small_machine_keeps_a_tenth() -> None:
@@ -103,5 +103,5 @@ def test_more_than_there_is_is_refused_with_what_there_is() -> None:
     rules.check(16 * GIB)
     with pytest.raises(BadInput) as refused:
         rules.check(10 << 40)
-    told = said(refused.value)
-    assert told.startswith("This machine has 16.0 GiB of memory in total, so it cannot lend 10")
+    sentence = said(refused.value)
+    assert sentence.startswith("This machine has 16.0 GiB of memory in total, so it cannot lend 10")

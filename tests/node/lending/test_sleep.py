@@ -89,16 +89,16 @@ async def test_a_worker_that_no_kill_ends_holds_up_nothing(one: Bench, monkeypat
     """A driver may hold its process: the system, or what ends the node at last, would wait for it."""
     for name, seconds in (("LEAVE", 0.2), ("KILLED", 0.1), ("DRAIN_LOOK", 3600.0)):
         monkeypatch.setattr(lending_policy, f"{name}_SECONDS", seconds)
-    told = list[Reason]()
+    reasons = list[Reason]()
 
     async def stop_now(why: Reason) -> None:
-        told.append(why)
+        reasons.append(why)
         await asyncio.Event().wait()
 
     monkeypatch.setattr(one.layers, "stop_now", stop_now)
     async with asyncio.timeout(30):
         await one.rules.leave()
-    assert told == [Reason("pause_quit")]
+    assert reasons == [Reason("pause_quit")]
 
 
 async def test_who_computes_with_a_machine_that_stays_after_all_keeps_its_layers(

@@ -76,12 +76,12 @@ async def test_who_trickles_keeps_no_check_from_running(bench: Bench, clock: Clo
 
 
 async def test_short_uploads_count_together_and_of_each_member_alone(bench: Bench, clock: Clock) -> None:
-    async def tried(who: Member, seconds: float) -> bool:
+    async def tried(peer: Member, seconds: float) -> bool:
         """Whether a check could run beside an upload that breaks off."""
         sends = BreaksOff(bench, clock, seconds)
-        await bench.offer(pipeline := new(), who)
+        await bench.offer(pipeline := new(), peer)
         with pytest.raises(TooSlow):
-            await bench.lending.pieces(who, pipeline, sends)
+            await bench.lending.pieces(peer, pipeline, sends)
         return sends.checks_ran
 
     assert [await tried(member(), MOST_WAITED_S / 3) for _ in range(3)] == [False] * 3
@@ -91,12 +91,12 @@ async def test_short_uploads_count_together_and_of_each_member_alone(bench: Benc
 
 async def test_offers_without_layers_end_it_and_quick_layers_bring_it_back() -> None:
     clock = Clock()
-    patience, who = SlowUploadBudget(clock), member().id
+    patience, machine = SlowUploadBudget(clock), member().id
     for _ in range(int(MOST_WAITED_S / OFFER_S)):
-        patience.offered(who)
-    assert not patience.has_ended(who)
-    patience.offered(who)
-    assert patience.has_ended(who)
+        patience.offered(machine)
+    assert not patience.has_ended(machine)
+    patience.offered(machine)
+    assert patience.has_ended(machine)
 
     async def quickly() -> AsyncIterator[bytes]:
         for _ in range(int(2 * OFFER_S)):
@@ -104,5 +104,5 @@ async def test_offers_without_layers_end_it_and_quick_layers_bring_it_back() -> 
             yield bytes(LEAST_BYTES_PER_SECOND)
 
     async with asyncio.timeout(60):
-        assert len([chunk async for chunk in patience.of(who, quickly(), lambda: None)]) == 10
-    assert not patience.has_ended(who)
+        assert len([chunk async for chunk in patience.of(machine, quickly(), lambda: None)]) == 10
+    assert not patience.has_ended(machine)

@@ -103,7 +103,7 @@ async def test_no_path_of_this_machine_is_told(bench: Bench, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("fact", "told"),
+    ("fact", "expected"),
     [
         (7, 7),
         ("cannot open /home/me/.local/stages/a.gguf: no", "cannot open (a file): no"),
@@ -113,8 +113,8 @@ async def test_no_path_of_this_machine_is_told(bench: Bench, monkeypatch: pytest
         ("x" * 300, "x" * 200),
     ],
 )
-def test_facts_for_others(fact: str | int, told: str | int) -> None:
+def test_facts_for_others(fact: str | int, expected: str | int) -> None:
     folder = Path("/some where")
-    given = fact.replace("FOLDER", str(folder)) if isinstance(fact, str) else fact
-    reason = AppError("bug", cause=given, path="/x", folder="/y").reason
-    assert stage_uploads.redacted_facts(reason, folder) == {"cause": told, **stage_uploads.NEUTRAL}
+    changed = fact.replace("FOLDER", str(folder)) if isinstance(fact, str) else fact
+    reason = AppError("bug", cause=changed, path="/x", folder="/y").reason
+    assert stage_uploads.redacted_facts(reason, folder) == {"cause": expected, **stage_uploads.NEUTRAL}

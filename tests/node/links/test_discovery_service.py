@@ -32,8 +32,8 @@ def until(true: Callable[[], object], seconds: float) -> None:
     began, stalled = time.monotonic(), stalled_seconds()
     while not true():
         spent, lost = time.monotonic() - began, stalled_seconds() - stalled
-        told = f"not within {seconds:.2f} s; {lost:.2f} of {spent:.2f} s without a processor"
-        assert spent < SLOWER * seconds + lost, told
+        text = f"not within {seconds:.2f} s; {lost:.2f} of {spent:.2f} s without a processor"
+        assert spent < SLOWER * seconds + lost, text
         time.sleep(0.05)
     print(f"{time.monotonic() - began:.2f} of {seconds:.2f} s")  # shown by pytest -s or a failure
 
@@ -54,17 +54,17 @@ def stalled_seconds() -> float:
 
 def pair(admin: Computer, other: Computer, address: str | None = None) -> None:
     window = admin.ask("POST", "/pairing", {"role": "use_and_lend"})
-    wanted = window["address"] if address is None else address
+    expected = window["address"] if address is None else address
     if address is not None:
         soon(lambda: _sees_a_window(other))
-    joined = other.ask("POST", "/pairing/join", {"address": wanted, "code": window["code"]})
+    joined = other.ask("POST", "/pairing/join", {"address": expected, "code": window["code"]})
     assert "machine" in joined, joined
     until(lambda: admin.ask("GET", "/status")["pairing"] is None, 5)
 
 
 def _discovery_check(computer: Computer) -> tuple[bool | None, str]:
     checks = computer.ask("GET", "/doctor")["checks"]
-    return next((one["ok"], one["cause"]) for one in checks if one["name"] == "Discovery")
+    return next((check["ok"], check["cause"]) for check in checks if check["name"] == "Discovery")
 
 
 def _sees_a_window(computer: Computer) -> bool:
@@ -147,7 +147,7 @@ def test_discovery_that_goes_one_way_is_named_on_both_sides(three: list[Computer
 
 
 def _codes(computer: Computer) -> set[str]:
-    return {one["code"] for one in computer.ask("GET", "/doctor")["checks"]}
+    return {check["code"] for check in computer.ask("GET", "/doctor")["checks"]}
 
 
 def copy_live(home: Path, to: Path) -> None:
@@ -232,12 +232,12 @@ def interface(name: str, *addresses: str) -> Interface:
     ],
 )  # fmt: skip
 def test_where_a_node_is_reached(bind: str, addresses: tuple[str, ...], speak_at: tuple[str, ...]) -> None:
-    found = [
+    interfaces = [
         interface("one", "10.0.0.2", "10.0.0.3", "fd00::2", "fe80::2%one"),
         interface("two", "192.168.1.2", "fe80::3%two"),
         interface("six", "fe80::9%six"),
     ]
-    assert served(found, bind) == (addresses, speak_at)
+    assert served(interfaces, bind) == (addresses, speak_at)
     assert served([], "0.0.0.0") == ((), ())
 
 

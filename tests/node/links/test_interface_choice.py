@@ -25,7 +25,7 @@ from app.node.links.interface_choice import InterfaceChoice
 from app.node.links.link_registry import LinkRegistry
 from tests.network.nodes import Node, Nodes, opened
 
-LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBACK)
+LOOPBACK = next(interface.name for interface in interfaces() if interface.kind is LinkKind.LOOPBACK)
 CHOSEN = Interface(LOOPBACK, LinkKind.ETHERNET, True, ("127.0.0.2",))
 ASTRAY = Interface("nowhere9", LinkKind.ETHERNET, True, ("127.0.0.3",))
 DOWN = Interface("down9", LinkKind.ETHERNET, False, ())
@@ -39,20 +39,20 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
 
 
 def test_a_damaged_list_of_choices_is_told_and_put_aside(tmp_path: Path) -> None:
-    file, told = tmp_path / "preferred_interfaces.json", list[str]()
+    file, messages = tmp_path / "preferred_interfaces.json", list[str]()
     file.write_bytes(b'{"a": 3}')
-    assert InterfaceChoice(file, lambda why: told.append(said(why))).of(MachineId("a")) is None
-    (sentence,) = told
+    assert InterfaceChoice(file, lambda why: messages.append(said(why))).of(MachineId("a")) is None
+    (sentence,) = messages
     aside = tmp_path / "preferred_interfaces.damaged"
     assert str(aside) in sentence
     assert aside.read_bytes() == b'{"a": 3}'
 
 
 async def measured(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *found: Interface
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *args: Interface
 ) -> tuple[Node, MachineId, LinkRegistry]:
     """den, paired with attic that it has measured, where den has these interfaces."""
-    monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: found)
+    monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: args)
     den, attic = await nodes.paired("den", "attic")
     book = LinkRegistry(den.network, tmp_path / "links.json", lambda: None)
     await book._measure(attic.network.id)
@@ -64,9 +64,9 @@ async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
 ) -> None:
     den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, ASTRAY, DOWN)
     link = den.network.link(far)
-    found = await book.prefer(far, LOOPBACK)
-    told = [found.preferred, found.preferred_reason, found.reason]
-    assert told == [LOOPBACK, None, None]
+    result = await book.prefer(far, LOOPBACK)
+    reports = [result.preferred, result.preferred_reason, result.reason]
+    assert reports == [LOOPBACK, None, None]
     member = den.network.members[far]
     context = den.network.dialling_context(member)
     client = PeerClient(member, link.address, context, link.through)
@@ -88,10 +88,10 @@ async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_anoth
         with pytest.raises(BadInput) as refused:
             await book.prefer(far, name)
         assert refused.value.reason.code == code
-    found = await book.prefer(far, "nowhere9")
-    assert found.reason is None
-    assert "nowhere9 was chosen" in (found.preferred_reason or "")
-    assert "does not reach attic" in (found.preferred_reason or "")
+    result = await book.prefer(far, "nowhere9")
+    assert result.reason is None
+    assert "nowhere9 was chosen" in (result.preferred_reason or "")
+    assert "does not reach attic" in (result.preferred_reason or "")
     assert den.network.link(far).through is None
     assert book.link(far) is not None
     monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: (CHOSEN,))
@@ -109,9 +109,9 @@ async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
     book._known[far] = msgspec.structs.replace(known, link=wrong)
     await book._look()
     await book._try_better_interfaces()
-    told = book.snapshot()[far]
-    assert told.better_interface == LOOPBACK  # not the other one, which leads nowhere
-    assert "through a VPN (wg7)" in (told.better_reason or "")
+    result = book.snapshot()[far]
+    assert result.better_interface == LOOPBACK  # not the other one, which leads nowhere
+    assert "through a VPN (wg7)" in (result.better_reason or "")
     await book.prefer(far, LOOPBACK)
     await book._try_better_interfaces()
     assert book.snapshot()[far].better_interface is None
@@ -130,9 +130,9 @@ async def test_a_link_that_ends_during_a_trial_of_another_interface_harms_nobody
     up = dict(den.network.calls.up)
 
     async def and_ends(*way: Any) -> RoundTrips:
-        found = await tried(*way)
+        round_trips = await tried(*way)
         den.network.calls.up.clear()  # as when its cable is pulled
-        return found
+        return round_trips
 
     monkeypatch.setattr(measured_paths, "round_trips", and_ends)
     await book._try_better_interfaces()
@@ -154,10 +154,10 @@ async def test_what_leads_nowhere_within_seconds_is_no_better_way_and_not_tried_
 
     monkeypatch.setattr(measured_paths, "round_trips", silent)
     monkeypatch.setattr("app.node.links.interface_choice.TRY_SECONDS", 0.05)
-    ways = [Address("127.0.0.1", 1)]
+    addresses = [Address("127.0.0.1", 1)]
     async with asyncio.timeout(10):
         for _ in range(2):
-            await book._better.look(far, wrong, (CHOSEN, vpn), ways)
+            await book._better.look(far, wrong, (CHOSEN, vpn), addresses)
     assert len(tries) == 1
     assert not book._better.found
     book.keep_only([])

@@ -38,11 +38,11 @@ def test_a_link_is_shown_once_as_it_was_measured_last() -> None:
     heard(between, STUDIO, ATTIC, replace(LINK, out_bytes_per_s=5e7), NOW - 10)
     shown = between.snapshot([ATTIC, STUDIO])
     assert list(shown) == [STUDIO]
-    found = shown[STUDIO][ATTIC]
-    assert (found.out_bytes_per_s, found.in_bytes_per_s) == (5e7, 9e7)
-    assert found.measured_at == NOW + 5000 - 10
-    assert (found.kind, found.interface) == ("ethernet", "eth0")
-    assert found.measured_round_trip_seconds == 0.0004
+    result = shown[STUDIO][ATTIC]
+    assert (result.out_bytes_per_s, result.in_bytes_per_s) == (5e7, 9e7)
+    assert result.measured_at == NOW + 5000 - 10
+    assert (result.kind, result.interface) == ("ethernet", "eth0")
+    assert result.measured_round_trip_seconds == 0.0004
 
 
 def test_only_members_that_are_there_are_shown() -> None:
@@ -78,27 +78,27 @@ def test_age_alone_is_no_news() -> None:
 
 async def test_whoever_comes_is_told_all_of_it() -> None:
     """Also that nothing is measured: it may remember what was told before."""
-    told: list[Any] = []
+    reports: list[Any] = []
 
     async def send(message: Any) -> None:
-        told.append(message)
+        reports.append(message)
 
     status = Status(name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready")
     for known in ({STUDIO: Known(LINK, "", NOW)}, {}):
         telling = StatusBroadcaster(lambda: status, lambda known=known: known, Mock(), frozenset)  # type: ignore[misc]
         await telling.begin(cast("PeerLink", SimpleNamespace(send=send)))
-    assert [type(one) for one in told] == [Status, LinksMeasured] * 2
-    assert [len(one.links) for one in told[1::2]] == [1, 0]
-    assert isinstance(told[1].links[0], MeasuredLink)
+    assert [type(item) for item in reports] == [Status, LinksMeasured] * 2
+    assert [len(item.links) for item in reports[1::2]] == [1, 0]
+    assert isinstance(reports[1].links[0], MeasuredLink)
 
 
-async def told_between(host: NodeClient, one: str, other: str) -> dict[str, Any]:
+async def told_between(host: NodeClient, name: str, other: str) -> dict[str, Any]:
     """What a real node shows of the link between two others, once it was told."""
     async with asyncio.timeout(60):
         while True:
             between = (await host.get("/status"))["links_between"]
-            if found := between.get(one, {}).get(other) or between.get(other, {}).get(one):
-                return dict(found)
+            if result := between.get(name, {}).get(other) or between.get(other, {}).get(name):
+                return dict(result)
             await asyncio.sleep(0.05)
 
 
@@ -113,7 +113,7 @@ async def measured(node: TestNode, far: str) -> None:
     """One link, as soon as both machines rest: what was loaded before may still be measured."""
     async with asyncio.timeout(60):
         while True:
-            told = await asyncio.to_thread(node.control, "POST", f"/measure?machine={far}", {})
-            if [one["reason"] for one in told["links"]] == [None]:
+            result = await asyncio.to_thread(node.control, "POST", f"/measure?machine={far}", {})
+            if [link["reason"] for link in result["links"]] == [None]:
                 return
             await asyncio.sleep(0.2)

@@ -145,8 +145,8 @@ async def test_a_link_is_measured_anew_when_an_interface_comes_or_a_forecast_was
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_registry, "LOOK_SECONDS", 0.05)
-    found = list(interfaces())
-    monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: tuple(found))
+    results = list(interfaces())
+    monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: tuple(results))
     den, attic = await nodes.paired("den", "attic")
     far = attic.network.id
     async with running(book_of(den, tmp_path / "links.json")) as book:
@@ -159,7 +159,7 @@ async def test_a_link_is_measured_anew_when_an_interface_comes_or_a_forecast_was
         first = measured_at()
         await asyncio.sleep(0.3)
         assert measured_at() == first  # at rest nothing happens
-        found.append(Interface("eth9", LinkKind.ETHERNET, True, ("10.9.9.9",)))
+        results.append(Interface("eth9", LinkKind.ETHERNET, True, ("10.9.9.9",)))
         await until(lambda: measured_at() > first)
         second = measured_at()
         book.doubt(far)
@@ -186,8 +186,8 @@ async def test_a_limit_bounds_what_is_known_and_a_lifted_one_has_it_measured_aga
         under = book._known[far]
         assert under.link.limit_bytes_per_s == 2e6
         limits[far] = 1e5  # tighter: said at once, and nothing is measured for it
-        assert (found := book.link(far)) is not None
-        assert found.out_bytes_per_s == found.in_bytes_per_s == 1e5
+        assert (link := book.link(far)) is not None
+        assert link.out_bytes_per_s == link.in_bytes_per_s == 1e5
         await asyncio.sleep(0.2)
         assert book._known[far] == under
     attic.network.pace.limit(0)
@@ -289,10 +289,10 @@ async def test_by_hand(nodes: Nodes, tmp_path: Path) -> None:
         await book_of(alone, tmp_path / "none.json").measure_now()
     den, attic = await nodes.paired("den", "attic")
     book = book_of(den, tmp_path / "links.json")
-    found = (await book.measure_now()).links
-    assert [one.name for one in found] == ["attic"]
-    assert found[0].reason is None
-    assert (found[0].in_bytes_per_s or 0) > 0
+    links = (await book.measure_now()).links
+    assert [item.name for item in links] == ["attic"]
+    assert links[0].reason is None
+    assert (links[0].in_bytes_per_s or 0) > 0
     attic.at_work = True
     refused = (await book.measure_now()).links
     assert "attic is at work" in (refused[0].reason or "")
@@ -348,9 +348,9 @@ def _measured_link(den: TestNode, attic: TestNode) -> dict[str, Any]:
         async with den.client() as client, asyncio.timeout(60):
             while True:
                 links: dict[str, Any] = (await client.get("/status"))["links"]
-                found: dict[str, Any] = links.get(attic.ready["id"], {})
-                if found.get("out_bytes_per_s"):
-                    return found
+                value: dict[str, Any] = links.get(attic.ready["id"], {})
+                if value.get("out_bytes_per_s"):
+                    return value
                 await asyncio.sleep(0.1)
 
     return asyncio.run(look())

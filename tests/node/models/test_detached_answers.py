@@ -55,13 +55,13 @@ async def answers(now: list[float] | None = None) -> AsyncIterator[DetachedAnswe
 
 async def first(kept: DetachedAnswers, key: str, many: int) -> list[Json]:
     """The first lines; then whoever followed is gone."""
-    found: list[Json] = []
+    results: list[Json] = []
     async with aclosing(kept.follow(key)) as lines:
         async for line in lines:
-            found.append(line)
-            if len(found) == many:
+            results.append(line)
+            if len(results) == many:
                 break
-    return found
+    return results
 
 
 async def test_it_goes_on_without_a_follower_and_comes_whole_to_the_next() -> None:
@@ -94,12 +94,12 @@ async def test_what_ended_it_is_told_to_whoever_comes_then() -> None:
 
 
 async def test_it_can_be_stopped_and_one_of_its_key_takes_its_place() -> None:
-    one, two = Work(), Work()
+    work, two = Work(), Work()
     async with answers() as kept:
-        await kept.begin("a", one.lines())
+        await kept.begin("a", work.lines())
         await asyncio.sleep(0)
         await kept.begin("a", two.lines())
-        assert one.closed.is_set()
+        assert work.closed.is_set()
         await asyncio.sleep(0)
         await kept.stop("a")
         assert (two.closed.is_set(), kept.keys) == (True, [])

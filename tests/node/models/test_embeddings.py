@@ -62,9 +62,9 @@ async def place(tmp_path: Path) -> AsyncGenerator[Place, None]:
 
 async def test_who_names_one_that_makes_no_vectors_hears_of_those_that_do(place: Place) -> None:
     assert (await place.vectors.model("bert")).name == "bert"
-    with pytest.raises(BadInput, match="embedding_model_unknown") as told:
+    with pytest.raises(BadInput, match="embedding_model_unknown") as raised:
         await place.vectors.model("nobody")
-    assert told.value.reason.facts["there"] == "bert"
+    assert raised.value.reason.facts["there"] == "bert"
     place.shelf.remove("bert")
     for name in ("nobody", "default", ""):
         with pytest.raises(BadInput, match="embedding_model_missing"):
@@ -109,23 +109,23 @@ async def test_a_long_text_takes_no_more_than_was_counted(tmp_path: Path, monkey
 
 async def test_each_text_is_told_once_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that who leaves before the last one has had the others."""
-    told, asked_for = list[int](), list[object]()
+    values, asked_for = list[int](), list[object]()
     whole, begun = Embedder.embed, asyncio.Event()
 
-    async def stuck(self: Embedder, *given: object, cut: bool) -> object:
-        asked_for.append(given)
+    async def stuck(self: Embedder, *args: object, cut: bool) -> object:
+        asked_for.append(args)
         if len(asked_for) == 3:
             begun.set()
             await asyncio.Event().wait()
-        return await whole(self, *given, cut=cut)  # type: ignore[arg-type]
+        return await whole(self, *args, cut=cut)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Embedder, "embed", stuck)
     async with asyncio.TaskGroup() as group:
-        vectors = place.vectors.embed(place.entry, [IDS] * 3, None, cut=False, read=told.append)
+        vectors = place.vectors.embed(place.entry, [IDS] * 3, None, cut=False, read=values.append)
         leaves = group.create_task(vectors, name="vectors")
         await begun.wait()
         leaves.cancel()
-    assert told == [len(IDS)] * 2
+    assert values == [len(IDS)] * 2
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])
@@ -135,10 +135,10 @@ async def test_the_text_that_is_read_is_read_to_its_end_before_memory_is_given_u
     reads, may_read = asyncio.Event(), asyncio.Event()
     whole = Embedder.embed
 
-    async def slow(self: Embedder, *given: object, cut: bool) -> object:
+    async def slow(self: Embedder, *args: object, cut: bool) -> object:
         reads.set()
         await may_read.wait()
-        return await whole(self, *given, cut=cut)  # type: ignore[arg-type]
+        return await whole(self, *args, cut=cut)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Embedder, "embed", slow)
     async with asyncio.TaskGroup() as group:
@@ -167,7 +167,7 @@ async def test_a_hand_ends_vectors_and_loads_at_once(place: Place, monkeypatch: 
             both = [group.create_task(code(place.embed()), name=f"vectors {n}") for n in range(2)]
             await reads.wait()
             assert await place.vectors.unload(place.entry.model.id) == "bert"
-        assert [one.result() for one in both] == ["worker_closed", "load_stopped"]
+        assert [task.result() for task in both] == ["worker_closed", "load_stopped"]
     assert await place.vectors.unload() is None
 
     begins, ends = asyncio.Event(), asyncio.Event()
@@ -237,10 +237,10 @@ async def test_one_that_dies_under_a_text_reads_it_again_and_once_only(
         return await whole(self, text, size, cut=cut)
 
     monkeypatch.setattr(Embedder, "embed", dies)
-    told: list[int] = []
-    reads = place.vectors.embed(place.entry, [IDS, IDS[:2], IDS], None, cut=False, read=told.append)
+    values: list[int] = []
+    reads = place.vectors.embed(place.entry, [IDS, IDS[:2], IDS], None, cut=False, read=values.append)
     assert await code(reads) == ends
-    assert told == ([4, 2, 4] if not ends else [4])
+    assert values == ([4, 2, 4] if not ends else [4])
 
 
 async def code(work: object) -> str:

@@ -74,17 +74,17 @@ def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> GuestAn
     return made
 
 
-async def lines(one: GuestAnswers) -> list[dict[str, Any]]:
-    return [line async for line in one.ask(requests.Ask(prompt="Hello", conversation="c"))]
+async def lines(guesting: GuestAnswers) -> list[dict[str, Any]]:
+    return [line async for line in guesting.ask(requests.Ask(prompt="Hello", conversation="c"))]
 
 
 @pytest.mark.parametrize(
-    ("model", "who"), [("", "attic"), ("default", "attic"), ("big", "attic"), ("small", "den"), ("other", "barn")]
+    ("model", "name"), [("", "attic"), ("default", "attic"), ("big", "attic"), ("small", "den"), ("other", "barn")]
 )
-async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(model: str, who: str) -> None:
+async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(model: str, name: str) -> None:
     hosts = Host("barn"), Host("den", has("big", "small")), Host("attic", has("big", loaded="big"))
-    found = await guest(*hosts).host_for(model)
-    assert found.host.name == who
+    guest_client = await guest(*hosts).host_for(model)
+    assert guest_client.host.name == name
 
 
 def test_only_members_that_may_host_and_are_linked_answer() -> None:
@@ -113,7 +113,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
 
 async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
     listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
-    assert [(one.name, one.machine) for one in listed] == [("a", "den"), ("b", "den")]
+    assert [(item.name, item.machine) for item in listed] == [("a", "den"), ("b", "den")]
     with pytest.raises(Unreachable, match="guest_no_host"):
         await guest().host_for("a")
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
@@ -122,21 +122,21 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
 async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
     """A model on two hosts is that of the one that has it loaded, as the question goes there."""
     hosts = Host("attic", has("a", "b")), Host("den", has("a", "b", loaded="b"))
-    one = guest(*hosts)
-    listed = {each.name: each.machine for each in await one.listed()}
+    guesting = guest(*hosts)
+    listed = {each.name: each.machine for each in await guesting.listed()}
     assert listed == {"a": "attic", "b": "den"}
     for name, machine in listed.items():
-        assert (await one.host_for(name)).host.name == machine
+        assert (await guesting.host_for(name)).host.name == machine
 
 
 async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.models.guest_answers.OFFERS_SECONDS", 0.05)
     silent = Host("barn", has("b"))
     silent.request = lambda *_: _silence()  # type: ignore[method-assign]
-    one = guest(silent, Host("den", has("a")))
+    guesting = guest(silent, Host("den", has("a")))
     async with asyncio.timeout(30):
-        assert [offer.name for offer in await one.listed()] == ["a"]
-        assert (await one.host_for("a")).host.name == "den"
+        assert [offer.name for offer in await guesting.listed()] == ["a"]
+        assert (await guesting.host_for("a")).host.name == "den"
 
 
 @asynccontextmanager
@@ -165,9 +165,9 @@ async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> Non
     assert den.bodies[0]["conversation"] == "c"
     facts = {"name": "x", "there": "y"}
     error = {"kind": "BadInput", "code": "model_unknown", "facts": facts, "message": "?"}
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         await lines(guest(Host("den", answer=msgspec.json.encode({"error": error}) + b"\n")))
-    assert told.value.reason.code == "model_unknown"
+    assert raised.value.reason.code == "model_unknown"
 
 
 @pytest.mark.parametrize(

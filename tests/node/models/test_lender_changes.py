@@ -15,7 +15,7 @@ TOLD = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
 
 
 @pytest.mark.parametrize(
-    ("told", "is_new"),
+    ("expected", "is_new"),
     [
         (TOLD, False),
         (replace(TOLD, hottest_c=61), False),
@@ -27,11 +27,11 @@ TOLD = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
         (replace(TOLD, about=SelfDescription(engine="another")), True),
     ],
 )
-def test_what_is_news(told: Described, is_new: bool) -> None:
+def test_what_is_news(expected: Described, is_new: bool) -> None:
     news = LenderChanges()
     assert news.is_new(TOLD)
-    assert news.is_new(told) is is_new
-    assert not news.is_new(told)
+    assert news.is_new(expected) is is_new
+    assert not news.is_new(expected)
 
 
 def test_whoever_left_is_news_when_it_comes_again() -> None:

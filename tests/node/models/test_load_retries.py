@@ -62,9 +62,9 @@ def test_where_it_cannot_be_without_those_that_failed_the_last_end_is_told() -> 
     tries.check_may_repeat()  # nothing failed yet
     error = says("attic", "numbers_not_finite")
     assert failed(tries, error, ATTIC, "attic")
-    with pytest.raises(StageLost) as found:
+    with pytest.raises(StageLost) as raised:
         tries.check_may_repeat()
-    assert found.value is error
+    assert raised.value is error
     assert not tries.go_on(error)
     assert tries.final_error(error).reason == Reason("model_fails_there", {"model": "m", "machine": "attic"})
 

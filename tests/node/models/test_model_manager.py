@@ -250,9 +250,9 @@ async def test_after_a_failed_load_nobody_else_answers_in_its_place(hosting: Mod
     assert await ask(hosting) == "last_load_failed"
     hosting.forget_failed_load("another")
     assert await ask(hosting) == "last_load_failed"
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         hosting.require_load_not_failed()
-    words = said(told.value)
+    words = said(raised.value)
     assert words.startswith("one could not be loaded")
     assert "it is odd" in words
     assert await ask(hosting, "two") == "two!"  # by its name any model is asked
@@ -290,19 +290,19 @@ async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: Model
 
 async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelManager, scene: Scene) -> None:
     async with aclosing(hosting.ask(requests.Ask(prompt="?", model="on"))) as lines:
-        told = [line async for line in lines]
-    assert "by" in told[0]
-    assert sum("by" in line for line in told) == 1
+        reports = [line async for line in lines]
+    assert "by" in reports[0]
+    assert sum("by" in line for line in reports) == 1
     assert scene.names == ["one"], "it had to be loaded"
 
 
 async def test_a_model_is_known_by_its_id(hosting: ModelManager, shelf: Shelf, scene: Scene) -> None:
-    one, two = (shelf.get(name).model.id for name in ("one", "two"))
-    assert (await hosting.plan(requests.PlanModel(model=one), lambda _: None))["model"] == "one"
-    assert await load(hosting, one) == "loaded"
+    text, two = (shelf.get(name).model.id for name in ("one", "two"))
+    assert (await hosting.plan(requests.PlanModel(model=text), lambda _: None))["model"] == "one"
+    assert await load(hosting, text) == "loaded"
     assert await load(hosting, two, beside=True) == "loaded"
-    assert await load(hosting, one, beside=True) == "loaded"  # placed anew, by its whole name
-    assert (await ask(hosting, two), await ask(hosting, one)) == ("two!", "one!")
+    assert await load(hosting, text, beside=True) == "loaded"  # placed anew, by its whole name
+    assert (await ask(hosting, two), await ask(hosting, text)) == ("two!", "one!")
     assert await hosting.unload(two) == ["two"]
     assert await ask(hosting, two) == "two!"
 
@@ -320,7 +320,7 @@ async def test_a_lender_without_memory_is_done_without(hosting: ModelManager, sc
 
 
 @pytest.mark.parametrize(
-    ("code", "tries", "told"),
+    ("code", "tries", "expected"),
     [
         ("stage_failed", 1, "stage_failed"),
         ("numbers_not_finite", 1, "model_not_finite"),  # nobody asked anything yet
@@ -331,11 +331,11 @@ async def test_a_lender_without_memory_is_done_without(hosting: ModelManager, sc
     ],
 )
 async def test_only_what_may_have_been_chance_is_loaded_again(
-    hosting: ModelManager, scene: Scene, code: str, tries: int, told: str
+    hosting: ModelManager, scene: Scene, code: str, tries: int, expected: str
 ) -> None:
     facts = {"worker": "den", "how": "x", "words": "", "machine": "den", "cause": "x"}
     scene.errors += [fault_table.loss_error(Reason(code, {**facts, "seconds": 1}))] * 9
-    assert await load(hosting, "one") == told
+    assert await load(hosting, "one") == expected
     assert len(scene.placed) == tries
     scene.errors.clear()
 
@@ -346,7 +346,7 @@ def lender_says(cause: str) -> AppError:
 
 
 @pytest.mark.parametrize(
-    ("cause", "tries", "told"),
+    ("cause", "tries", "expected"),
     [
         ("numbers_not_finite", 1, "model_fails_there"),
         ("worker_crashed", 2, "model_fails_there"),
@@ -354,7 +354,7 @@ def lender_says(cause: str) -> AppError:
     ],
 )
 async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
-    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch, cause: str, tries: int, told: str
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch, cause: str, tries: int, expected: str
 ) -> None:
     kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
     scene.blames = (ATTIC, "attic")
@@ -371,10 +371,10 @@ async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
     assert event["sentence"].startswith("attic failed while one was loaded")
     begun = len(scene.placed)
     scene.errors += [lender_says(cause)] * 9
-    with pytest.raises(AppError) as found:
+    with pytest.raises(AppError) as raised:
         await hosting.load(requests.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
-    assert found.value.reason.code == told
-    assert found.value.reason.facts["machine"] == "attic"
+    assert raised.value.reason.code == expected
+    assert raised.value.reason.facts["machine"] == "attic"
     assert len(scene.placed) == begun + tries
     scene.errors.clear()
 
@@ -383,9 +383,9 @@ async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of
     hosting: ModelManager, scene: Scene
 ) -> None:
     scene.errors += [fault_table.loss_error(Reason("numbers_not_finite"))]
-    with pytest.raises(AppError) as found:
+    with pytest.raises(AppError) as raised:
         await hosting.load(requests.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
-    assert found.value.reason == Reason("model_not_finite_over", {"model": "one", "machines": "den and attic"})
+    assert raised.value.reason == Reason("model_not_finite_over", {"model": "one", "machines": "den and attic"})
 
 
 async def test_nobody_waits_for_the_speed_of_who_is_left_out_or_lends_nothing(
@@ -406,9 +406,9 @@ async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can
     monkeypatch.setattr(failures, "forget", lambda: None)  # as if this were the third try
     for _ in range(2):
         failures.note(Loss(ATTIC, "attic", Reason("worker_died"), 0.0))
-    for others, used in (([scene.attic, kitchen], kitchen.id), ([scene.attic], ATTIC)):
-        found = (scene.den, others)
-        monkeypatch.setattr(scene, "candidates", lambda _, found=found: found)
+    for candidates, used in (([scene.attic, kitchen], kitchen.id), ([scene.attic], ATTIC)):
+        results = (scene.den, candidates)
+        monkeypatch.setattr(scene, "candidates", lambda _, result=results: result)
         assert await load(hosting, "one", shape="split") == "loaded"
         assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN, used}
 
@@ -525,12 +525,12 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(hosting: Mod
 async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: ModelManager) -> None:
     assert await load(hosting, "one") == "loaded"
     running: Any = hosting.loaded.first
-    told = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
-    hosting.lender_changed(told)
+    described = Described(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
+    hosting.lender_changed(described)
     known = running.state.n_changes
-    hosting.lender_changed(replace(told, hottest_c=61, about=SelfDescription(watts=40)))
+    hosting.lender_changed(replace(described, hottest_c=61, about=SelfDescription(watts=40)))
     assert running.state.n_changes == known
-    hosting.lender_changed(replace(told, lends_bytes=1 << 30))
+    hosting.lender_changed(replace(described, lends_bytes=1 << 30))
     assert running.state.n_changes == known + 1
 
 
@@ -549,11 +549,11 @@ async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: Mod
 
 
 async def test_machines_can_be_left_out_of_plans_and_loads(hosting: ModelManager, scene: Scene) -> None:
-    found = await hosting.plan(requests.PlanModel(model="one"), lambda _: None)
-    assert [one["machine"] for one in found["from"]["machines"]] == ["den", "attic"]
+    plan = await hosting.plan(requests.PlanModel(model="one"), lambda _: None)
+    assert [machine["machine"] for machine in plan["from"]["machines"]] == ["den", "attic"]
     without = requests.PlanModel(model="one", without=[ATTIC])
-    found = await hosting.plan(without, lambda _: None)
-    assert [one["machine"] for one in found["from"]["machines"]] == ["den"]
+    plan = await hosting.plan(without, lambda _: None)
+    assert [machine["machine"] for machine in plan["from"]["machines"]] == ["den"]
     assert await load(hosting, "one", without=[ATTIC, DEN]) == "host_not_left_out"
     assert await load(hosting, "one", without=[ATTIC, "gone" * 16]) == "loaded"
     assert [stage.machine for stage in scene.placed[-1].plan.stages] == [DEN]
@@ -562,13 +562,13 @@ async def test_machines_can_be_left_out_of_plans_and_loads(hosting: ModelManager
 async def test_a_machine_whose_engine_was_not_proved_is_left_out(hosting: ModelManager, scene: Scene) -> None:
     assert await load(hosting, "one", split=[1, 2, 1]) == "loaded"
     scene.attic = replace(scene.attic, engine="llamacpp 0.3.35")
-    found = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
-    assert "left_out_engine" in [one["code"] for one in found["why"]]
+    plan = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
+    assert "left_out_engine" in [item["code"] for item in plan["why"]]
     assert await load(hosting, "two", split=[1, 2, 1]) == "engine_in_the_way"
     scene.attic, scene.den = scene.den, replace(scene.den, engine="llamacpp 0.3.35")
-    found = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
-    assert "plan_engine" in [one["code"] for one in found["why"]]
-    assert [one["machine"] for one in found["from"]["machines"]] == ["den"]
+    plan = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
+    assert "plan_engine" in [item["code"] for item in plan["why"]]
+    assert [machine["machine"] for machine in plan["from"]["machines"]] == ["den"]
 
 
 async def test_what_a_lost_placement_held_counts_only_while_that_is_news(

@@ -62,22 +62,22 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     then = spread(STUDY, KITCHEN, sizes=[2, 2, 2, 2])
     stage_set = Placing(now, then.stages if has_spare else ())
-    told: list[tuple[list[str], float, int]] = []
+    reports: list[tuple[list[str], float, int]] = []
 
     async def replan(_: object) -> list[Any]:
         return [(then, {})]
 
-    def say(others: Sequence[str], seconds: float) -> None:
-        told.append((list(others), seconds, len(stage_set.prepared)))
+    def say(rest: Sequence[str], seconds: float) -> None:
+        reports.append((list(rest), seconds, len(stage_set.prepared)))
 
     made = Failover(stage_set, replan, NOTHING, 0)  # type: ignore[arg-type]
     await made.hand_over(frozenset({ATTIC.id}), say)
     assert made.intends
     if has_spare:
-        assert told == []
+        assert reports == []
         return
-    [(others, seconds, n_before)] = told
-    assert others == ["study"] == stage_set.prepared
+    [(rest, seconds, n_before)] = reports
+    assert rest == ["study"] == stage_set.prepared
     assert seconds > 0
     assert n_before == 0
 
@@ -114,10 +114,10 @@ async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: 
 @pytest.mark.parametrize("fits", [True, False])
 async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool) -> None:
     split, alone = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2]), spread(sizes=[8])
-    asked: list[frozenset[MachineId]] = []
+    machines: list[frozenset[MachineId]] = []
 
     async def replan(without: frozenset[MachineId]) -> list[Any]:
-        asked.append(without)
+        machines.append(without)
         if not {ATTIC.id, KITCHEN.id} <= without:
             return [(split, {})]
         if not fits:
@@ -127,4 +127,4 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
     made = Failover(NOTHING, replan, NOTHING, 0)
     assert await made.alone() is fits
     assert made.intends is fits
-    assert len(asked) == 2
+    assert len(machines) == 2

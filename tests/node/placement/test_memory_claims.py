@@ -35,8 +35,8 @@ class Placed:
     def ahead(self, _: Plan) -> list[Any]:
         return []
 
-    def moving(self, wanted: Plan) -> list[Any]:
-        return list(wanted.stages)
+    def moving(self, result: Plan) -> list[Any]:
+        return list(result.stages)
 
     def was_sent(self, _: Any) -> bool:
         return False
@@ -64,7 +64,7 @@ def holds(placed: Any, now: Plan) -> MemoryClaims:
 def test_what_is_held_and_what_is_claimed_count_once() -> None:
     placed = Placed(Reservation(nothing_goes), SPLIT)
     made = holds(placed, SPLIT)
-    ends, whole = (bytes_on(DEN.id, one.stages) for one in (SPLIT, WHOLE))
+    ends, whole = (bytes_on(DEN.id, result.stages) for result in (SPLIT, WHOLE))
     assert made.here(DEN.id) == (ends, 0)
     placed.claimed = WHOLE  # it is about to take all
     assert made.here(DEN.id) == (whole, whole - ends)
@@ -82,26 +82,26 @@ def test_what_is_held_and_what_is_claimed_count_once() -> None:
 async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> None:
     room = Reservation(nothing_goes)
     placed = [Placed(room, SPLIT) for _ in range(2)]
-    every = [holds(one, SPLIT) for one in placed]
+    every = [holds(placed, SPLIT) for placed in placed]
     most = bytes_on(DEN.id, WHOLE.stages) + bytes_on(DEN.id, SPLIT.stages)
 
     def rebuilding(own: int) -> Failover:
         async def replan(_: frozenset[MachineId]) -> list[Option]:
-            others = sum(one.here(DEN.id)[0] for one in every if one is not every[own])
+            total = sum(memory_claims.here(DEN.id)[0] for memory_claims in every if memory_claims is not every[own])
             await asyncio.sleep(0.01)  # as a plan takes its time
-            if others + bytes_on(DEN.id, WHOLE.stages) > most:
+            if total + bytes_on(DEN.id, WHOLE.stages) > most:
                 raise DoesNotFit("beside_no_room", model="m")
             return [(WHOLE, {})]
 
-        given: Any = placed[own]
-        return Failover(given, replan, state_of(SPLIT), 0)
+        value: Any = placed[own]
+        return Failover(value, replan, state_of(SPLIT), 0)
 
     plans = [rebuilding(n).plan(frozenset()) for n in range(2)]
     first, second = await asyncio.gather(*plans, return_exceptions=True)
     assert not isinstance(first, BaseException)
     assert isinstance(second, DoesNotFit)
-    assert [one.claimed for one in placed] == [WHOLE, None]
-    assert sum(one.here(DEN.id)[0] for one in every) == most
+    assert [placed.claimed for placed in placed] == [WHOLE, None]
+    assert sum(memory_claims.here(DEN.id)[0] for memory_claims in every) == most
     placed[0].claimed = None  # it could not be opened
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placed[1], "claimed", None)

@@ -41,31 +41,31 @@ def nobody(machine: MachineId) -> Any:
 
 
 async def test_a_lender_without_a_link_hears_it_first_when_it_returns() -> None:
-    told = PendingCloses(nobody)
-    await told.close(ATTIC, ONE)
+    pending_closes = PendingCloses(nobody)
+    await pending_closes.close(ATTIC, ONE)
     back = a_link()
-    await told.linked(ATTIC, back)
+    await pending_closes.linked(ATTIC, back)
     assert back.sent == [ONE.hex()]
-    await told.linked(MachineId("b" * 64), other := a_link())
+    await pending_closes.linked(MachineId("b" * 64), other := a_link())
     assert other.sent == []
 
 
 async def test_a_dying_link_that_took_it_is_not_believed() -> None:
     dying, back = a_link(), a_link()
-    told = PendingCloses(lambda machine: dying)
-    await told.close(ATTIC, ONE)
-    await told.linked(ATTIC, a_link(works=False))
-    await told.linked(ATTIC, back)
+    pending_closes = PendingCloses(lambda machine: dying)
+    await pending_closes.close(ATTIC, ONE)
+    await pending_closes.linked(ATTIC, a_link(works=False))
+    await pending_closes.linked(ATTIC, back)
     assert (dying.sent, back.sent) == ([ONE.hex()], [ONE.hex()])
 
 
 async def test_what_the_lender_has_given_back_by_itself_is_forgotten() -> None:
     now = [0.0]
-    told = PendingCloses(nobody, lambda: now[0])
-    await told.close(ATTIC, ONE)
+    pending_closes = PendingCloses(nobody, lambda: now[0])
+    await pending_closes.close(ATTIC, ONE)
     now[0] = KEEP_S + 1
-    await told.close(ATTIC, TWO)
-    await told.linked(ATTIC, back := a_link())
+    await pending_closes.close(ATTIC, TWO)
+    await pending_closes.linked(ATTIC, back := a_link())
     assert back.sent == [TWO.hex()]
 
 

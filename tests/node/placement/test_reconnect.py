@@ -61,16 +61,16 @@ async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPat
     """What falls into a silence costs little at first, whenever that ends; later there is time for a slow network.
     While there is no link, nothing was tried."""
     monkeypatch.setattr(lenders, "TRIES_SECONDS", (0.01, 0.02, 0.03))
-    given: list[float] = []
+    values: list[float] = []
 
     def timeout(seconds: float) -> asyncio.Timeout:
-        given.append(seconds)
+        values.append(seconds)
         return asyncio.Timeout(asyncio.get_running_loop().time() + seconds)
 
     monkeypatch.setattr(asyncio, "timeout", timeout)
     links = Links("offline", "stalls", "offline", *["stalls"] * 3)
     assert await LenderReconnector(cast("Any", links), ATTIC, RUN).reopen() is links.channel
-    assert given == [0.01, 0.01, 0.02, 0.02, 0.03, 0.03, 0.03]
+    assert values == [0.01, 0.01, 0.02, 0.02, 0.03, 0.03, 0.03]
 
 
 def test_a_try_is_never_longer_than_a_person_shall_wait_after_a_silence() -> None:

@@ -53,8 +53,8 @@ class Placed:
     room: Reservation = field(default_factory=lambda: Reservation(nothing_goes))
     claimed: Plan | None = None
 
-    def moving(self, wanted: Plan) -> list[PlannedStage]:
-        return list(wanted.stages)
+    def moving(self, result: Plan) -> list[PlannedStage]:
+        return list(result.stages)
 
     def was_sent(self, stage: PlannedStage) -> bool:
         return stage in self.prepared
@@ -62,8 +62,8 @@ class Placed:
     async def prepare(self, stage: PlannedStage, *, load: bool) -> None:
         self.prepared.append(stage)
 
-    async def open(self, wanted: Plan) -> list[StageClient]:
-        self.opened.append(wanted)
+    async def open(self, result: Plan) -> list[StageClient]:
+        self.opened.append(result)
         return []
 
 
@@ -108,9 +108,9 @@ class Scene:
     async def replan(self, without: frozenset[MachineId], part: Plan | None = None, /) -> list[Option]:
         self.without.append(without)
         assert part is not None
-        there = [one for one in self.there if one.id not in without]
+        there = [candidate for candidate in self.there if candidate.id not in without]
         best = plan(HOST, there, MODEL, WORK, [2, 4, 2] if there else None)
-        return [(one, {}) for one in (best, *kept_runs(part, best, MODEL))]
+        return [(result, {}) for result in (best, *kept_runs(part, best, MODEL))]
 
     def keeper(self) -> ReplicaSupervisor:
         return ReplicaSupervisor(self.state, cast("PipelineOpener", self.opened), self.replan, lambda: None)
@@ -128,14 +128,14 @@ async def test_under_answers_a_split_goes_to_machines_that_no_other_pipeline_has
     async with asyncio.TaskGroup() as group:
         await keeper.begin(group)
         split, whole = scene.opened.rebuilders
-        [(found, _)] = await split.options(frozenset({ATTIC.id}))
+        [(result, _)] = await split.options(frozenset({ATTIC.id}))
         assert scene.without == [{ATTIC.id, SHED.id}]
-        assert found.stages == ALONE.stages
+        assert result.stages == ALONE.stages
         with pytest.raises(Unreachable):  # a whole one is there again, or its answers go elsewhere
             await whole.options(frozenset({SHED.id}))
         scene.state.place(0, ALONE, {})
         assert scene.state.part(0) == ALONE
-        assert [one.machines for one in scene.replicas.held] == [{HOST.id}, {SHED.id}]
+        assert [replica.machines for replica in scene.replicas.held] == [{HOST.id}, {SHED.id}]
         keeper.end()
 
 
@@ -182,14 +182,14 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(monke
     scene = Scene(last_request_s=LONG_AGO)
     async with shrunk(scene, monkeypatch) as (split, why):
         await until(lambda: why)
-        assert [(one.machine, one.why.code, one.is_gone) for one in why] == [("", "recovery_joining", False)]
-        assert [(one.machine, len(one.layers)) for one in scene.opened.placed.prepared] == [(ATTIC.id, 4)]
+        assert [(loss.machine, loss.why.code, loss.is_gone) for loss in why] == [("", "recovery_joining", False)]
+        assert [(stage.machine, len(stage.layers)) for stage in scene.opened.placed.prepared] == [(ATTIC.id, 4)]
         assert split.wanted()  # else a pipeline that nobody asks would end here
         await split.plan(frozenset())
         assert not split.wanted()
         await split.build()
-        assert [len(one.layers) for one in scene.state.part(0).stages] == [2, 4, 2]
-        assert [one.machines for one in scene.replicas.held] == [{HOST.id, ATTIC.id}, {SHED.id}]
+        assert [len(stage.layers) for stage in scene.state.part(0).stages] == [2, 4, 2]
+        assert [replica.machines for replica in scene.replicas.held] == [{HOST.id, ATTIC.id}, {SHED.id}]
         scene.state.household_changed()
         await asyncio.sleep(0.1)
         assert len(why) == 1  # as it was ordered: nothing more to go to

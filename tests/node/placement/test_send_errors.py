@@ -78,9 +78,9 @@ def rot(path: Path, offset: int) -> int:
 
 
 async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(host: Home, tmp_path: Path) -> None:
-    found, cut = middle(host)
-    offset = host.shelf.header(found).tensors["blk.3.ffn_up.weight"].offset
-    entry = replace(found, ctime_ns=rot(Path(found.path), offset))  # a disk that rots tells no time
+    result, cut = middle(host)
+    offset = host.shelf.header(result).tensors["blk.3.ffn_up.weight"].offset
+    entry = replace(result, ctime_ns=rot(Path(result.path), offset))  # a disk that rots tells no time
     assert host.shelf.verify(entry) == entry  # nobody can see it
     error = await refused(Link(StageStore(tmp_path / "attic", LIMIT_BYTES)), entry, cut)
     assert isinstance(error, Damaged)
@@ -117,9 +117,9 @@ class Says:
     ],
 )
 async def test_what_a_lender_says_of_itself_names_it(host: Home, error: AppError) -> None:
-    told = await refused(Says(error), *middle(host))
-    assert type(told) is type(error)
-    assert said(told) == f"attic: {said(error)}"
+    app_error = await refused(Says(error), *middle(host))
+    assert type(app_error) is type(error)
+    assert said(app_error) == f"attic: {said(error)}"
 
 
 @pytest.mark.parametrize("piece", [None, "1", -1, 9999])

@@ -59,7 +59,7 @@ def test_other_errors_name_no_short_lender(error: DoesNotFit) -> None:
 async def test_an_order_that_was_not_sent_leaves_nothing() -> None:
     answers = StageAnswers()
     unseen: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, what: unseen.append(str(what)))
+    asyncio.get_running_loop().set_exception_handler(lambda _, subject: unseen.append(str(subject)))
 
     async def unsent() -> None:
         with answers.expect(ATTIC, ONE):

@@ -128,8 +128,8 @@ async def place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*wanted: Any) -> Iterator[bytes]:
-        for chunk in read_pieces(*wanted):
+    def slow(*args: Any) -> Iterator[bytes]:
+        for chunk in read_pieces(*args):
             time.sleep(0.02)
             yield chunk
 
@@ -294,6 +294,6 @@ async def test_what_is_opened_ahead_is_given_back_when_the_placement_ends(place:
 
 
 async def _fails(work: Awaitable[None]) -> str:
-    with pytest.raises(StageLost) as found:
+    with pytest.raises(StageLost) as raised:
         await work
-    return found.value.reason.code
+    return raised.value.reason.code

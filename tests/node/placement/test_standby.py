@@ -74,20 +74,20 @@ class Scene(PlacementState):
         return self.failed
 
     async def options(self, without: frozenset[MachineId]) -> list[tuple[Plan, Json]]:
-        there = [one for one in self.lenders if one.id not in without]
+        there = [lender for lender in self.lenders if lender.id not in without]
         sizes = split if (split := self.order.split) and len(split) - 2 <= len(there) else None
         best = plan(DEN, there, MODEL, WORK, sizes)
-        return [(one, {}) for one in (best, *kept_runs(self.plan, best, MODEL))]
+        return [(result, {}) for result in (best, *kept_runs(self.plan, best, MODEL))]
 
     async def soonest(self, without: frozenset[MachineId]) -> tuple[Plan, Json]:
         return (await self.options(without))[-1]
 
-    def missing(self, wanted: Plan) -> list[PlannedStage]:
+    def missing(self, result: Plan) -> list[PlannedStage]:
         held = {(stage.machine, stage.layers) for stage in self.plan.stages}
-        return [stage for stage in wanted.stages[1:-1] if (stage.machine, stage.layers) not in held]
+        return [stage for stage in result.stages[1:-1] if (stage.machine, stage.layers) not in held]
 
-    async def prepare(self, wanted: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
-        for stage in [only] if only else self.missing(wanted):
+    async def prepare(self, result: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
+        for stage in [only] if only else self.missing(result):
             run = f"{stage.name} {stage.layers.first}-{stage.layers.last}"
             self.prepared.append((run, load))
 
@@ -165,8 +165,8 @@ async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(monkey
     monkeypatch.setitem(globals(), "DEN", machine("den", 600, speed(0.002)))  # too small for all
     now = spread(ATTIC, sizes=[1, 6, 1])
     slower = machine("kitchen", 1600, speed(0.2), link())
-    for others in ([slower], []):
-        scene = Scene(now, ATTIC, *others).looked(den=0.02, attic=0.06)
+    for candidates in ([slower], []):
+        scene = Scene(now, ATTIC, *candidates).looked(den=0.02, attic=0.06)
         scene.looked(den=0.02, attic=0.36)
         assert await scene.waits(SETTLED_S).ahead._without_slow() is None
         assert not any(scene.told)
@@ -185,7 +185,7 @@ async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
 async def test_a_split_that_was_ordered_is_gone_back_to() -> None:
     scene = Scene(spread(KITCHEN, sizes=[1, 6, 1]), ATTIC, KITCHEN, split=[2, 2, 2, 2])
     await scene.waits(SETTLED_S).ahead.look()
-    assert [[len(stage.layers) for stage in one.stages] for one in scene.moved] == [[2, 2, 2, 2]]
+    assert [[len(stage.layers) for stage in result.stages] for result in scene.moved] == [[2, 2, 2, 2]]
 
 
 async def test_it_looks_when_something_is_new_and_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,11 +238,11 @@ async def test_what_was_refused_is_tried_again_and_keeps_nothing_else_from_being
     scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2]).waits(SETTLED_S)
     prepare, tries = scene.prepare, list[float]()
 
-    async def refused(wanted: Plan, only: PlannedStage | None = None, **how: bool) -> None:
+    async def refused(result: Plan, only: PlannedStage | None = None, **how: bool) -> None:
         if only is not None and only.layers.first == 2 and len(tries) < 3:
             tries.append(scene.clock_s)
             raise StageLost("stage_unreachable", machine="study")
-        await prepare(wanted, only, **how)
+        await prepare(result, only, **how)
 
     monkeypatch.setattr(scene, "prepare", refused)
     for _ in range(20):
@@ -319,12 +319,12 @@ async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
     scene.verifier, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0
 
-    async def fails_first(*given: Any, **how: Any) -> None:
+    async def fails_first(*args: Any, **how: Any) -> None:
         nonlocal n_tries
         n_tries += 1
         if n_tries == 1:
             raise StageLost("stage_unreachable", machine="kitchen")
-        await prepare(*given, **how)
+        await prepare(*args, **how)
 
     monkeypatch.setattr(scene, "prepare", fails_first)
     async with asyncio.TaskGroup() as group:

@@ -48,7 +48,7 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
 
 
 def corrected_rate(forecasts: ForecastHistory) -> float:
-    machines = tuple(forecasts.corrected(one) for one in SPLIT.machines)
+    machines = tuple(forecasts.corrected(candidate) for candidate in SPLIT.machines)
     known = forecast_alone(replace(SPLIT, machines=machines), MODEL, 64, 100)
     assert known is not None
     return known.decode_tok_s
@@ -59,7 +59,7 @@ def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None
     before = corrected_rate(forecasts)
     for _ in range(12):
         # each plan is made with what was learned by then, as the node does
-        machines = tuple(forecasts.corrected(one) for one in SPLIT.machines)
+        machines = tuple(forecasts.corrected(candidate) for candidate in SPLIT.machines)
         now = replace(SPLIT, machines=machines)
         assert forecasts.learn(now, MODEL, as_it_is(now)) is not None
     assert corrected_rate(forecasts) == pytest.approx(before / 1.5, rel=0.05)
@@ -195,8 +195,8 @@ async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
             assert {line.machine for line in lines if line.step == "measuring"} == {
                 "den", "attic",
             }  # fmt: skip
-            known = {one["id"]: one for one in planned["from"]["machines"]}
-            assert all(one["speed"]["layer_s"] > 0 for one in known.values())
+            known = {item["id"]: item for item in planned["from"]["machines"]}
+            assert all(item["speed"]["layer_s"] > 0 for item in known.values())
             link = known[attic.ready["id"]]["link"]
             assert link["kind"] == "loopback"
             assert 0 < link["round_trip_s"] < 0.1

@@ -107,9 +107,9 @@ class Side:
 
     async def answer(self, order: MeasureSpeed, member: Member = HOST) -> Any:
         """What comes back when a member asks."""
-        told: asyncio.Queue[Any] = asyncio.Queue()
-        await self.measuring.answer_request(member, order, told.put)
-        return await told.get()
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        await self.measuring.answer_request(member, order, queue.put)
+        return await queue.get()
 
 
 def shelf_in(folder: Path) -> tuple[Shelf, Entry]:
@@ -140,8 +140,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "RETRY_S", 0.01)
 
 
-def order_of(one: Side, **changes: Any) -> MeasureSpeed:
-    fields = {"request": 7, "shape": one.measuring._basis(one.entry).shape, "batch_rows": ROWS}
+def order_of(item: Side, **changes: Any) -> MeasureSpeed:
+    fields = {"request": 7, "shape": item.measuring._basis(item.entry).shape, "batch_rows": ROWS}
     return MeasureSpeed(**{**fields, **changes})
 
 
@@ -205,10 +205,10 @@ async def test_a_shape_that_cannot_be_is_refused(tmp_path: Path) -> None:
 async def test_one_trial_at_a_time_and_a_rest_after_it(tmp_path: Path) -> None:
     other = Member(LENDER, b"", "study", HOST.roles)
     async with side(tmp_path / "lender") as lender:
-        told: asyncio.Queue[Any] = asyncio.Queue()
+        queue: asyncio.Queue[Any] = asyncio.Queue()
         for member in (HOST, HOST, other):
-            await lender.measuring.answer_request(member, order_of(lender), told.put)
-        answers = [await told.get() for _ in range(3)]
+            await lender.measuring.answer_request(member, order_of(lender), queue.put)
+        answers = [await queue.get() for _ in range(3)]
         codes = sorted(getattr(answer, "code", "measured") for answer in answers)
         assert codes == ["measured", "speed_busy", "speed_busy"]
         another = order_of(lender, batch_rows=32)  # nothing is known of these
@@ -219,12 +219,12 @@ async def test_an_answer_that_begins_ends_the_trial(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 1 << 20)
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
     async with side(tmp_path / "lender") as lender:
-        told: asyncio.Queue[Any] = asyncio.Queue()
-        await lender.measuring.answer_request(HOST, order_of(lender), told.put)
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        await lender.measuring.answer_request(HOST, order_of(lender), queue.put)
         await asyncio.sleep(0.3)
         lender.machine.answering = True
         async with asyncio.timeout(30):
-            assert (await told.get()).code == "speed_busy"
+            assert (await queue.get()).code == "speed_busy"
 
 
 @dataclass
@@ -254,26 +254,26 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
 
         async def answer(order: MeasureSpeed) -> None:
             lender.machine.answering = len(link.asked) < 3
-            told = await lender.answer(order)
-            host.measuring.receive(LENDER, messages.decode(messages.encode(told)))  # type: ignore[arg-type]
+            answer = await lender.answer(order)
+            host.measuring.receive(LENDER, messages.decode(messages.encode(answer)))  # type: ignore[arg-type]
 
         link = Link(answer)
         async with side(tmp_path / "host", lambda _: link) as host:
             lines: list[Any] = []
-            found = await measured(host, report=lines.append)
-            own, other = found[ME], found[LENDER]
+            measurement = await measured(host, report=lines.append)
+            own, other = measurement[ME], measurement[LENDER]
             assert own is not None
             assert other is not None
             assert own.head_s >= 0 == other.head_s
             assert len(link.asked) == 3
             assert {line.machine for line in lines} == {"den", "attic"}
-            assert await measured(host) == found
+            assert await measured(host) == measurement
             assert len(link.asked) == 3
             assert await host.measuring.doubt(host.entry, ROWS, ME) == {ME, LENDER}
             anew = await measured(host)
             assert (anew[ME] != own, anew[LENDER] != other) == (True, True)
-            asked = [order.again for order in link.asked]  # some while it rests from its trial
-            assert asked == [False] * 3 + [True] * (len(asked) - 3)
+            agains = [order.again for order in link.asked]  # some while it rests from its trial
+            assert agains == [False] * 3 + [True] * (len(agains) - 3)
             assert await host.measuring.doubt(host.entry, ROWS, ME) == set()  # that was looked at
             assert await measured(host) == anew
             host.measuring.link_lost(LENDER, "attic")
@@ -298,16 +298,16 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
         link = Link(answer)
         async with side(tmp_path / "host", lambda _: link) as host:
             assert await known() == {ME: None, LENDER: None}
-            found = await measured(host)
+            measurement = await measured(host)
             for _ in range(2):
                 await host.measuring.doubt(host.entry, ROWS, ME)
-                assert await known() == found
+                assert await known() == measurement
             host.measuring.link_lost(LENDER, "attic")
-            assert await known() == found
+            assert await known() == measurement
             anew = await measured(host)
             assert {order.again for order in link.asked[1:]} == {True}
-            assert anew[ME] != found[ME]
-            assert anew[LENDER] != found[LENDER]
+            assert anew[ME] != measurement[ME]
+            assert anew[LENDER] != measurement[LENDER]
             assert await known() == anew
 
 
@@ -316,28 +316,30 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
 
     async def answer(order: MeasureSpeed) -> None:
         if order.shape == host.measuring._basis(host.entry).shape:
-            told: Any = SpeedRefused(
+            speed_refused: Any = SpeedRefused(
                 request=order.request, code="speed_no_room",
                 facts={"needed_bytes": 2 * GIB, "free_bytes": GIB},
             )  # fmt: skip
         else:
-            told = SpeedMeasured(
+            speed_refused = SpeedMeasured(
                 request=order.request, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6,
                 chunk_s=0.05, step_s=2e-4,
             )  # fmt: skip
-        host.measuring.receive(LENDER, told)
+        host.measuring.receive(LENDER, speed_refused)
 
     link = Link(answer)
     async with side(tmp_path / "host", lambda _: link) as host:
-        found = await measured(host)
-        own, other = found[ME], found[LENDER]
+        measurement = await measured(host)
+        own, other = measurement[ME], measurement[LENDER]
         assert own is not None
         assert other is not None
         assert (own.estimated, other.estimated) == (False, True)
         assert len(link.asked) == 2
         assert host.measuring.unmeasured("attic") is None
         me, lenders = (ME, "den"), {LENDER: "attic"}
-        assert found == await host.measuring.speeds(host.entry, me, lenders, ROWS, lambda _: None, known_only=True)
+        assert measurement == await host.measuring.speeds(
+            host.entry, me, lenders, ROWS, lambda _: None, known_only=True
+        )
 
 
 def to(link: Link, _: MachineId) -> Link:
@@ -414,9 +416,9 @@ async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Pat
         await measured(host, within_s=0.1)
         link.answer = refuse
         order = MeasureModel(model=host.entry.name)
-        told = await host.measuring.table(order, ROWS, both, ME, lambda _: None)
+        result = await host.measuring.table(order, ROWS, both, ME, lambda _: None)
         assert len(link.asked) == 2
-        assert "cannot be measured" in told.reasons[LENDER]
+        assert "cannot be measured" in result.reasons[LENDER]
 
 
 async def test_why_a_machine_could_not_be_measured_is_kept_and_said(

@@ -16,5 +16,5 @@ def test_who_lends_nothing_is_no_lender_unless_it_is_in_use(
     lends_bytes: int, used_bytes: int, is_lending: bool
 ) -> None:
     attic = Machine(ATTIC, "attic", online=True, roles=("lender",), lends_bytes=lends_bytes, used_bytes=used_bytes)
-    (found,) = lenders_but(ME, Household({ME: Machine(ME, "den"), ATTIC: attic}), {})
-    assert (found.id, found.is_lending) == (ATTIC, is_lending)
+    (candidate,) = lenders_but(ME, Household({ME: Machine(ME, "den"), ATTIC: attic}), {})
+    assert (candidate.id, candidate.is_lending) == (ATTIC, is_lending)

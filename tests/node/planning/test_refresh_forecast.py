@@ -33,24 +33,24 @@ def running() -> Any:
 
 
 def test_a_machine_that_is_quicker_than_it_was_makes_the_forecast_better() -> None:
-    one = running()
-    refresh_forecast(one, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
-    assert one.state.plan.stages == one.plan.stages
-    assert one.state.plan.forecast.decode_tok_s > 1.2 * one.plan.forecast.decode_tok_s
-    assert one.state.described["forecast"]["decode_tok_s"] == one.state.plan.forecast.decode_tok_s
-    assert one.state.plan.machines[1].lends_bytes == ATTIC.lends_bytes  # what it was decided from
+    item = running()
+    refresh_forecast(item, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
+    assert item.state.plan.stages == item.plan.stages
+    assert item.state.plan.forecast.decode_tok_s > 1.2 * item.plan.forecast.decode_tok_s
+    assert item.state.described["forecast"]["decode_tok_s"] == item.state.plan.forecast.decode_tok_s
+    assert item.state.plan.machines[1].lends_bytes == ATTIC.lends_bytes  # what it was decided from
 
 
 def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
-    one = running()
-    refresh_forecast(one, [DEN, replace(ATTIC, speed=None)])
-    assert one.state.described["forecast"] is None
-    assert vars(one.state).keys() == {"described"}
+    item = running()
+    refresh_forecast(item, [DEN, replace(ATTIC, speed=None)])
+    assert item.state.described["forecast"] is None
+    assert vars(item.state).keys() == {"described"}
 
 
 async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.models.outcomes.REST_S", 0.05)
-    one, tries = running(), list[int]()
+    item, tries = running(), list[int]()
 
     async def speeds(*_: Any) -> dict[str, Any]:
         tries.append(1)
@@ -60,15 +60,15 @@ async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(monkey
 
     async def asks() -> None:
         for _ in range(10):
-            one.last_request_s = time.monotonic()
+            item.last_request_s = time.monotonic()
             await asyncio.sleep(0.02)
         assert not tries
 
     async with asyncio.TaskGroup() as group:
         group.create_task(asks())
-        assert await remeasure(one, planner_inputs)
+        assert await remeasure(item, planner_inputs)
     assert len(tries) == 2
-    assert one.state.described["forecast"] is not None
+    assert item.state.described["forecast"] is not None
 
 
 @pytest.mark.long
@@ -93,5 +93,5 @@ async def test_a_measurement_of_a_busy_minute_is_made_again_after_an_answer(tmp_
             while (now := (await client.get("/status"))["loaded"])["forecast"]["decode_tok_s"] < SLOWER / 6 * slow:
                 assert time.monotonic() < late, f"{slow} -> {now['forecast']}, {now['last_answer']}"
                 await asyncio.sleep(0.2)
-            found = await client.work("POST", "/plan", {"model": "guide", "shape": "one"})
-    assert found["forecast"]["decode_tok_s"] > SLOWER / 6 * slow
+            reply = await client.work("POST", "/plan", {"model": "guide", "shape": "one"})
+    assert reply["forecast"]["decode_tok_s"] > SLOWER / 6 * slow

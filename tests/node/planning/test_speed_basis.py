@@ -31,17 +31,17 @@ def basis(name: str) -> Basis:
 
 @pytest.mark.parametrize("name", ["llama", "qwen3-moe", "phi3"])
 def test_plain_layers_are_measured_themselves(name: str) -> None:
-    found = basis(name)
-    assert not found.is_estimate
-    assert found.shape.architecture != "llama" or name == "llama"
-    assert found.speed(SPEED, 64) is SPEED
+    result = basis(name)
+    assert not result.is_estimate
+    assert result.shape.architecture != "llama" or name == "llama"
+    assert result.speed(SPEED, 64) is SPEED
 
 
 @pytest.mark.parametrize("name", ["gemma3", "gpt-oss", "cohere2"])
 def test_layers_with_a_window_are_measured_themselves_and_look_back_no_further(name: str) -> None:
-    found = basis(name)
-    assert not found.is_estimate
-    speed = found.speed(SPEED, 64)
+    result = basis(name)
+    assert not result.is_estimate
+    speed = result.speed(SPEED, 64)
     assert speed is not None
     assert not speed.estimated
     assert speed.layer_s == SPEED.layer_s
@@ -54,13 +54,13 @@ def test_layers_with_a_window_are_measured_themselves_and_look_back_no_further(n
 
 @pytest.mark.parametrize("name", ["qwen3-5", "deepseek-v3", "deepseek-v32", "llama4", "lfm2", "glm4"])
 def test_layers_that_need_their_place_are_measured_themselves(name: str) -> None:
-    found = basis(name)
-    assert not found.is_estimate
-    speed = found.speed(SPEED, 64)
+    result = basis(name)
+    assert not result.is_estimate
+    speed = result.speed(SPEED, 64)
     assert speed is not None
     assert not speed.estimated
     assert speed.layer_s == SPEED.layer_s
-    assert found.speed(None, 64) is None
+    assert result.speed(None, 64) is None
 
 
 @pytest.mark.parametrize("name", ["qwen3-5", "llama"])
@@ -69,15 +69,15 @@ def test_for_layers_too_large_a_plain_layer_of_their_number_type_stands(
 ) -> None:
     own = basis(name)
     monkeypatch.setattr(synthetic_stage, "MAX_LAYER_BYTES", 1 << 10)
-    found = basis(name)
-    assert found.is_estimate
-    assert found == own.instead
-    assert found.shape == stand_in("F16")
-    speed = found.speed(SPEED, 64)
+    result = basis(name)
+    assert result.is_estimate
+    assert result == own.instead
+    assert result.shape == stand_in("F16")
+    speed = result.speed(SPEED, 64)
     assert speed is not None
     assert speed.estimated
     assert 0 < speed.layer_s < SPEED.layer_s  # they are tiny
-    assert found.speed(None, 64) is None
+    assert result.speed(None, 64) is None
 
 
 def test_why_nothing_is_said_comes_from_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
     why = Reason("unforecast_indexer", {"architecture": "deepseek32"})
     missing = Reason("plan_unmeasured", {"machine": "den"})
     placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), missing))
-    assert [one.code for one in with_forecast_basis(placed, why).reasons] == ["plan_fits_host", why.code]
+    assert [reason.code for reason in with_forecast_basis(placed, why).reasons] == ["plan_fits_host", why.code]
     assert with_forecast_basis(placed, None) == placed
 
 
@@ -102,24 +102,24 @@ def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
 )  # fmt: skip
 def test_a_forecast_names_what_it_is_computed_from(machines: int, is_estimate: bool, code: str) -> None:
     forecast = Forecast(1.0, 9.0, 9.0, 9.0, (), PACE, is_estimate)
-    those = tuple(Candidate(MachineId(str(n)), "den", 1 << 30) for n in range(machines))
-    placed = Plan((), Workload(512), (), forecast=forecast, machines=those)
-    assert [one.code for one in with_forecast_basis(placed, None).reasons] == [code]
+    items = tuple(Candidate(MachineId(str(n)), "den", 1 << 30) for n in range(machines))
+    placed = Plan((), Workload(512), (), forecast=forecast, machines=items)
+    assert [reason.code for reason in with_forecast_basis(placed, None).reasons] == [code]
 
 
 def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
     shape = stand_in("Q4_K")
-    found = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
-    assert found is not None
-    assert found.layer_s == pytest.approx(SPEED.layer_s)
+    speed = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
+    assert speed is not None
+    assert speed.layer_s == pytest.approx(SPEED.layer_s)
 
 
 def test_a_plan_by_memory_says_why_a_machine_could_not_be_measured() -> None:
     missing = tuple(Reason("plan_unmeasured", {"machine": name}) for name in ("den", "attic"))
     placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), *missing))
     full = Reason("disk_failed", {"folder": "here", "why": "No space left on device"})
-    told = with_unmeasured_causes(placed, {"den": full}.get).reasons
-    assert [one.code for one in told] == ["plan_fits_host", "plan_unmeasurable", "plan_unmeasured"]
-    assert "den could not be measured" in said(told[1])
-    assert "No space left on device" in said(told[1])
+    reasons = with_unmeasured_causes(placed, {"den": full}.get).reasons
+    assert [reason.code for reason in reasons] == ["plan_fits_host", "plan_unmeasurable", "plan_unmeasured"]
+    assert "den could not be measured" in said(reasons[1])
+    assert "No space left on device" in said(reasons[1])
     assert with_unmeasured_causes(placed, lambda _: None) == placed

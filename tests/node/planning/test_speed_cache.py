@@ -47,7 +47,7 @@ def test_what_is_kept_is_found_by_the_next_start(tmp_path: Path) -> None:
 
 
 def test_anything_else_is_another_measurement() -> None:
-    others = [
+    rest = [
         (Setup("llamacpp 0.4 AVX2", "A CPU", 4, 64), SHAPE, True),
         (Setup("llamacpp 0.3 AVX2", "B CPU", 4, 64), SHAPE, True),
         (Setup("llamacpp 0.3 AVX2", "A CPU", 2, 64), SHAPE, True),
@@ -55,8 +55,8 @@ def test_anything_else_is_another_measurement() -> None:
         (SETUP, SHAPE, False),
         (SETUP, structs.replace(SHAPE, width=64), True),
     ]
-    keys = {key_of(setup, shape, head=head) for setup, shape, head in others}
-    assert len(keys) == len(others)
+    keys = {key_of(setup, shape, head=head) for setup, shape, head in rest}
+    assert len(keys) == len(rest)
     assert key_of(SETUP, SHAPE, head=True) not in keys
     assert key_of(SETUP, SHAPE, head=True) == key_of(SETUP, SHAPE, head=True)
 

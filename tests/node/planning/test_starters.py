@@ -21,12 +21,12 @@ async def test_the_best_of_the_catalogue_that_fits_the_memory_of_today(tmp_path:
     """2 GiB hold the smallest of the starters with room to spare; the next one would be tight."""
     with node(tmp_path, "den", lend="2GiB") as den:
         async with den.client() as client:
-            found = (await client.get("/starter"))["starter"]
+            result = (await client.get("/starter"))["starter"]
     smallest = shipped().starters()[-1]
-    assert (found["id"], found["name"]) == (smallest.id, smallest.name)
-    assert found["file"] == smallest.files[0].file
-    assert found["size_bytes"] < found["needs_bytes"] < found["lends_bytes"] == 2 * GIB
-    assert found["tok_s"] is None  # nothing is measured to say so
+    assert (result["id"], result["name"]) == (smallest.id, smallest.name)
+    assert result["file"] == smallest.files[0].file
+    assert result["size_bytes"] < result["needs_bytes"] < result["lends_bytes"] == 2 * GIB
+    assert result["tok_s"] is None  # nothing is measured to say so
 
 
 async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) -> None:
@@ -37,8 +37,8 @@ async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) 
             shelf, offers, starter, planned = await asyncio.gather(
                 client.get("/models"), client.get("/catalogue"), client.get("/starter"), plan
             )
-    assert [one["name"] for one in shelf["models"]] == ["guide"]
-    assert starter["starter"]["id"] in {one["id"] for one in offers["models"]}
+    assert [model["name"] for model in shelf["models"]] == ["guide"]
+    assert starter["starter"]["id"] in {model["id"] for model in offers["models"]}
     assert planned["done"]["fits"]
 
 
@@ -55,13 +55,13 @@ class Around:
 async def test_where_no_first_model_fits_another_that_does_is_named() -> None:
     """The window and `pull` else said that none fits, above a list in which one does."""
     planner_inputs: Any = Around()
-    found = await starter(planner_inputs, {})
-    assert found is not None
-    assert found["id"] in {one.id for one in shipped().other_starters()}
-    sketch = {one.id: one for one in shipped().models}[found["id"]]
+    result = await starter(planner_inputs, {})
+    assert result is not None
+    assert result["id"] in {other_starter.id for other_starter in shipped().other_starters()}
+    sketch = {model.id: model for model in shipped().models}[result["id"]]
     assert "chat" in sketch.good_at
     assert not sketch.gated
-    assert found["needs_bytes"] < found["lends_bytes"] == 1792 << 20
+    assert result["needs_bytes"] < result["lends_bytes"] == 1792 << 20
 
 
 async def test_where_nothing_fits_with_room_none_is_named(tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ def placed(of: Model, lends_mib: int, speed: Speed | None = SPEED) -> Plan:
 
 async def test_a_hybrids_plan_says_what_is_kept() -> None:
     hybrid, rule = model("qwen3-5"), StateRule(unread)
-    found = await rule.with_reason(placed(hybrid, 1000), hybrid)
-    assert found.reasons[-1].code == "states_by_cost"
-    assert "reading a token again" in said(found.reasons[-1])
-    assert rule.keep(found, hybrid) == Keep(KEPT_STATES, 1)  # tiny states, a slow machine
+    reason = await rule.with_reason(placed(hybrid, 1000), hybrid)
+    assert reason.reasons[-1].code == "states_by_cost"
+    assert "reading a token again" in said(reason.reasons[-1])
+    assert rule.keep(reason, hybrid) == Keep(KEPT_STATES, 1)  # tiny states, a slow machine
     unknown = await rule.with_reason(placed(hybrid, 1000, speed=None), hybrid)
     assert unknown.reasons[-1].code == "states_kept"
 
@@ -52,44 +52,44 @@ async def test_what_reading_takes_is_forecast_until_it_was_measured(monkeypatch:
     """The same plan keeps states after shorter prompts where reading took longer than forecast."""
     monkeypatch.setattr("app.node.planning.planning.memory_copy_s_per_byte", lambda: 1e-9)
     hybrid = model("qwen3-5")
-    large = replace(hybrid, state_bytes=tuple(64 * one * 1024 for one in hybrid.state_bytes))
-    found = placed(large, 1 << 20)
-    assert found.forecast is not None
-    row_ms, rows = found.forecast.ttft_s / found.workload.prompt * 1000, []
+    large = replace(hybrid, state_bytes=tuple(64 * state_byte * 1024 for state_byte in hybrid.state_bytes))
+    result = placed(large, 1 << 20)
+    assert result.forecast is not None
+    row_ms, rows = result.forecast.ttft_s / result.workload.prompt * 1000, []
     for measured in (None, 1.0, 4.0, 0.25):
         rule = StateRule({large.name: measured}.get)
-        told = await rule.with_reason(found, large)
-        assert told.reasons[-1].facts["row_ms"] == round(row_ms * (measured or 1), 2)
-        rows.append(rule.keep(found, large).least_rows)
+        reason = await rule.with_reason(result, large)
+        assert reason.reasons[-1].facts["row_ms"] == round(row_ms * (measured or 1), 2)
+        rows.append(rule.keep(result, large).least_rows)
     forecast, as_forecast, slower, quicker = rows
     assert slower < forecast == as_forecast < quicker
 
 
 async def test_large_states_on_a_quick_machine_are_read_again() -> None:
     hybrid, rule = model("qwen3-5"), StateRule(unread)
-    large = replace(hybrid, state_bytes=tuple(64 * one * 1024 for one in hybrid.state_bytes))
+    large = replace(hybrid, state_bytes=tuple(64 * state_byte * 1024 for state_byte in hybrid.state_bytes))
     quick = Speed(1e-6, 1e-7, 0, 1e-5, 0, 1e-6, 1e-6, 1e-6)
-    found = await rule.with_reason(placed(large, 1 << 20, quick), large)
-    assert rule.keep(found, large).least_rows > 100
+    reason = await rule.with_reason(placed(large, 1 << 20, quick), large)
+    assert rule.keep(reason, large).least_rows > 100
 
 
 async def test_without_room_nothing_is_kept() -> None:
     hybrid, rule = model("qwen3-5"), StateRule(unread)
-    found = placed(hybrid, 1000)
-    needs = sum(stage.total_bytes for stage in found.stages)
-    reserved = KEPT_STATES * found.workload.slots * sum(hybrid.state_bytes)
-    tight = Candidate(found.machines[0].id, "den", needs - reserved)
-    found = await rule.with_reason(replace(found, machines=(tight,)), hybrid)
-    assert found.reasons[-1].code == "states_no_room"
-    assert rule.keep(found, hybrid).marks == 0
+    result = placed(hybrid, 1000)
+    needs = sum(stage.total_bytes for stage in result.stages)
+    reserved = KEPT_STATES * result.workload.slots * sum(hybrid.state_bytes)
+    tight = Candidate(result.machines[0].id, "den", needs - reserved)
+    result = await rule.with_reason(replace(result, machines=(tight,)), hybrid)
+    assert result.reasons[-1].code == "states_no_room"
+    assert rule.keep(result, hybrid).marks == 0
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
 async def test_models_without_states_say_nothing_of_them(name: str) -> None:
     plain, rule = model(name), StateRule(unread)
-    found = placed(plain, 1000)
-    assert await rule.with_reason(found, plain) == found
-    assert rule.keep(found, plain) == KEEP_ALL
+    result = placed(plain, 1000)
+    assert await rule.with_reason(result, plain) == result
+    assert rule.keep(result, plain) == KEEP_ALL
 
 
 def test_copying_is_measured() -> None:

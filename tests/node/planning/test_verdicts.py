@@ -19,8 +19,8 @@ SKETCH = {"key": "small", "file_bytes": 300 * MIB, "n_layers": 16, "kv_bytes_per
 
 @pytest.fixture(scope="module")
 def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
-    with node(tmp_path_factory.mktemp("verdicts"), "den") as one:
-        yield one
+    with node(tmp_path_factory.mktemp("verdicts"), "den") as test_node:
+        yield test_node
 
 
 async def judged(den: TestNode, **body: Any) -> Json:
@@ -31,20 +31,20 @@ async def judged(den: TestNode, **body: Any) -> Json:
 
 async def test_each_sketch_gets_its_word(den: TestNode) -> None:
     large = SKETCH | {"key": "large", "file_bytes": 3000 * MIB}
-    found = await judged(den, sketches=[SKETCH, large])
-    assert found["small"]["word"] == "fits"
-    assert found["small"]["plan"] is None
-    assert found["large"]["word"] == "too big"
-    parts = found["large"]["parts"]
+    result = await judged(den, sketches=[SKETCH, large])
+    assert result["small"]["word"] == "fits"
+    assert result["small"]["plan"] is None
+    assert result["large"]["word"] == "too big"
+    parts = result["large"]["parts"]
     assert parts["lends_bytes"] == 1024 * MIB
-    assert found["large"]["short_bytes"] == sum(
+    assert result["large"]["short_bytes"] == sum(
         parts[name] for name in ("weight_bytes", "kv_bytes", "work_bytes")
     ) - parts["lends_bytes"]  # fmt: skip
 
 
 async def test_its_place_is_shown_when_asked_for(den: TestNode) -> None:
-    found = await judged(den, sketches=[SKETCH], place=True, context=2048, users=2)
-    plan = found["small"]["plan"]
+    result = await judged(den, sketches=[SKETCH], place=True, context=2048, users=2)
+    plan = result["small"]["plan"]
     assert (plan["shape"], plan["context"], plan["users"]) == ("one machine", 2048, 2)
     assert plan["forecast"] is None
     assert plan["stages"][0]["kv_bytes"] == 4096 * (16 << 10)
@@ -58,9 +58,9 @@ async def test_a_model_that_is_not_here_is_estimated_after_a_test_of_the_machine
     # so large that a token's time is that of its weights, also on a busy computer
     known = SKETCH | {"file_bytes": 600 * MIB, "architecture": "qwen3moe", "quantisation": "Q4_K_M"}
     experts = known | {"key": "experts", "parameters": 500 * MIB, "active_parameters": 100 * MIB}
-    found = await judged(den, sketches=[known], place=True)
-    assert found["small"]["plan"]["forecast"] is None
-    assert found["small"]["unforecast"] is None  # it can be, after a test
+    result = await judged(den, sketches=[known], place=True)
+    assert result["small"]["plan"]["forecast"] is None
+    assert result["small"]["unforecast"] is None  # it can be, after a test
     async with den.client() as client:
         body = {"sketches": [known], "place": True, "measure": True}
         lines: list[Progress] = []
@@ -76,11 +76,11 @@ async def test_a_model_that_is_not_here_is_estimated_after_a_test_of_the_machine
 
 
 async def test_why_nothing_is_said_of_the_speed_of_an_unknown_family(den: TestNode) -> None:
-    found = await judged(den, sketches=[SKETCH | {"architecture": "marvin"}], place=True)
-    assert "marvin" in found["small"]["unforecast"]
-    assert found["small"]["plan"]["forecast"] is None
-    found = await judged(den, sketches=[SKETCH], place=True)
-    assert "not known until it is downloaded" in found["small"]["unforecast"]
+    result = await judged(den, sketches=[SKETCH | {"architecture": "marvin"}], place=True)
+    assert "marvin" in result["small"]["unforecast"]
+    assert result["small"]["plan"]["forecast"] is None
+    result = await judged(den, sketches=[SKETCH], place=True)
+    assert "not known until it is downloaded" in result["small"]["unforecast"]
 
 
 async def test_odd_sketches_are_refused(den: TestNode) -> None:

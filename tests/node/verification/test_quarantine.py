@@ -78,11 +78,11 @@ async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
     monkeypatch.setattr(module, "write_atomically", slow_at_first)
     quarantine = Quarantine(tmp_path / "doubts.json")
     async with asyncio.TaskGroup() as group:
-        found = group.create_task(quarantine.differs(ATTIC, "attic"), name="a check finds it")
+        task = group.create_task(quarantine.differs(ATTIC, "attic"), name="a check finds it")
         await asyncio.to_thread(writing.wait)
         group.create_task(quarantine.use_again(MACHINES[ATTIC]), name="taken back")
         await asyncio.sleep(0.05)
-        found.cancel()
+        task.cancel()
         await asyncio.sleep(0.05)
         may_write.set()
         await asyncio.to_thread(is_over.wait)
@@ -110,11 +110,11 @@ async def test_a_damaged_file_doubts_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"since": {"a": "x"}}'])
 async def test_a_damaged_file_is_told_and_kept_aside(tmp_path: Path, content: bytes) -> None:
-    file, told = tmp_path / "doubts.json", list[str]()
+    file, messages = tmp_path / "doubts.json", list[str]()
     file.write_bytes(content)
-    quarantine = Quarantine(file, lambda why: told.append(said(why)))
+    quarantine = Quarantine(file, lambda why: messages.append(said(why)))
     assert ATTIC not in quarantine
-    (sentence,) = told
+    (sentence,) = messages
     aside = tmp_path / "doubts.damaged"
     assert str(aside) in sentence
     assert aside.read_bytes() == content

@@ -108,8 +108,8 @@ async def test_two_checks_take_their_turns(place: Place, monkeypatch: pytest.Mon
         assert len(begun) % 2 or place.room._turn.locked()
         return len(begun)
 
-    found = await asyncio.gather(*(place.room.within(check) for _ in range(2)))
-    assert found == [1, 2]
+    results = await asyncio.gather(*(place.room.within(check) for _ in range(2)))
+    assert results == [1, 2]
     assert begun == [GIB, GIB]  # half of what is spare
 
 
@@ -127,15 +127,15 @@ async def test_its_files_push_out_nothing_that_others_brought(place: Place, monk
     seen: list[list[str]] = []
     forward = place.computing._forward
 
-    async def seeing(*given: Any) -> bytes:
+    async def seeing(*args: Any) -> bytes:
         seen.append([path.suffix for path in place.own.iterdir()])
-        return await forward(*given)
+        return await forward(*args)
 
     monkeypatch.setattr(place.computing, "_forward", seeing)
     assert (await place.rows()).one
     assert seen
-    assert all(".gguf" in one for one in seen)
-    assert all(place.stages.path(one) is not None for one in brought)
+    assert all(".gguf" in group for group in seen)
+    assert all(place.stages.path(name) is not None for name in brought)
     assert not place.own.exists()
 
 
@@ -162,7 +162,7 @@ async def test_what_a_killed_node_left_goes(place: Place) -> None:
 
 async def test_the_disk_is_looked_at_in_a_thread(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that was touched is hashed again: nobody's heartbeat waits for that."""
-    loop, found = asyncio.get_running_loop(), list[bool]()
+    loop, results = asyncio.get_running_loop(), list[bool]()
 
     def on_loop() -> bool:
         try:
@@ -173,11 +173,11 @@ async def test_the_disk_is_looked_at_in_a_thread(place: Place, monkeypatch: pyte
     for name in ("path", "remove", "fill"):
         real = getattr(StageStore, name)
 
-        def looked(*given: Any, real: Any = real, **more: Any) -> Any:
-            found.append(on_loop())
-            return real(*given, **more)
+        def looked(*args: Any, real: Any = real, **more: Any) -> Any:
+            results.append(on_loop())
+            return real(*args, **more)
 
         monkeypatch.setattr(StageStore, name, looked)
     assert (await place.rows()).one
-    assert len(found) >= 3
-    assert not any(found)
+    assert len(results) >= 3
+    assert not any(results)

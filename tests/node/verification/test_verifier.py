@@ -118,9 +118,9 @@ def hidden(chance: random.Random, n_rows: int, number: Number) -> bytes:
 async def answered(client: Any, chance: random.Random, slot: int, n_rows: int) -> Sample:
     """One prompt's first chunk through the lender. What other slots hold stays there."""
     await client.forget(slot)
-    given = hidden(chance, n_rows, client.run.number)
-    after = await client.forward(Step.of([Segment(slot, n_rows, 0)], (), given))
-    return Sample(client.run, n_rows, given, bytes(after.rows))
+    data = hidden(chance, n_rows, client.run.number)
+    after = await client.forward(Step.of([Segment(slot, n_rows, 0)], (), data))
+    return Sample(client.run, n_rows, data, bytes(after.rows))
 
 
 def with_error(sample: Sample, share: float) -> Sample:
@@ -195,10 +195,10 @@ async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
         (wrong, sample.answered, ["log_machine_doubted"]),
         (wrong, wrong.answered, ["log_machine_unclear"]),
     ]
-    for one, scene.third, said in cases:
+    for item, scene.third, said in cases:
         scene.said.clear()
         scene.quarantine._since.clear()
-        kept(scene, one)
+        kept(scene, item)
         await scene.checks.check_oldest(scene.plan)
         assert scene.said == said
         assert (ATTIC in scene.quarantine) == ("log_machine_doubted" in said)
@@ -229,11 +229,11 @@ async def test_huge_values_of_a_row_in_8_bits_blame_nobody(scene: Scene, n_huge:
     rows[0, 7 : 32 * n_huge : 32] = 127.0
     lied = rows.copy()
     lied[0, 8:] *= -1
-    one, other = (bytes(to_wire(rows * np.float32(by), Number.F32)) for by in (1, 1.001))
+    data, other = (bytes(to_wire(rows * np.float32(by), Number.F32)) for by in (1, 1.001))
     run = Run(bytes(16), Role.MIDDLE, width, Number.Q8)
     honest, wrong = (bytes(to_wire(has, Number.Q8)) for has in (rows, lied))
-    check = Check(scene.plan, Sample(run, 16, b"", honest), Recomputed(one, other))
-    assert largest_distance(rows_of(honest, width, Number.Q8), rows_of(one, width, Number.F32)) < 0.013
+    check = Check(scene.plan, Sample(run, 16, b"", honest), Recomputed(data, other))
+    assert largest_distance(rows_of(honest, width, Number.Q8), rows_of(data, width, Number.F32)) < 0.013
     assert check.of(honest, ATTIC) is Finding.AGREES
     assert check.of(wrong, ATTIC) is Finding.DIFFERS
 
@@ -283,8 +283,8 @@ async def test_a_sample_waits_for_memory_and_is_given_up_in_the_end(
             await scene.checks.check_oldest(scene.plan)
             assert scene.checks.is_due is (n < MOST_TRIES)
     assert scene.said == []
-    told = [one.getMessage() for one in caplog.records if "forgotten" in one.getMessage()]
-    assert told == [f"a sample of a is forgotten: none of {MOST_TRIES} tries came to an end"]
+    messages = [record.getMessage() for record in caplog.records if "forgotten" in record.getMessage()]
+    assert messages == [f"a sample of a is forgotten: none of {MOST_TRIES} tries came to an end"]
 
 
 async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
@@ -302,13 +302,13 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
     monkeypatch.setattr(scene.computing, "in_parts", long)
     kept(scene, with_error(sample, 0.3))
     for _ in range(2):
-        asked, gone = asyncio.Event(), StageLost("pipeline_closed")
+        event, gone = asyncio.Event(), StageLost("pipeline_closed")
         begun.clear()
         async with asyncio.TaskGroup() as group:
-            look = run_until(asked, scene.checks.check_oldest(scene.plan), gone)
+            look = run_until(event, scene.checks.check_oldest(scene.plan), gone)
             checking = group.create_task(failed(look), name="check")
             await begun.wait()
-            asked.set()
+            event.set()
             assert (await checking) is gone
         assert not psutil.pid_exists(workers[-1])
         assert scene.checks.is_due

@@ -179,7 +179,7 @@ def test_there_and_back(
     qtbot.waitUntil(lambda: "imported" in notice.sentence, timeout=10_000)
     assert len(kept.headings()) == 60
     assert len(kept.inside("Work")) == 30
-    undo = next(one for one in notice.findChildren(QPushButton) if one.text() == "Undo")
+    undo = next(button for button in notice.findChildren(QPushButton) if button.text() == "Undo")
     undo.click()
     assert len(kept.headings()) == 30
 
@@ -214,12 +214,12 @@ def test_what_was_cancelled_is_not_told_even_if_it_was_done(
     qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History
 ) -> None:
     desk, _ = exchange
-    work, told = Work(lambda _: chats_of(bytes_of(GOOD), "x.json")), list[object]()
-    desk._begin(work, "", 0, told.append)
+    work, reports = Work(lambda _: chats_of(bytes_of(GOOD), "x.json")), list[object]()
+    desk._begin(work, "", 0, reports.append)
     assert QThreadPool.globalInstance().waitForDone(5000)  # its end waits in the queue
     desk.cancel()
     QCoreApplication.processEvents()
-    assert told == []
+    assert reports == []
 
 
 def test_a_mistake_of_ours_is_told_as_one(
@@ -231,18 +231,18 @@ def test_a_mistake_of_ours_is_told_as_one(
     qtbot.waitUntil(lambda: bool(notice.sentence), timeout=5000)
     assert notice.sentence == said(AppError("bug"))
     (fold,) = notice.findChildren(Fold)
-    assert any("ZeroDivisionError@" in one.text() for one in fold.findChildren(QLabel))
+    assert any("ZeroDivisionError@" in label.text() for label in fold.findChildren(QLabel))
 
 
 def test_a_file_as_we_write_it_is_read_bit_by_bit() -> None:
     """The same as when it is read at once; what is cut off or added is no file of ours."""
-    one = json.dumps(GOOD["chats"][0])
-    whole = f"{HEAD}{one},\n{one}{TAIL}"
-    told: list[int] = []
-    found = chats_of(whole.encode(), "x.json", told.append)
-    assert found[0] == chats_of(bytes_of(GOOD), "x.json")[0]
-    assert told == [1, 2]
+    dumps = json.dumps(GOOD["chats"][0])
+    whole = f"{HEAD}{dumps},\n{dumps}{TAIL}"
+    values: list[int] = []
+    chats = chats_of(whole.encode(), "x.json", values.append)
+    assert chats[0] == chats_of(bytes_of(GOOD), "x.json")[0]
+    assert values == [1, 2]
     assert chats_of((HEAD + TAIL).encode(), "x.json") == []
-    for bad in (HEAD, whole[:-4], f"{HEAD}{one} {one}{TAIL}", f"{HEAD}{one},", HEAD + "]," + TAIL):
+    for bad in (HEAD, whole[:-4], f"{HEAD}{dumps} {dumps}{TAIL}", f"{HEAD}{dumps},", HEAD + "]," + TAIL):
         with pytest.raises(BadInput):
             chats_of(bad.encode(), "x.json")

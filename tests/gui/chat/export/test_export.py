@@ -71,7 +71,7 @@ def test_html_is_whole_and_harmless(kept: History, chat: Chat, tmp_path: Path) -
     assert {"table", "pre", "code", "section"} <= names
     assert not names & {"script", "img", "iframe", "object", "link", "i"}
     loaded = [a for _, a in tags.found if "src" in a or "href" in a or any(n[:2] == "on" for n in a)]
-    assert all(set(one) == {"href"} and str(one["href"]).startswith("http") for one in loaded)
+    assert all(set(item) == {"href"} and str(item["href"]).startswith("http") for item in loaded)
     assert "Be <kind>." in tags.text
     assert "notes<1>.txt" in tags.text
     assert "Old" not in tags.text
@@ -98,8 +98,8 @@ def test_json_comes_back_as_it_was(kept: History, chat: Chat, tmp_path: Path) ->
     assert kept.file is not None
     target = tmp_path / "out.json"
     assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
-    found = chats_of(target.read_bytes(), "out.json")
-    same = [replace(one, id=chat.id) for one in found]
+    chats = chats_of(target.read_bytes(), "out.json")
+    same = [replace(item, id=chat.id) for item in chats]
     for original in (kept.chat(chat.id), kept.chat(other.id)):
         assert original is not None
         assert replace(original, id=chat.id) in same

@@ -174,7 +174,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     lock = other.services.lock
     assert problem.reason.code == "history_key_gone"
     assert f"missing from the file {_key(lone)}." in said(problem)
-    shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
+    shown = [button.text() for button in page.findChildren(QPushButton) if button.isVisible()]
     assert shown == ["Try again", "Begin a new history…"]
     assert not page.composer.isVisible()
     assert not page.list.isVisible()
@@ -234,7 +234,7 @@ def test_a_keyring_that_is_locked_is_asked_again(qtbot: QtBot, qapp: QApplicatio
         other, page, problem = locked_out(qtbot, qapp, lone)
         lock = other.services.lock
         assert f"the file with their key, {_key(lone)}, cannot be read" in said(problem)
-        shown = [one.text() for one in page.findChildren(QPushButton) if one.isVisible()]
+        shown = [button.text() for button in page.findChildren(QPushButton) if button.isVisible()]
         assert shown == ["Try again"]
         error = turn(qtbot, lock, True)
         assert error is not None
@@ -243,7 +243,7 @@ def test_a_keyring_that_is_locked_is_asked_again(qtbot: QtBot, qapp: QApplicatio
         aside.rename(_key(lone))
     lock.try_again()
     qtbot.waitUntil(lambda: not lock.is_locked, timeout=WITHIN_MS)
-    assert [one.title for one in page.history.headings()] == ["Keep me"]
+    assert [heading.title for heading in page.history.headings()] == ["Keep me"]
     page.close_history()
     other.services.pool.stop()
 
@@ -304,6 +304,6 @@ def test_the_draft_of_the_moment_goes_along(qtbot: QtBot, fresh: Desk) -> None:
     opened = fresh.services.lock
     assert opened.history.chat(chat.id) is None  # opened anew: locked until the key was read
     qtbot.waitUntil(lambda: not opened.is_locked, timeout=WITHIN_MS)
-    found = opened.history.chat(chat.id)
-    assert found is not None
-    assert found == replace(found, draft="half a thought")
+    result = opened.history.chat(chat.id)
+    assert result is not None
+    assert result == replace(result, draft="half a thought")

@@ -38,14 +38,14 @@ def test_a_chat_comes_back_whole(kept: History, tmp_path: Path) -> None:
     kept.keep(switch(chat, first))
     again = reopened(kept, tmp_path)
     assert again.chat(chat.id) == switch(chat, first)
-    assert [one.folder for one in again.headings()] == ["Work"]
+    assert [heading.folder for heading in again.headings()] == ["Work"]
     again.close()
 
 
 def test_chats_that_are_left_empty_are_forgotten_but_for_the_last(kept: History) -> None:
     """A person who presses New chat all day: nothing grows."""
     begun = [kept.begin() for _ in range(OPEN_CHATS + 3)]
-    assert [kept.chat(one.id) for one in begun] == [None] * 3 + begun[3:]
+    assert [kept.chat(chat.id) for chat in begun] == [None] * 3 + begun[3:]
 
 
 def test_nothing_is_left_of_a_chat_without_words(kept: History, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_draft_that_was_taken_back_leaves_nothing(kept: History, tmp_path: Pat
     kept.keep(replace(begun, draft=""))
     assert kept.headings() == []
     kept.keep(replace(begun, draft="Dear"))
-    assert [one.id for one in kept.headings()] == [begun.id]
+    assert [heading.id for heading in kept.headings()] == [begun.id]
     kept.keep(replace(begun, draft=""))
     again = reopened(kept, tmp_path)
     assert again.headings() == []
@@ -94,16 +94,16 @@ def test_an_answer_under_way_waits_for_its_second(qtbot: QtBot, kept: History) -
 
 def test_lines_of_the_list(kept: History) -> None:
     old, new = talked(kept, "First thing"), talked(kept, "Second thing")
-    assert [one.id for one in kept.headings()] == [new.id, old.id]
+    assert [heading.id for heading in kept.headings()] == [new.id, old.id]
     kept.pin([old.id], True)
-    assert [one.title for one in kept.headings()] == ["First thing", "Second thing"]
+    assert [heading.title for heading in kept.headings()] == ["First thing", "Second thing"]
     kept.rename(old.id, "  Named\nby hand ")
     assert kept.headings()[0].title == "Named by hand"
     kept.rename(old.id, "")
     assert kept.headings()[0].title == "First thing"
     kept.archive([new.id], True)
-    assert [one.id for one in kept.headings()] == [old.id]
-    assert [one.id for one in kept.headings(archived=True)] == [new.id]
+    assert [heading.id for heading in kept.headings()] == [old.id]
+    assert [heading.id for heading in kept.headings(archived=True)] == [new.id]
 
 
 def test_keeping_does_not_undo_what_the_list_did(kept: History) -> None:
@@ -112,33 +112,33 @@ def test_keeping_does_not_undo_what_the_list_did(kept: History) -> None:
     kept.rename(chat.id, "Renamed")
     kept.move([chat.id], "Work")
     kept.keep(replace(chat, draft="typing"))
-    found = kept.chat(chat.id)
-    assert found is not None
-    assert (found.title, found.folder, found.draft) == ("Renamed", "Work", "typing")
+    result = kept.chat(chat.id)
+    assert result is not None
+    assert (result.title, result.folder, result.draft) == ("Renamed", "Work", "typing")
 
 
 def test_a_chat_not_written_yet_can_be_named(kept: History) -> None:
     begun = kept.begin()
     kept.rename(begun.id, "Early")
     kept.keep(replace(begun, draft="x"))
-    assert [one.title for one in kept.headings()] == ["Early"]
+    assert [heading.title for heading in kept.headings()] == ["Early"]
 
 
 def test_deleting_can_be_undone_until_it_is_purged(kept: History, tmp_path: Path) -> None:
-    one, two = talked(kept, "pelican"), talked(kept, "heron")
+    chat, two = talked(kept, "pelican"), talked(kept, "heron")
     gone: list[str] = []
     kept.removed.connect(gone.append)
-    kept.delete([one.id, two.id])
-    assert gone == [one.id, two.id]
+    kept.delete([chat.id, two.id])
+    assert gone == [chat.id, two.id]
     assert kept.headings() == []
     assert kept.search("pelican") == []
-    kept.restore([one.id])
-    assert [hit.heading.id for hit in kept.search("pelican")] == [one.id]
+    kept.restore([chat.id])
+    assert [hit.heading.id for hit in kept.search("pelican")] == [chat.id]
     kept.purge()
     kept.restore([two.id])
     kept.keep(two)  # an answer that came late
-    assert [line.id for line in kept.headings()] == [one.id]
-    kept.delete([one.id])
+    assert [line.id for line in kept.headings()] == [chat.id]
+    kept.delete([chat.id])
     kept.close()
     assert b"pelican" not in (tmp_path / FILE).read_bytes()
 
@@ -154,9 +154,9 @@ def test_folders(kept: History) -> None:
     assert (kept.folders(), kept.inside("Home")) == (["Home"], [chat.id])
     assert kept.delete_folder("Home") == [chat.id]
     assert kept.folders() == []
-    found = kept.heading(chat.id)
-    assert found is not None
-    assert found.folder == ""
+    heading = kept.heading(chat.id)
+    assert heading is not None
+    assert heading.folder == ""
 
 
 def test_copies(kept: History) -> None:
@@ -172,16 +172,16 @@ def test_copies(kept: History) -> None:
 def test_half_characters_are_kept_out(kept: History, tmp_path: Path) -> None:
     chat = talked(kept, "broken \ud83d pair")
     again = reopened(kept, tmp_path)
-    found = again.chat(chat.id)
-    assert found is not None
-    assert [m.text for m in path(found)] == ["broken ? pair"]
+    result = again.chat(chat.id)
+    assert result is not None
+    assert [m.text for m in path(result)] == ["broken ? pair"]
     again.close()
 
 
 def test_half_characters_anywhere_and_the_others_are_written(kept: History, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = replace(kept.begin(), model="\ud800", draft="x")
     kept.keep(say_new(odd, "\ud800"))
-    assert [one.id for one in kept.headings()] == [odd.id]
+    assert [heading.id for heading in kept.headings()] == [odd.id]
     monkeypatch.setattr(history_rows, "storable", lambda text: text)  # one that cannot be written
     said: list[object] = []
     kept.troubled.connect(said.append)
@@ -205,8 +205,8 @@ def test_a_draft_keeps_its_files(kept: History, tmp_path: Path, text: str) -> No
     chat = replace(kept.begin(), draft=text, draft_files=files)
     kept.keep(chat)
     kept.close()
-    found = history(tmp_path).chat(chat.id)
-    assert found is not None
-    assert (found.draft, len(found.draft_files)) == (text, len(files))
-    for one in found.draft_files:
-        assert one == {"name": "a.txt", "text": "Ä?", "tokens": 3}
+    result = history(tmp_path).chat(chat.id)
+    assert result is not None
+    assert (result.draft, len(result.draft_files)) == (text, len(files))
+    for draft_file in result.draft_files:
+        assert draft_file == {"name": "a.txt", "text": "Ä?", "tokens": 3}

@@ -40,14 +40,14 @@ def test_what_was_kept_outlives_a_kill(qtbot: QtBot, tmp_path: Path, project: Pa
     env = {**os.environ, "PYTHONPATH": str(project)}
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=project)
     assert writer.stdout is not None
-    told = [writer.stdout.readline() for _ in range(20)]
+    lines = [writer.stdout.readline() for _ in range(20)]
     writer.send_signal(signal.SIGKILL)
-    told += writer.stdout.readlines()
+    lines += writer.stdout.readlines()
     writer.wait()
     writer.stdout.close()
     kept = history(tmp_path)
     assert kept.trouble is None
-    assert len(kept.headings()) >= len(told)
+    assert len(kept.headings()) >= len(lines)
     assert len(kept.search("question 7")) >= 1
     kept.close()
 
@@ -76,7 +76,7 @@ def test_a_file_of_another_program_is_kept_aside(qtbot: QtBot, tmp_path: Path) -
     kept = history(tmp_path)
     assert kept.trouble is not None
     assert (tmp_path / "history-damaged-1.sqlite3").exists()
-    assert talked(kept, "works").id in [one.id for one in kept.headings()]
+    assert talked(kept, "works").id in [heading.id for heading in kept.headings()]
     kept.close()
 
 
@@ -97,12 +97,12 @@ def test_damage_under_way_keeps_what_is_open(qtbot: QtBot, tmp_path: Path) -> No
     kept.search("anything")
     qtbot.waitUntil(lambda: bool(troubles), timeout=5000)
     qtbot.waitUntil(lambda: bool(kept.headings()), timeout=5000)
-    found = kept.chat(chat.id)
-    assert found is not None
-    assert [m.text for m in path(found)] == ["Keep me", "I shall"]
+    result = kept.chat(chat.id)
+    assert result is not None
+    assert [m.text for m in path(result)] == ["Keep me", "I shall"]
     kept.close()
     again = history(tmp_path)
-    assert again.chat(chat.id) == found
+    assert again.chat(chat.id) == result
     again.close()
 
 
@@ -121,7 +121,7 @@ def test_a_file_of_a_newer_version_stays_untouched(qtbot: QtBot, tmp_path: Path)
     kept.close()
     assert (tmp_path / FILE).read_bytes() == before
     again = history(tmp_path)
-    assert [one.title for one in again.headings()] == ["today"]
+    assert [heading.title for heading in again.headings()] == ["today"]
     again.close()
 
 
@@ -189,11 +189,11 @@ def test_no_damage_ends_the_window(qtbot: QtBot, tmp_path: Path, seed: int) -> N
             data[chance.randrange(min(first, len(data)))] = chance.randrange(256)
         (folder / FILE).write_bytes(data)
         kept = history(folder)
-        for one in kept.headings():
-            kept.chat(one.id)
+        for heading in kept.headings():
+            kept.chat(heading.id)
         kept.search("question")
         talked(kept, "notices it, where nothing did before")
-        assert talked(kept, "goes on").id in [one.id for one in kept.headings()]
+        assert talked(kept, "goes on").id in [heading.id for heading in kept.headings()]
         kept.close()
 
 

@@ -43,13 +43,13 @@ def test_what_is_whole_comes_back(qtbot: QtBot, away: Desk) -> None:
     kept = history(away.services.folder)
     shown = ChatList(away.services, kept)
     qtbot.addWidget(shown)
-    for one in kept.headings():
-        kept.chat(one.id)  # one of them shows the damage
+    for heading in kept.headings():
+        kept.chat(heading.id)  # one of them shows the damage
     assert kept.trouble is not None
     qtbot.waitUntil(lambda: bool(kept.headings()))  # those that were open
-    next(one for one in shown.notice.findChildren(QPushButton)).click()
+    next(button for button in shown.notice.findChildren(QPushButton)).click()
     qtbot.waitUntil(lambda: "imported" in shown.notice.sentence, timeout=10_000)
-    back = [kept.chat(one.id) for one in kept.headings()]
+    back = [kept.chat(heading.id) for heading in kept.headings()]
     assert len(back) > CHATS // 2
     assert len({chat.title for chat in back if chat}) == len(back)
     for chat in back:
@@ -66,9 +66,9 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 
 def test_deleted_chats_stay_deleted(qtbot: QtBot, tmp_path: Path) -> None:
     kept = history(tmp_path)
-    one, two = talked(kept, "stays"), talked(kept, "goes")
+    item, two = talked(kept, "stays"), talked(kept, "goes")
     kept.delete([two.id])
     kept.flush()
-    found = rescue(tmp_path / FILE, Plain(), lambda _: None)
-    assert [replace(chat, id=ChatId("")) for chat in found] == [replace(one, id=ChatId(""))]
+    chats = rescue(tmp_path / FILE, Plain(), lambda _: None)
+    assert [replace(chat, id=ChatId("")) for chat in chats] == [replace(item, id=ChatId(""))]
     kept.close()

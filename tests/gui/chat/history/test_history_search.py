@@ -30,8 +30,8 @@ def kept(
     talked(made, "Wo liegt Köln?", "Am **Rhein**.", title="Travel")
     talked(made, "東京の天気は", "今日は晴れです")
     note = {"attachments": [{"name": "tide.csv", "text": "low water\n100 herons"}]}
-    told = Message(made.new_message_id(), None, Role.USER, "See there", made.now(), note)
-    made.keep(replace(add(made.begin(), told), system="Answer as a sailor."))
+    message = Message(made.new_message_id(), None, Role.USER, "See there", made.now(), note)
+    made.keep(replace(add(made.begin(), message), system="Answer as a sailor."))
     if request.param == "sealed":
         assert turned(qtbot, made, Turn.SEAL) is None
     yield made

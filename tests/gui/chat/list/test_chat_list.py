@@ -47,14 +47,14 @@ def shown(qtbot: QtBot, away: Desk, kept: History, chats: dict[str, Chat]) -> Ch
 
 def lines(shown: ChatList) -> list[str]:
     """The rows as words; what is in a folder is indented."""
-    found: list[str] = []
+    names: list[str] = []
     for row in shown.view.rows:
         if isinstance(row, Line):
-            found.append(row.heading.title)
+            names.append(row.heading.title)
         elif isinstance(row, Section):
-            found.append(row.name or "archive:")
-            found += [f"  {line.heading.title}" for line in row.lines]
-    return found
+            names.append(row.name or "archive:")
+            names += [f"  {line.heading.title}" for line in row.lines]
+    return names
 
 
 def key(qtbot: QtBot, widget: QWidget, pressed: Qt.Key) -> None:
@@ -111,9 +111,9 @@ def test_renaming_in_place(qtbot: QtBot, shown: ChatList, kept: History, chats: 
     editor.setText("Pie")
     key(qtbot, editor, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "Pie" in lines(shown))
-    found = kept.heading(chats["Cake"].id)
-    assert found is not None
-    assert found.title == "Pie"
+    heading = kept.heading(chats["Cake"].id)
+    assert heading is not None
+    assert heading.title == "Pie"
 
 
 def test_it_is_renamed_while_the_keys_belong_to_the_message(
@@ -136,7 +136,7 @@ def test_delete_and_undo(qtbot: QtBot, shown: ChatList, kept: History, chats: di
     assert shown.notice.sentence == "Deleted “Cake”."
     opened: list[str] = []
     shown.opened.connect(opened.append)
-    undo = next(one for one in shown.notice.findChildren(QPushButton) if one.text() == "Undo")
+    undo = next(button for button in shown.notice.findChildren(QPushButton) if button.text() == "Undo")
     undo.click()
     qtbot.waitUntil(lambda: "Cake" in lines(shown))
     assert opened == [chats["Cake"].id]  # as it was before
@@ -167,7 +167,7 @@ def test_a_folder_goes_and_its_chats_stay(qtbot: QtBot, shown: ChatList, kept: H
 
 def test_several_at_once(qtbot: QtBot, shown: ChatList, kept: History) -> None:
     shown.view.selectAll()
-    assert {one.title for one in shown.view.chosen()} == {"Trip", "Tax", "Cake"}
+    assert {heading.title for heading in shown.view.chosen()} == {"Trip", "Tax", "Cake"}
     shown.archive(True)
     qtbot.waitUntil(lambda: lines(shown)[:2] == ["Work", "archive:"])
     assert len(kept.headings(archived=True)) == 3
@@ -212,13 +212,13 @@ def test_folders_open_in_steps_where_a_person_opens_them(
 
 
 def test_searching(qtbot: QtBot, shown: ChatList, chats: dict[str, Chat]) -> None:
-    found: list[tuple[str, str, str]] = []
-    shown.found.connect(lambda *told: found.append(told))
+    results: list[tuple[str, str, str]] = []
+    shown.found.connect(lambda *args: results.append(args))
     shown.search.setText("trip indeed")
     qtbot.waitUntil(lambda: lines(shown) == ["Trip"])
     shown.view.setCurrentIndex(shown.view.model().index(0, 0))
     key(qtbot, shown.view, Qt.Key.Key_Return)
-    assert found == [(chats["Trip"].id, chats["Trip"].leaf, "trip indeed")]
+    assert results == [(chats["Trip"].id, chats["Trip"].leaf, "trip indeed")]
     shown.search.setText("unheard of")
     qtbot.waitUntil(lambda: not shown.view.isVisible())
     assert "Nothing found" in words(shown)
@@ -237,7 +237,7 @@ def words(shown: ChatList) -> str:
     """All that is visible in labels."""
     from PySide6.QtWidgets import QLabel
 
-    return "\n".join(one.text() for one in shown.findChildren(QLabel) if one.isVisible())
+    return "\n".join(label.text() for label in shown.findChildren(QLabel) if label.isVisible())
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -249,7 +249,7 @@ def test_the_menu_offers_what_fits(qtbot: QtBot, shown: ChatList, chats: dict[st
     shown._show_menu(shown.rect().center())
     menu = shown.findChild(QMenu)
     assert menu is not None
-    offered = [one.text() for one in menu.actions() if one.text()]
+    offered = [action.text() for action in menu.actions() if action.text()]
     alone = [] if many else ["Rename", "Duplicate"]
     rest = ["Pin to the top", "Move to folder", "Archive", "Export", "Delete"]
     assert offered == alone + rest

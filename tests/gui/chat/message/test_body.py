@@ -38,7 +38,7 @@ def body(qtbot: QtBot, look: Look, text: str, *, is_markdown: bool = True) -> Bo
 
 
 def words(shown: Body) -> str:
-    return "\n".join(one.toPlainText() for one in shown.findChildren(TextBlock))
+    return "\n".join(text_block.toPlainText() for text_block in shown.findChildren(TextBlock))
 
 
 def test_code_is_copied_as_it_was_written(qtbot: QtBot, look: Look) -> None:
@@ -74,7 +74,7 @@ def test_a_growing_text_keeps_its_blocks(qtbot: QtBot, look: Look) -> None:
             first = shown.blocks[0]
     shown.show_text(TEXT)
     assert shown.blocks[0] is first
-    assert [type(one) for one in shown.blocks] == [TextBlock, CodeBlock, TextBlock]
+    assert [type(block) for block in shown.blocks] == [TextBlock, CodeBlock, TextBlock]
     assert "After a link" in words(shown)
 
 
@@ -98,14 +98,14 @@ def test_a_link_is_opened_only_after_a_question(qtbot: QtBot, look: Look, opened
     block.anchorClicked.emit(QUrl("https://a.b/c"))
     assert opened == ["https://a.b/c"]
     went: list[str] = []
-    asked = ask_link(look.theme, shown, "https://аpple.com/x", lambda: went.append("there"))
-    told = [one.accessibleName() for one in asked.findChildren(QLabel)]
-    assert any("xn--" in one for one in told)  # letters that look like others are written out
-    pressed = {one.text(): one for one in asked.findChildren(QPushButton)}
+    compact = ask_link(look.theme, shown, "https://аpple.com/x", lambda: went.append("there"))
+    names = [label.accessibleName() for label in compact.findChildren(QLabel)]
+    assert any("xn--" in name for name in names)  # letters that look like others are written out
+    pressed = {button.text(): button for button in compact.findChildren(QPushButton)}
     pressed["Open in the browser"].click()
     assert went == ["there"]
     only_copy = ask_link(look.theme, shown, "vscode://x", lambda: went.append("no"))
-    offered = [one.text() for one in only_copy.findChildren(QPushButton)]
+    offered = [button.text() for button in only_copy.findChildren(QPushButton)]
     assert offered == ["Cancel", "Copy address"]
     only_copy.close()
 

@@ -31,15 +31,15 @@ def conversation(qtbot: QtBot, qapp: QApplication) -> Conversation:
 
 
 def shown(count: int, last: str = "") -> list[Shown]:
-    found = []
+    result = []
     for n in range(count):
         role = Role.ASSISTANT if n % 2 else Role.USER
         text = last if last and n == count - 1 else f"Message {n}.\n\nWith a second paragraph."
         ident = MessageId(str(n))
         message = Message(ident, MessageId(str(n - 1)) if n else None, role, text, float(n))
         is_last = n == count - 1
-        found.append(Shown(message, (ident,), is_last, state="" if is_last and last else None))
-    return found
+        result.append(Shown(message, (ident,), is_last, state="" if is_last and last else None))
+    return result
 
 
 def at_end(conversation: Conversation) -> bool:
@@ -77,12 +77,12 @@ def test_the_last_ones_first_then_upward(qtbot: QtBot, conversation: Conversatio
 @pytest.mark.parametrize("place", [3, 60])
 def test_what_a_search_found_is_seen_and_marked(qtbot: QtBot, conversation: Conversation, place: int) -> None:
     """Also in the middle of a long message of a chat that was opened just now, while its layout still changes."""
-    found = shown(MANY if place > PAGE else 12)
+    showns = shown(MANY if place > PAGE else 12)
     words = "Something to read. " * 200
-    for n, one in enumerate(found):
+    for n, item in enumerate(showns):
         text = f"{words} An Albatross, *albatross*!\n\n{words}" if n == place else words
-        found[n] = replace(one, message=replace(one.message, text=text))
-    conversation.open(found)
+        showns[n] = replace(item, message=replace(item.message, text=text))
+    conversation.open(showns)
     conversation.show_message(MessageId(str(place)), "albatross")
     settled(qtbot, conversation)
     view = conversation.view(str(place))
@@ -161,8 +161,8 @@ def test_it_is_painted_also_after_a_message_that_cannot_be_shown(
 def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> None:
     free = shown(1)
     conversation.open(free)
-    view, asked = conversation.views[0], list[str]()
-    conversation.asked.connect(lambda deed, message, text: asked.append(text))
+    view, requests = conversation.views[0], list[str]()
+    conversation.asked.connect(lambda deed, message, text: requests.append(text))
     view.edit()
     assert view._editor is not None
     view._editor.field.setPlainText("Another")
@@ -170,21 +170,21 @@ def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> N
     assert not view._editor.accept.isEnabled()
     view._editor._accept()  # Ctrl+Enter
     assert view._editor is not None
-    assert asked == []
+    assert requests == []
     view.show_message(free[0])
     view._editor.accept.click()
-    assert asked == ["Another"]
+    assert requests == ["Another"]
 
 
 @pytest.mark.parametrize("n_messages", [1, 2])
 def test_a_question_without_an_answer_can_be_sent_again_as_it_is(conversation: Conversation, n_messages: int) -> None:
     conversation.open(shown(n_messages))
-    view, asked = conversation.views[0], list[str]()
-    conversation.asked.connect(lambda deed, message, text: asked.append(text))
+    view, requests = conversation.views[0], list[str]()
+    conversation.asked.connect(lambda deed, message, text: requests.append(text))
     view.edit()
     assert view._editor is not None
     view._editor.accept.click()
-    assert asked == ([view.message.text] if n_messages == 1 else [])
+    assert requests == ([view.message.text] if n_messages == 1 else [])
     assert view._editor is None
 
 
@@ -199,17 +199,17 @@ def test_who_edits_is_told_the_keys(qtbot: QtBot, conversation: Conversation) ->
 
 
 def test_an_answer_that_was_cut_goes_on_by_a_button_with_words(conversation: Conversation) -> None:
-    found = shown(2)
+    showns = shown(2)
     details = {ENDED: "length"}
-    found[1] = replace(found[1], message=replace(found[1].message, details=details))
-    conversation.open(found)
+    showns[1] = replace(showns[1], message=replace(showns[1].message, details=details))
+    conversation.open(showns)
     view, deeds = conversation.views[1], list[Deed]()
     conversation.asked.connect(lambda deed, message, text: deeds.append(deed))
-    buttons = [one for one in view.findChildren(QPushButton) if one.text() == "Continue"]
-    assert [one.isHidden() for one in buttons] == [False]
-    view.show_message(replace(found[1], is_busy=True))
+    buttons = [button for button in view.findChildren(QPushButton) if button.text() == "Continue"]
+    assert [button.isHidden() for button in buttons] == [False]
+    view.show_message(replace(showns[1], is_busy=True))
     buttons[0].click()
-    view.show_message(found[1])
+    view.show_message(showns[1])
     buttons[0].click()
     assert deeds == [Deed.CONTINUE]
 
@@ -240,7 +240,7 @@ def test_keyboard_and_screen_reader_go_through_it_in_reading_order(qtbot: QtBot,
     assert [words.split()[2] for words in named] == ["0.", "1.", "2.", "3.", "4.", "5."]
 
     def reached() -> list[QWidget]:
-        return [one for one in walk.tab_chain(conversation, conversation) if isinstance(one, MessageView)]
+        return [widget for widget in walk.tab_chain(conversation, conversation) if isinstance(widget, MessageView)]
 
     qtbot.waitUntil(lambda: reached() == conversation.views)
     assert not walk.out_of_order(conversation, conversation)

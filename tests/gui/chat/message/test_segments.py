@@ -41,15 +41,15 @@ TAG = re.compile(r"<[^>]+>")
 
 def shown(text: str) -> str:
     """All words of a text as they are shown."""
-    return "\n".join(TAG.sub("", one.content) for one in markdown.segments(text))
+    return "\n".join(TAG.sub("", segment.content) for segment in markdown.segments(text))
 
 
 def test_kinds_of_segments() -> None:
-    found = markdown.segments(SAMPLE)
-    assert [one.kind for one in found] == [Kind.TEXT, Kind.CODE, Kind.TEXT]
-    assert found[1].language == "python"
-    assert found[1].content == "def f(x):\n    return x + 1"
-    assert '<p class="after">Text below' in found[0].content
+    segments = markdown.segments(SAMPLE)
+    assert [segment.kind for segment in segments] == [Kind.TEXT, Kind.CODE, Kind.TEXT]
+    assert segments[1].language == "python"
+    assert segments[1].content == "def f(x):\n    return x + 1"
+    assert '<p class="after">Text below' in segments[0].content
 
 
 def test_a_growing_text_is_read_as_the_whole_one() -> None:
@@ -67,11 +67,11 @@ def test_a_growing_text_is_read_as_the_whole_one() -> None:
 
 
 def test_html_is_text_and_pictures_are_links() -> None:
-    found = markdown.segments("<b>bold</b> <script>x()</script>\n\n![sun](http://a.b/c.png)")
-    assert "&lt;b&gt;bold&lt;/b&gt;" in found[0].content
-    assert "<script" not in found[0].content
-    assert "<img" not in found[0].content
-    assert '<a href="http://a.b/c.png">sun</a>' in found[0].content
+    segments = markdown.segments("<b>bold</b> <script>x()</script>\n\n![sun](http://a.b/c.png)")
+    assert "&lt;b&gt;bold&lt;/b&gt;" in segments[0].content
+    assert "<script" not in segments[0].content
+    assert "<img" not in segments[0].content
+    assert '<a href="http://a.b/c.png">sun</a>' in segments[0].content
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x"])
@@ -90,10 +90,10 @@ def test_links_explained_further_down_are_found_at_the_end() -> None:
 
 
 def test_a_long_list_goes_on_counting() -> None:
-    found = markdown.segments("".join(f"{n}. item\n" for n in range(5, 2005)))
-    assert len(found) > 2
-    starts = [int(one.content.split('start="')[1].split('"')[0]) for one in found]
-    counts = [one.content.count("<li>") for one in found]
+    segments = markdown.segments("".join(f"{n}. item\n" for n in range(5, 2005)))
+    assert len(segments) > 2
+    starts = [int(segment.content.split('start="')[1].split('"')[0]) for segment in segments]
+    counts = [segment.content.count("<li>") for segment in segments]
     assert starts[0] == 5
     assert all(begin + n == after for begin, n, after in zip(starts, counts, starts[1:], strict=False))
     assert sum(counts) == 2000
@@ -106,8 +106,8 @@ def test_a_long_table_keeps_its_head() -> None:
         reader.feed(text[:end])
     reader.feed(text)
     assert len(reader.segments) > 2
-    assert all("<th>number</th>" in one.content for one in reader.segments)
-    assert sum(one.content.count("<td>") for one in reader.segments) == 1800
+    assert all("<th>number</th>" in segment.content for segment in reader.segments)
+    assert sum(segment.content.count("<td>") for segment in reader.segments) == 1800
     assert reader.segments == markdown.segments(text)
 
 
@@ -118,10 +118,10 @@ def test_a_long_listing_is_cut_and_nothing_is_lost() -> None:
     for end in range(0, len(text), 5000):
         reader.feed(text[:end])
     reader.feed(text)
-    listings = [one for one in reader.segments if one.kind is Kind.CODE]
+    listings = [segment for segment in reader.segments if segment.kind is Kind.CODE]
     assert len(listings) == -(-len(code) // CODE_CHARS)
-    assert all(one.language == "python" for one in listings)
-    assert "\n".join(one.content for one in listings) == code
+    assert all(listing.language == "python" for listing in listings)
+    assert "\n".join(listing.content for listing in listings) == code
     assert reader.segments == markdown.segments(text)
 
 
@@ -140,11 +140,11 @@ ADVERSE = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("what", ADVERSE)
-def test_adverse_text_stays_whole_and_in_small_pieces(what: str) -> None:
-    text = ADVERSE[what]
-    found = markdown.segments(text)
-    assert max(len(TAG.sub("", one.content)) for one in found) <= max(LONG_CHARS * 2, PIECE_CHARS)
+@pytest.mark.parametrize("label", ADVERSE)
+def test_adverse_text_stays_whole_and_in_small_pieces(label: str) -> None:
+    text = ADVERSE[label]
+    segments = markdown.segments(text)
+    assert max(len(TAG.sub("", segment.content)) for segment in segments) <= max(LONG_CHARS * 2, PIECE_CHARS)
     letters = [sign for sign in text if sign.isalnum()]
     kept = [sign for sign in shown(text) if sign.isalnum()]
     assert kept[: len(letters)] == letters
@@ -152,7 +152,7 @@ def test_adverse_text_stays_whole_and_in_small_pieces(what: str) -> None:
     for end in range(0, len(text), max(1, len(text) // 40)):
         reader.feed(text[:end])
     reader.feed(text)
-    assert [s for one in reader.segments for s in TAG.sub("", one.content) if s.isalnum()] == letters
+    assert [s for segment in reader.segments for s in TAG.sub("", segment.content) if s.isalnum()] == letters
 
 
 def test_code_has_colors_where_its_language_is_known() -> None:

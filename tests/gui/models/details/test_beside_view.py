@@ -32,7 +32,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])
     until(qtbot, lambda: page.list.chosen_key == "shelf:second")
     until(qtbot, lambda: view.isVisibleTo(page), 30_000)
-    asked: list[Json] = []
+    requests: list[Json] = []
     plans: list[Plan] = []
     body = {"model": "second", "measure": False, "beside": True}
     client.call("POST", "/plan", body, plans.append, answer=Plan)
@@ -44,7 +44,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     assert bar.buttons[Do.BESIDE].isEnabled()
 
     def no_room(method: str, path: str, order: Json, done: Any, failed: Any, **_types: object) -> None:
-        asked.append(order)
+        requests.append(order)
         if order.get("beside"):
             failed(DoesNotFit("too_large", need_bytes=9 * MIB, lent_bytes=5 * MIB))
         else:
@@ -53,7 +53,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
     details.plan()
     until(qtbot, lambda: view.words.text() == "Load alongside: Too large by 4.0 MiB")
-    assert asked[-1]["beside"]
+    assert requests[-1]["beside"]
     assert not bar.buttons[Do.BESIDE].isEnabled()
     assert bar.buttons[Do.LOAD].isEnabled()  # in its place it fits
     page.planning._client = client

@@ -57,8 +57,8 @@ def until(qtbot: QtBot, met: Callable[[], Any]) -> None:
     qtbot.waitUntil(lambda: bool(met()), timeout=WITHIN_MS)
 
 
-def at(qtbot: QtBot, qapp: QApplication, one: TestNode) -> Desk:
-    parts = desk(qapp, one.root)
+def at(qtbot: QtBot, qapp: QApplication, test_node: TestNode) -> Desk:
+    parts = desk(qapp, test_node.root)
     follow(qtbot, parts.services)
     return parts
 
@@ -87,21 +87,21 @@ def test_from_one_window_to_the_other(
     until(qtbot, lambda: Do.COPY in page.details.foot.bar.buttons)
     assert page.details.foot.bar.buttons[Do.COPY].text() == "Copy from den"
     assert Do.DOWNLOAD in page.details.foot.bar.buttons
-    asked = len(hub.requests)
+    count = len(hub.requests)
     page.details.foot.bar.buttons[Do.COPY].click()
     until(qtbot, lambda: "was copied and verified" in page.notice.sentence)
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == count
     settings.reset()
     until(qtbot, lambda: not den.control("GET", "/settings")["share_models"])
     page.end()
-    for one in (here, there):
-        one.services.pool.stop()
+    for item in (here, there):
+        item.services.pool.stop()
 
 
 def test_a_copy_comes_before_a_download_where_a_machine_has_it() -> None:
     def done(now: Now, **changes: Any) -> list[str]:
         item = offer_item(offer("large", file("Q4_K_M", 2.0, **changes)))
-        return [one.text for one in actions(Setup(item), now)]
+        return [action.text for action in actions(Setup(item), now)]
 
     has = replace(IDLE, copies=(DEN,))
     assert done(has) == ["Copy from den", "Download 2.0 GiB"]

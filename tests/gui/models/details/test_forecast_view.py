@@ -37,7 +37,7 @@ def view(qtbot: QtBot) -> ForecastView:
 
 
 def said(view: ForecastView) -> str:
-    return " ".join(one.text() for one in view.reasons.findChildren(QLabel))
+    return " ".join(label.text() for label in view.reasons.findChildren(QLabel))
 
 
 def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None:
@@ -96,9 +96,9 @@ class Asked:
 
 
 def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBot) -> None:
-    client, found = Asked(), list[models.Verdict]()
+    client, verdicts = Asked(), list[models.Verdict]()
     planning = Planning(client)  # type: ignore[arg-type]
-    planning.estimated.connect(found.append)
+    planning.estimated.connect(verdicts.append)
     planning.ask(Setup(offer_item(offer("big", active_parameters=3_000_000_000))))
     planning.measure()
     assert (client.path, client.body["measure"], client.body["place"]) == ("/verdicts", True, True)
@@ -106,7 +106,7 @@ def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBo
     begun = planning.measuring
     verdict = models.Verdict("fits")
     client.done(models.Verdicts({"chosen": verdict}))
-    assert found == [verdict]
+    assert verdicts == [verdict]
     assert (begun, planning.measuring) == (True, False)
     planning.ask(Setup(shelf_item(convert({"name": "here"}, models.ShelfModel))))
     planning.measure()

@@ -24,7 +24,7 @@ TWICE = {"shape": "replicas", **forecast(9.6, 64.0, 15.0)}
 
 
 def plan(users: int, *known: Json) -> Json:
-    best = min(known, key=lambda one: float(one["request_s"]))
+    best = min(known, key=lambda item: float(item["request_s"]))
     return {"model": "m", "users": users, "shape": best["shape"], "forecast": best, "alternatives": list(known)}
 
 

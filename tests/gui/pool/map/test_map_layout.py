@@ -52,11 +52,11 @@ def inside(point: Point, rect: Rect) -> bool:
 def check(places: Places, n_lenders: int) -> None:
     plates = [route.plate for route in places.routes]
     assert len(places.cards) == len(plates) == n_lenders
-    for one, other in combinations([places.host, *places.cards, *plates], 2):
-        assert not one.overlaps(other), (one, other)
+    for choice, other in combinations([places.host, *places.cards, *plates], 2):
+        assert not choice.overlaps(other), (choice, other)
     for number, route in enumerate(places.routes):
         level = route.start[0] != route.end[0]  # else it goes down, through its own plate
-        lender_pairs = [one for place, one in enumerate(plates) if level or place != number]
+        lender_pairs = [plate for place, plate in enumerate(plates) if level or place != number]
         solid = [places.host, *places.cards, *lender_pairs]
         for point in along(route):
             assert not any(inside(point, rect) for rect in solid), (number, point)
@@ -72,7 +72,7 @@ def test_nothing_lies_on_anything(sizes: Sizes, n_machines: int, room: Size) -> 
 
 def twice(sizes: Sizes) -> Sizes:
     """As with text twice as large."""
-    host, card, plate = (Size(2 * one.w, 2 * one.h) for one in (sizes.host, sizes.card, sizes.plate))
+    host, card, plate = (Size(2 * size.w, 2 * size.h) for size in (sizes.host, sizes.card, sizes.plate))
     return Sizes(host, card, plate, 2.0)
 
 
@@ -95,20 +95,20 @@ def test_every_link_ends_at_its_machine() -> None:
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.w}x{room.h}")
 @pytest.mark.parametrize("n_machines", range(1, 11))
 def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) -> None:
-    found = fit_layout(n_machines - 1, FULL, SMALL, room, ZOOMS)
-    bounds = found.places.bounds
-    assert bounds.w * found.zoom <= room.w + EDGE
-    assert bounds.h * found.zoom <= room.h + EDGE or room is ROOMS[0]
-    assert found.compact or n_machines <= COMPACT_OVER
+    fitted_layout = fit_layout(n_machines - 1, FULL, SMALL, room, ZOOMS)
+    bounds = fitted_layout.places.bounds
+    assert bounds.w * fitted_layout.zoom <= room.w + EDGE
+    assert bounds.h * fitted_layout.zoom <= room.h + EDGE or room is ROOMS[0]
+    assert fitted_layout.compact or n_machines <= COMPACT_OVER
 
 
 @pytest.mark.parametrize("n_machines", range(1, 11))
 def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(n_machines: int) -> None:
     narrow = Size(700, 400)
-    found = fit_layout(n_machines - 1, twice(FULL), twice(SMALL), narrow, ZOOMS)
-    assert found.places.bounds.w * found.zoom <= narrow.w + EDGE  # it scrolls one way only
-    assert found.zoom >= ZOOMS[-1]
-    check(found.places, n_machines - 1)
+    fitted_layout = fit_layout(n_machines - 1, twice(FULL), twice(SMALL), narrow, ZOOMS)
+    assert fitted_layout.places.bounds.w * fitted_layout.zoom <= narrow.w + EDGE  # it scrolls one way only
+    assert fitted_layout.zoom >= ZOOMS[-1]
+    check(fitted_layout.places, n_machines - 1)
 
 
 def crosses(start: Point, end: Point, rect: Rect) -> bool:
@@ -125,7 +125,7 @@ def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
     bounds, taken = places.bounds, []
     for line, pair in zip(places.lender_lines, pairs, strict=True):
         ends = [line[0], line[-1]]
-        for card in (places.cards[one] for one in pair):
+        for card in (places.cards[number] for number in pair):
             assert any(card.x <= x <= card.right and card.y <= y <= card.bottom for x, y in ends), (pair, line)
         for start, end in pairwise(line):
             assert start[0] == end[0] or start[1] == end[1]
@@ -133,15 +133,15 @@ def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
             assert bounds.x <= start[0] <= bounds.right
             assert bounds.y <= start[1] <= bounds.bottom
         taken += [(pair, *piece) for piece in pairwise(line)]
-    for (one, a, b), (other, c, d) in combinations(taken, 2):
-        assert one == other or not along_another((a, b), (c, d)), (one, a, b, other, c, d)
+    for (group, a, b), (other, c, d) in combinations(taken, 2):
+        assert group == other or not along_another((a, b), (c, d)), (group, a, b, other, c, d)
 
 
-def along_another(one: tuple[Point, Point], other: tuple[Point, Point]) -> bool:
+def along_another(group: tuple[Point, Point], other: tuple[Point, Point]) -> bool:
     """Whether two pieces lie on one line and share more than a point of it."""
     for across, far in ((0, 1), (1, 0)):
-        if {point[across] for point in (*one, *other)} == {one[0][across]}:
-            (a, b), (c, d) = (sorted(point[far] for point in piece) for piece in (one, other))
+        if {point[across] for point in (*group, *other)} == {group[0][across]}:
+            (a, b), (c, d) = (sorted(point[far] for point in piece) for piece in (group, other))
             return min(b, d) - max(a, c) > EDGE
     return False
 
@@ -158,14 +158,14 @@ def test_links_between_lenders_lie_on_nothing(n_machines: int, room: Size) -> No
     few = n_lenders <= 6
     drawn = pairs if few else [pair for pair in pairs if 2 in pair]
     for full, small in ((FULL, SMALL), (twice(FULL), twice(SMALL))):
-        found = fit_layout(n_lenders, full, small, room, ZOOMS, LenderPairs(tuple(drawn), few))
-        check(found.places, n_lenders)
-        assert found.places.bounds.w * found.zoom <= room.w + EDGE
+        fitted_layout = fit_layout(n_lenders, full, small, room, ZOOMS, LenderPairs(tuple(drawn), few))
+        check(fitted_layout.places, n_lenders)
+        assert fitted_layout.places.bounds.w * fitted_layout.zoom <= room.w + EDGE
         if full is FULL and room in ROOMS[1:]:
-            assert found.fits(room)
-            assert len(found.places.lender_lines) == len(drawn)
-        if found.places.lender_lines:
-            check_between(found.places, drawn)
+            assert fitted_layout.fits(room)
+            assert len(fitted_layout.places.lender_lines) == len(drawn)
+        if fitted_layout.places.lender_lines:
+            check_between(fitted_layout.places, drawn)
 
 
 @pytest.mark.parametrize("n_lenders", range(2, 10))
@@ -181,15 +181,25 @@ def test_all_links_at_once_lie_on_nothing_either(n_lenders: int, columns: int) -
 
 @pytest.mark.parametrize("n_lenders", range(7, 10))
 def test_nothing_moves_when_another_machine_of_many_is_chosen(n_lenders: int) -> None:
-    found = [
+    fitted_layouts = [
         fit_layout(
             n_lenders, FULL, SMALL, ROOMS[1], ZOOMS,
             LenderPairs(tuple(pair for pair in all_pairs(n_lenders) if chosen in pair), few=False),
         )
         for chosen in range(-1, n_lenders)
     ]  # fmt: skip
-    assert len({(one.zoom, one.places.cards, one.places.bounds) for one in found}) == 1
-    assert [len(one.places.lender_lines) for one in found] == [0] + [n_lenders - 1] * n_lenders
+    assert (
+        len(
+            {
+                (fitted_layout.zoom, fitted_layout.places.cards, fitted_layout.places.bounds)
+                for fitted_layout in fitted_layouts
+            }
+        )
+        == 1
+    )
+    assert [len(fitted_layout.places.lender_lines) for fitted_layout in fitted_layouts] == [0] + [
+        n_lenders - 1
+    ] * n_lenders
 
 
 def test_more_than_eight_machines_get_small_cards() -> None:
@@ -204,8 +214,8 @@ def test_a_large_window_shows_all_of_it_larger() -> None:
 
 def test_lenders_stand_at_one_side_where_that_shows_them_larger() -> None:
     room = Size(932, 540)  # of a window of the usual size
-    found = fit_layout(2, FULL, SMALL, room, ZOOMS)
-    assert found.zoom == ZOOMS[0]
-    assert {card.x for card in found.places.cards} == {found.places.cards[0].x}
+    fitted_layout = fit_layout(2, FULL, SMALL, room, ZOOMS)
+    assert fitted_layout.zoom == ZOOMS[0]
+    assert {card.x for card in fitted_layout.places.cards} == {fitted_layout.places.cards[0].x}
     wide = fit_layout(2, FULL, SMALL, Size(1600, 540), ZOOMS).places
     assert wide.cards[0].right < wide.host.x < wide.cards[1].x

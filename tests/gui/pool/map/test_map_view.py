@@ -57,9 +57,9 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_
     view.show_machines(machines_of(snapshot_of(household(n_machines))))
     for width, height in ((1600, 1000), (952, 500), (700, 340)):
         view.resize(width, height)
-        found = drawn(view)
-        assert len(found) == 2 * n_machines - 1
-        assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
+        rect_fs = drawn(view)
+        assert len(rect_fs) == 2 * n_machines - 1
+        assert not [pair for pair in combinations(rect_fs, 2) if pair[0].intersects(pair[1])]
         assert view.transform().m11() >= SMALLEST_ZOOM - 1e-6
         assert not view.horizontalScrollBar().maximum()
     assert card_sizes(view._theme, compact=True)[1].h > 2 * LEAST_CARD
@@ -67,7 +67,7 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_
 
 
 @pytest.mark.parametrize(
-    ("used", "lent", "told"),
+    ("used", "lent", "expected"),
     [
         (0, GIB, ["lends 1.0 GiB", "2.0 GiB total"]),
         (GIB, 2 * GIB, ["1.0 of 2.0 GiB lent", "4.0 GiB"]),
@@ -75,7 +75,7 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_
     ],
 )
 def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_it(
-    view: MapView, monkeypatch: pytest.MonkeyPatch, used: int, lent: int, told: list[str]
+    view: MapView, monkeypatch: pytest.MonkeyPatch, used: int, lent: int, expected: list[str]
 ) -> None:
     """That is in the details; `187 MiB of 10,7 …` said nothing."""
     drew = list[str]()
@@ -84,7 +84,7 @@ def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_i
     machine = replace(machines_of(snapshot_of(household(1)))[0], memory=memory)
     view.show_machines((machine,))
     view.grab()
-    assert sorted(one for one in drew if "iB" in one) == sorted(told)
+    assert sorted(name for name in drew if "iB" in name) == sorted(expected)
 
 
 def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
@@ -101,7 +101,7 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
     view.select("")
     assert view.accessibleDescription().startswith("Use the arrow keys to choose a machine")
     limit = "This limits what others can use. Models that you load here may use more."
-    assert [limit in one.toolTip() for one in view._cards.values()] == [True, False]
+    assert [limit in card.toolTip() for card in view._cards.values()] == [True, False]
 
 
 @pytest.mark.parametrize("n_machines", range(1, 11))
@@ -109,13 +109,13 @@ def test_what_is_drawn_lies_on_nothing_and_stays_readable(view: MapView, n_machi
     for width, height in ((952, 500), (712, 340), (1600, 1000)):
         view.resize(width, height)
         view.show_machines(machines_of(snapshot_of(household(n_machines))))
-        found = drawn(view)
-        assert len(found) == 2 * n_machines - 1
-        assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
+        rect_fs = drawn(view)
+        assert len(rect_fs) == 2 * n_machines - 1
+        assert not [pair for pair in combinations(rect_fs, 2) if pair[0].intersects(pair[1])]
         assert view.transform().m11() >= SMALLEST_ZOOM - 1e-6
         if (width, height) != (712, 340):
             seen = view.mapToScene(view.viewport().rect()).boundingRect()
-            assert all(seen.contains(one) for one in found)
+            assert all(seen.contains(rect_f) for rect_f in rect_fs)
 
 
 def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
@@ -127,11 +127,11 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     host, lender = card_sizes(theme, compact=False)
     view.show_machines(machines_of(snapshot_of(snapshot)))
     assert view.places is not None
-    assert {round(one.h) for one in view.places.cards} == {lender.h}
+    assert {round(card.h) for card in view.places.cards} == {lender.h}
     view.show_machines(machines_of(snapshot_of(snapshot), center=attic))
-    assert {round(one.h) for one in view.places.cards} == {host.h}
+    assert {round(card.h) for card in view.places.cards} == {host.h}
     assert len(drawn(view)) == 3 + 2  # one way to the new centre ends here, the other is told
-    assert len([one for one in view.scene().items() if isinstance(one, LinkLine)]) == 2
+    assert len([pair for pair in view.scene().items() if isinstance(pair, LinkLine)]) == 2
 
 
 WHY = "studio-mac left out: 9.6 tok/s with it, 11.8 without."
@@ -163,8 +163,8 @@ def test_cards_are_higher_where_one_has_a_reason_of_two_lines(view: MapView) -> 
     view.show_machines(machines_of(snapshot_of(snapshot)))
     assert view.places.cards[0].h > before
     assert view.places.cards[0].h == view.places.cards[1].h
-    found = drawn(view)
-    assert not [pair for pair in combinations(found, 2) if pair[0].intersects(pair[1])]
+    rect_fs = drawn(view)
+    assert not [pair for pair in combinations(rect_fs, 2) if pair[0].intersects(pair[1])]
     view.select(f"{2:064x}")
     assert WHY in view.accessibleDescription()
 
@@ -186,8 +186,8 @@ def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
         assert "Mb/s" in line.toolTip()
         assert "wlan0" in line.toolTip()
         points = [line.path().pointAtPercent(part / SAMPLES) for part in range(SAMPLES + 1)]
-        inner = [one.adjusted(1, 1, -1, -1) for one in drawn(view)]
-        assert not [(one, at) for one in inner for at in points if one.contains(at)]
+        inner = [rect_f.adjusted(1, 1, -1, -1) for rect_f in drawn(view)]
+        assert not [(rect_f, at) for rect_f in inner for at in points if rect_f.contains(at)]
     view.show_machines(machines_of(snapshot_of(household(2))))
     assert not lines_of(view)
 
@@ -198,7 +198,7 @@ def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> 
     view.show_machines(machines_of(snapshot_of(snapshot)), lender_links=shown)
     (plate,) = [item for item in view.scene().items() if isinstance(item, Figures)]
     assert plate.isVisible()
-    assert not [one for one in drawn(view) if one.intersects(plate.sceneBoundingRect())]
+    assert not [rect_f for rect_f in drawn(view) if rect_f.intersects(plate.sceneBoundingRect())]
     view.resize(952, 330)
     assert not plate.isVisible()
     assert plate.toolTip() == lines_of(view)[0].toolTip()
@@ -217,8 +217,8 @@ def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> Non
     assert before is not None
     assert view.places is not None
     assert (view.places.cards, view.transform().m11()) == (before.cards, zoom)
-    told = view.accessibleDescription().splitlines()
-    assert len([line for line in told if "garage-server" in line and "Mb/s" in line]) == 8
+    lines = view.accessibleDescription().splitlines()
+    assert len([line for line in lines if "garage-server" in line and "Mb/s" in line]) == 8
     view.select("")
     assert not lines_of(view)
 
@@ -260,9 +260,9 @@ def test_machines_that_are_gone_leave_nothing(view: MapView) -> None:
 def test_keys_choose_open_and_leave_out(view: MapView) -> None:
     machines = machines_of(snapshot_of(household(5)))
     view.show_machines(machines)
-    told: list[tuple[str, str]] = []
-    view.opened.connect(lambda machine: told.append(("opened", machine)))
-    view.toggled.connect(lambda machine: told.append(("toggled", machine)))
+    reports: list[tuple[str, str]] = []
+    view.opened.connect(lambda machine: reports.append(("opened", machine)))
+    view.toggled.connect(lambda machine: reports.append(("toggled", machine)))
     QTest.keyClick(view, Key.Key_Right)
     assert view.selected == machines[0].id
     assert view.places is not None
@@ -272,7 +272,7 @@ def test_keys_choose_open_and_leave_out(view: MapView) -> None:
     assert view.selected not in (left, machines[0].id)
     QTest.keyClick(view, Key.Key_Return)
     QTest.keyClick(view, Key.Key_Space)
-    assert told == [("opened", view.selected), ("toggled", view.selected)]
+    assert reports == [("opened", view.selected), ("toggled", view.selected)]
     QTest.keyClick(view, Key.Key_Escape)
     assert view.selected == ""
 
@@ -289,7 +289,7 @@ def test_a_click_on_a_plate_chooses_its_machine(view: MapView) -> None:
 
 def test_dots_move_only_while_an_answer_runs_and_is_seen(qtbot: QtBot, view: MapView) -> None:
     machines = machines_of(snapshot_of(household(3)))
-    active = frozenset(one.id for one in machines)
+    active = frozenset(machine.id for machine in machines)
     view.show_machines(machines)
     assert not moves(view)
     view.show_machines(machines, active)
@@ -308,7 +308,7 @@ def test_dots_move_only_while_an_answer_runs_and_is_seen(qtbot: QtBot, view: Map
 
 def test_reduced_motion_stops_the_dots(view: MapView) -> None:
     machines = machines_of(snapshot_of(household(3)))
-    view.show_machines(machines, frozenset(one.id for one in machines))
+    view.show_machines(machines, frozenset(machine.id for machine in machines))
     view._motion.choose(ALWAYS)
     assert not moves(view)
     view._motion.choose(NEVER)
