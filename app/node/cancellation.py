@@ -61,7 +61,7 @@ async def in_thread(work: Callable[[Report], T], tell: Report) -> T:
             try:
                 await asyncio.wait({done})
             except asyncio.CancelledError:
-                continue  # it is on its way out already
+                continue  # it is already ending
         raise
 
 

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 Lines = AsyncGenerator[Json, None]
-KEPT_S = 3600.0  # after its end, for a window that comes back
-MOST_OVER = 16  # that have ended and were not fetched
+KEPT_S = 3600.0  # after its end, for a window that returns
+MOST_OVER = 16  # ended answers that were not fetched
 
 
 @dataclass(eq=False)
@@ -27,7 +27,7 @@ class _Kept:
     pieces: list[str] = field(default_factory=list)  # of its text
     thoughts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
-    news: Json | None = None  # what was said last, if nothing was written since
+    news: Json | None = None  # the last line, if it was not a delta
     done: Json | None = None
     error: AppError | None = None
     over_s: float | None = None

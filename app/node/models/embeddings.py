@@ -29,12 +29,12 @@ from backends.contract import Layers, Role
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-T = TypeVar("T")  # what is read
-R = TypeVar("R")  # and what comes of it
+T = TypeVar("T")  # an input
+R = TypeVar("R")  # its result
 
-MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
+MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for every pair of them
 IDLE_SECONDS = 300.0
-DIED = ("worker_died", "worker_crashed")  # nobody ended it
+DIED = ("worker_died", "worker_crashed")  # the worker was not ended on purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ class Embeddings:
         self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
         self._spare_memory = spare_memory
         self._turn = asyncio.Lock()
-        self._stop = asyncio.Event()  # of the load that is under way
-        self._n_ending = 0  # whoever has it end now: until then nothing is loaded
-        self._coming: Entry | None = None  # what is checked, or loaded
+        self._stop = asyncio.Event()  # ends the load under way
+        self._n_ending = 0  # callers that are unloading; nothing is loaded until they are done
+        self._coming: Entry | None = None  # being verified or loaded
         self._held: HeldModel | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self.n_asks = 0  # requests that are answered, or wait
+        self.n_asks = 0  # requests under way or waiting
 
     @property
     def held(self) -> HeldModel | None:
@@ -249,8 +249,6 @@ class Embeddings:
         async with self._spare_memory.wanted():
             await self._make_room(own_bytes)
 
-    # inside
-
     async def _make_room(self, own_bytes: int) -> None:
         held = self.held
         if held is None:
@@ -297,7 +295,7 @@ class Embeddings:
         assert held.embedder is not None
         made: list[R] = []
         for text in texts:
-            if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
+            if self._stop.is_set():  # a chat model may be waiting for this memory, and a text takes long
                 raise StageLost("embedding_gave_way", model=entry.name)
             try:
                 made.append(await compute(held.embedder, text))
@@ -313,7 +311,7 @@ class Embeddings:
                 assert held.embedder is not None
                 try:
                     made.append(await compute(held.embedder, text))
-                except StageLost as error:  # it is why
+                except StageLost as error:  # the stop is its cause
                     if error.reason.code != "worker_crashed":
                         raise
                     facts = death_facts(error.reason)
@@ -336,7 +334,7 @@ class Embeddings:
 
     async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Report) -> HeldModel:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
-        plan = self._planned(entry.model, order)  # refused before what is loaded is given up
+        plan = self._planned(entry.model, order)  # raises before the loaded model is given up
         await self._close()
         held = self._held = HeldModel(entry, plan)
         self._changed()
@@ -386,7 +384,7 @@ class Embeddings:
 
     def _count(self, more: int) -> None:
         before, self.n_asks = self.n_asks, self.n_asks + more
-        if not (before and self.n_asks):  # the first one came, or the last one is answered
+        if not (before and self.n_asks):  # on the first and the last request only
             self._changed()
 
     def _keep(self) -> None:

@@ -26,9 +26,9 @@ from app.node.models.model_manager import ModelManager
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-MOST_BYTES = 4 << 20  # of a line of an answer, and of a list of models
-ANY_NAMES = ("", "default")  # whatever is loaded
-OFFERS_SECONDS = 5.0  # then the others answer without it
+MOST_BYTES = 4 << 20  # of one line of an answer, and of a list of models
+ANY_NAMES = ("", "default")  # stand for any loaded model
+OFFERS_SECONDS = 5.0  # for a host to reply; the others' models are used without it
 HEADERS = {"Content-Type": "application/json"}
 Text = Annotated[str, Meta(max_length=200)]
 
@@ -45,7 +45,7 @@ class OfferedModel(msgspec.Struct, frozen=True):
     writes: bool = True
     ranks: bool = False
     n_parameters: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
-    context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # of a conversation, where it is loaded
+    context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # positions of a conversation, if it is loaded
 
 
 class HostOffers(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from app.node.journal import Journal
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 
-ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
+ENOUGH_MACHINES = 2  # whose reports of harm blame the model
 OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class LoadLock(asyncio.Lock):
         super().__init__()
         self._loaded = loaded
         self.spared: tuple[Placement, ...] = ()
-        self._first_goes = False  # it replaces what a question without a name is for
+        self._first_goes = False  # the load replaces the model for requests without a name
 
     @contextmanager
     def sparing(self, stays: tuple[Placement, ...]) -> Iterator[None]:
@@ -105,15 +105,15 @@ class LoadRetries:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self.limits: dict[MachineId, int] = {}  # bytes, of who has less free than was believed
-        self._failed: dict[MachineId, Reason] = {}  # who is left out for it, and what is said of it
-        self.lost: Loss | None = None  # what kept the last one from being ready
-        self._machines: list[str] = []  # names of those that it was over
+        self.limits: dict[MachineId, int] = {}  # bytes that lenders really have free
+        self._failed: dict[MachineId, Reason] = {}  # excluded machines, with reasons
+        self.lost: Loss | None = None  # the loss that made the last try fail
+        self._machines: list[str] = []  # names of the machines of the last try
         self._n = 0
-        self._error: AppError | None = None  # how it ended
-        self._may_repeat = True  # where it cannot be without those that failed
-        self._no_memory: DoesNotFit | None = None  # said without a number
-        self._harmed: set[str] = set()  # other machines that say the model does them harm
+        self._error: AppError | None = None  # of the last try
+        self._may_repeat = True  # on the same machines, if there is no other way
+        self._no_memory: DoesNotFit | None = None  # an error that gives no number of bytes
+        self._harmed: set[str] = set()  # other machines that report harm by the model
 
     def begin(self, plan: Plan) -> None:
         """Record the machines of the next try."""
@@ -185,7 +185,7 @@ class LoadRetries:
         is_by_model = may_be_by_model(error)
         if is_by_model:
             self._harmed.add(other.machine)
-        if len(self._harmed) >= ENOUGH_MACHINES:  # then it is the model
+        if len(self._harmed) >= ENOUGH_MACHINES:  # the model is to blame
             self._may_repeat = False
             return False
         if is_by_model or fault_table.classify(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
@@ -203,7 +203,7 @@ class LoadRetries:
         short = short_lender(error)
         if short is None or short[0] in self.limits:
             return False
-        if "free_bytes" not in error.reason.facts:  # the next plan cannot say what was short
+        if "free_bytes" not in error.reason.facts:  # the next plan cannot tell what was missing
             self._no_memory = error
         self.limits |= dict([short])
         return True

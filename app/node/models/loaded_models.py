@@ -20,7 +20,7 @@ from app.node.planning.planner_inputs import PlannerInputs
 from backends.contract import Layers
 
 Json = dict[str, Any]
-MOST_MODELS = 4  # each has workers, a queue and a recovery; memory ends it before, as a rule
+MOST_MODELS = 4  # each has workers, a queue and a recovery; memory usually limits the number earlier
 
 
 def line_json(loaded: LoadedModels) -> list[Json]:
@@ -133,8 +133,6 @@ class LoadedModels:
         """Restore the earlier order of models, ahead of new ones."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
-
-    # what they have together
 
     def json(self, extend: Callable[[Json], Json] = lambda described: described) -> tuple[Json | None, list[Json]]:
         """Return the JSON of the first model, and of those beside it. `extend` adds facts to each."""

@@ -48,10 +48,10 @@ from app.node.snapshot import plan_json, reason_json, with_limits
 
 log = logging.getLogger(__name__)
 
-Known = tuple[str, int, int, str, str]  # name, what it lends, what is used, what it does, engine
+Known = tuple[str, int, int, str, str]  # name, lent bytes, used bytes, lending state, engine
 Json = dict[str, Any]
 Ask = Callable[[Placement], Awaitable[GenerationRequest]]
-STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
+STOPPED = frozenset({"load_stopped", "node_stops"})  # on purpose
 
 
 class Replanner:
@@ -76,7 +76,7 @@ class Replanner:
         """Return the plans for the lost layers of the placement, or of one part: as ordered if possible, else freely.
         Raises AppError."""
         entry, was = running.entry, running.order
-        shape = None if running.state.is_several else was.shape  # of one of several, the split
+        shape = None if running.state.is_several else was.shape  # with several pipelines, only a split is replanned
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
         back = released_bytes([running], self._loaded.except_for(running) if running.notice else ())
@@ -143,11 +143,11 @@ class ModelManager:
         self._outcomes, self._lender_changes = Outcomes(planner_inputs, group, changed), LenderChanges()
         self._group, self._journal, self._changed = group, journal, changed
         self._loads = LoadQueue(self.loaded, journal)
-        self._load_failed: Reason | None = None  # why what was to be loaded last is not
-        self.n_asks = 0  # answers that are made or wanted
-        self.on_answer_over: Callable[[], None] = lambda: None  # an answer is over
-        self.on_answer_made: Callable[[Json], None] = lambda _: None  # it was made: its last line
-        self._n_measuring = 0  # plans and loads that measure now
+        self._load_failed: Reason | None = None  # why the last load failed
+        self.n_asks = 0  # answers under way or requested
+        self.on_answer_over: Callable[[], None] = lambda: None  # called after each answer
+        self.on_answer_made: Callable[[Json], None] = lambda _: None  # called with the last line of each answer
+        self._n_measuring = 0  # plans and loads that are measuring
 
     def busy(self) -> bool:
         """Return whether answers are generated or pending, or a model loads or unloads. A load that is still measuring
@@ -189,7 +189,7 @@ class ModelManager:
             if entry.name != GUIDE and error.reason.code not in STOPPED:
                 facts: dict[str, Fact] = {"model": entry.name, "why": error.reason}
                 self._load_failed = Reason("last_load_failed", facts)
-                self._changed()  # nobody answers now, and every face is to say so
+                self._changed()  # nothing answers now, and all faces must show it
             raise
         return {"loaded": running.json()}
 
@@ -306,7 +306,7 @@ class ModelManager:
                 async for part in answer:
                     if isinstance(part, Delta):
                         if noted.first is None:
-                            self._changed()  # it has a slot, and waits no more
+                            self._changed()  # it has a slot and no longer waits
                         noted.came(len(part.token_ids))
                         yield delta_json(part)
                     elif isinstance(part, Notice):
@@ -336,7 +336,7 @@ class ModelManager:
     async def _used(
         self, name: str | None, load: Load, brings: bool, use: ExitStack, report: Report
     ) -> Placement | None:
-        if name:  # half its name may be given, and something else loaded beside it
+        if name:  # the name may be partial, and another model may have been loaded beside it
             load.model = (await self._meant(name)).name
             if (running := self._at_hand(load.model, use)) is not None:
                 return running
@@ -360,7 +360,7 @@ class ModelManager:
         """Return the name of the model that will be loaded, so that it can be announced; empty if there is none."""
         if (running := self.loaded.named(name)) is not None:
             return running.entry.name
-        with suppress(AppError):  # the load raises the same, and notes it
+        with suppress(AppError):  # the load raises and logs the same error
             return (await self._meant(name)).name
         return ""
 
@@ -388,7 +388,7 @@ class ModelManager:
         order, before = await self._replanner.order(lost), self.loaded.ids
         try:
             return await self._load(entry, order, stays, report)
-        except BaseException:  # the next question tries again, instead of asking another model
+        except BaseException:  # the next request tries this model again instead of another one
             self.loaded.drop(lost)
             self.loaded.add(lost)
             raise
@@ -410,7 +410,7 @@ class ModelManager:
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._loads.turn.sparing(stays), self._idle.request(), self._outcomes.concurrent.count():
-            # nothing is done ahead, or learnt
+            # standby work and learning pause
             running = await self._planned_and_placed(entry, order, stays, report)
         self._load_failed = None
         return running
@@ -419,7 +419,7 @@ class ModelManager:
         self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
-        # refused before anything is measured, and before what is loaded is given up
+        # raises before anything is measured and before the loaded models are given up
         await self._planner.plan(entry.model, order, self.released(stays), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
         await self._planner.plan(entry.model, order, self.released(stays), speeds)

@@ -26,7 +26,7 @@ from app.node.snapshot import forecast_json
 
 log = logging.getLogger(__name__)
 
-REST_S = 3.0  # nobody asked for so long: a measurement is in nobody's way
+REST_S = 3.0  # without requests, so that a measurement disturbs nobody
 MOST_TRIES = 200
 Json = dict[str, Any]
 Part = Delta | Notice | Summary

@@ -25,13 +25,13 @@ from app.node.verification.verifier import Verifier
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Option = tuple[Plan, Json]  # a plan, and how it is shown
+Option = tuple[Plan, Json]  # a plan and its JSON
 Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
 
-LEAST_PAUSE_SECONDS = 0.5  # between two plans while nothing fits
-LONGEST_PAUSE_SECONDS = 5.0  # not all that frees memory is news of the household: also this machine's own
-MOST_LOOKS = 4  # for a placement on this machine alone
-USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
+LEAST_PAUSE_SECONDS = 0.5  # between two attempts to plan while nothing fits
+LONGEST_PAUSE_SECONDS = 5.0  # memory that this machine itself frees is not reported as a change in the household
+MOST_LOOKS = 4  # at a placement on this machine alone
+USUAL_BYTES_PER_SECOND = 200e6  # of a disk, until something has been loaded here
 
 
 class Failover:
@@ -51,10 +51,10 @@ class Failover:
         self.stage_set, self._replan, self._state, self._place = stage_set, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
-        self._intended: Option | None = None  # what is gone over to on purpose, the next time
-        self.verifier: Verifier | None = None  # of what lenders compute for it
+        self._intended: Option | None = None  # the placement to move to at the next replan, by choice
+        self.verifier: Verifier | None = None  # of the lenders' results
         self.last_failed: Loss | None = None
-        self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
+        self.bytes_per_second = USUAL_BYTES_PER_SECOND  # at which layers were loaded here before
 
     def wanted(self) -> bool:
         """Return whether the pipeline has, or is about to have, requests that no other pipeline can take over."""
@@ -68,7 +68,7 @@ class Failover:
             try:
                 chosen, _ = self._chosen = await self._choose(frozenset(map(MachineId, without)))
             except BaseException:
-                self.stage_set.claimed = None  # nothing fits: others may have what it does not hold
+                self.stage_set.claimed = None  # nothing fits, so others may use the unclaimed memory
                 raise
             self.stage_set.claimed = chosen
         names = dict.fromkeys(stage.name for stage in self.stage_set.moving(chosen))
@@ -179,7 +179,7 @@ class Failover:
     async def build(self) -> list[StageClient]:
         assert self._chosen is not None
         plan, described = self._chosen
-        if plan is not self._state.part(self._place):  # else only a worker is started anew
+        if plan is not self._state.part(self._place):  # otherwise only a worker is restarted
             self._state.place(self._place, plan, described)
         return await self.stage_set.open(plan)
 

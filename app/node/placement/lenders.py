@@ -23,21 +23,22 @@ from app.network.network import Network
 from app.network.peer.peer_client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.network.peer.peer_link import PeerLink
 
-# A stalled connection is retried: a new packet finds a healed path, while the system resends a first packet only
-# after a second. The first limits suit a usual network, the later ones a slow one.
+# A stalled connection is retried, because a new packet finds a restored path while the system resends a first packet
+# only after a second. The first limits suit a typical network, the later ones a slow one.
 TRIES_SECONDS = (0.25, 0.25, 0.5, 1.0)
-ASK_SECONDS = 0.5  # the link may be silent for a second after a path has healed, where a new connection finds it
+ASK_SECONDS = 0.5  # after a path is restored, the link may stay silent for a second where a new connection works
 PAUSE_SECONDS = 0.05
-TELL_SECONDS = 1.0  # a link that takes nothing is told again when it has been replaced
-OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
+TELL_SECONDS = 1.0  # if the link accepts nothing, the message is sent again over the next link
+OPEN_SECONDS = 300.0  # loading reads the file once; enough for 10 GB from a slow disk
 Key = tuple[MachineId, PipelineId]
 Ready = Callable[[], Awaitable[messages.StageReady]]
-TAKEN_SECONDS = 60.0  # a lender that takes no megabyte for so long holds the load up: 16 KiB/s
+TAKEN_SECONDS = 60.0  # within which a lender must accept a megabyte, about 16 KiB/s
 
-# Reasons about a lender's own disk and memory that do not name the lender. Reading the cut here never gives them.
+# Reasons about a lender's own disk and memory that do not name the lender. Reading the cut on this machine never raises
+# them.
 OF_ITS_OWN = frozenset({"stages_full", "disk_full", "disk_failed", "stage_too_large"})
 
-SendProgress = Callable[[int, int, int], None]  # bytes of a chunk, sent so far, to be sent
+SendProgress = Callable[[int, int, int], None]  # bytes of the chunk, sent so far, to send in all
 
 
 class PendingCloses:
@@ -48,7 +49,7 @@ class PendingCloses:
 
     def __init__(self, link: Callable[[MachineId], LenderLink], clock: Callable[[], float] = time.monotonic) -> None:
         self._link, self._clock = link, clock
-        self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
+        self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # time of each close
 
     async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
         """Make the lender free these layers, now or as soon as it can be reached."""
@@ -92,7 +93,7 @@ class StageAnswers:
             yield lambda: _in_time(future)
         finally:
             del self._waiting[machine, pipeline]
-            future.cancel()  # and an error that came too late to be waited for is not logged
+            future.cancel()  # also keeps an error that arrives too late from being logged
 
     def receive(
         self, machine: MachineId, name: str, message: messages.StageReady | messages.StageFailed | messages.StageLost

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 T = TypeVar("T")
-# After the end of a placement, its lenders have freed its memory and reported that within this time.
+# Within this time after the end of a placement, its lenders have freed its memory and reported it.
 NEWS_SECONDS = 10.0
 
 
@@ -77,16 +77,17 @@ class Placement:
         self._sizes = sizes
         self.claims = MemoryClaims(self.state)
         self.completer: Completer | None = None
-        self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
+        self.outcome: Outcome | None = None  # of the last answer that had the pool to itself
         self.ended = asyncio.Event()
-        self.loaded_by_request = False  # a question brought it, where nothing of it was
+        self.loaded_by_request = False  # a request loaded it, with no lost placement to restore
         self._supervisor: ReplicaSupervisor | None = None
-        self._leaving: set[MachineId] = set()  # others take over what they hold
+        self._leaving: set[MachineId] = set()  # machines whose layers others are taking over
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
-        self.failed: Loss | None = None  # who kept it from being ready
+        self.failed: Loss | None = None  # the loss that prevented it from becoming ready
         self.life: State = Loading()
-        self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
+        # machines that want their memory back once no answer needs it
+        self._wanted_back: dict[MachineId, StageLost] = {}
         self._progress: dict[str, Progress] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
 
@@ -162,12 +163,13 @@ class Placement:
         if self._replicas is None or self._supervisor is None or machine in self._leaving:
             return
         self._leaving.add(machine)
-        with suppress(AppError):  # nobody can: it keeps what it has until its owner's patience ends
+        # if nobody else can take the layers, the machine keeps them until its owner's patience ends
+        with suppress(AppError):
             failover = self._supervisor.only
-            if failover is not None:  # else the other replicas are there already
+            if failover is not None:  # otherwise the other replicas are already there
                 say = partial(self._replicas.tell_leaving, self._loss(machine, why).name)
                 await failover.hand_over(frozenset({machine}), say)
-            if self.is_ready and self.uses(machine):  # also where the last answer has ended by now
+            if self.is_ready and self.uses(machine):  # even if the last answer has ended by now
                 self.state.is_moving = failover is not None
                 await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
         self._leaving.discard(machine)
@@ -177,7 +179,7 @@ class Placement:
         """Give up the placement once no answer needs it, because this machine wants its memory back and `leave` may
         fail. If `why` is None, withdraw that."""
         if self.state.is_several:
-            return  # its replica leaves at once, and the others go on
+            return  # its replica leaves at once, and the others continue
         self._wanted_back.pop(machine, None)
         if why is not None:
             self._wanted_back[machine] = why
@@ -332,7 +334,7 @@ class Placement:
                     replicas.on_news = self._replicas_changed
                     self.state.changed()
                     await self._until_over(replicas)
-                except AppError as error:  # here: the group would wrap it
+                except AppError as error:  # caught here because the group would wrap it
                     self.failed = opener.failed
                     self._fail(error)
         except Exception:  # the outer wall of this task
@@ -388,4 +390,4 @@ class Placement:
     def _fail(self, error: AppError) -> None:
         if not self._outcome.done():
             self._outcome.set_exception(error)
-            self._outcome.exception()  # nobody may be waiting any more
+            self._outcome.exception()  # marks the exception as retrieved, as nobody may be waiting

@@ -25,8 +25,8 @@ class IdleTracker:
     """Tracks whether any model of this host is in use, and since when all are idle."""
 
     def __init__(self) -> None:
-        self.busy = asyncio.Event()  # somebody asks, or layers move
-        self.since_s = time.monotonic()  # while nobody does
+        self.busy = asyncio.Event()  # set while requests run or layers move
+        self.since_s = time.monotonic()  # when the last request ended
         self._n_askers = self._n_moves = 0
 
     @property
@@ -78,17 +78,17 @@ class PlacementState:
         changed: Callable[[], None],
     ) -> None:
         self.entry, self.order, self.plan, self.described = entry, order, plan, described
-        self._parts = list(plan.parts)  # of several pipelines, each one's
+        self._parts = list(plan.parts)  # the plan of each pipeline, if there are several
         self.idle, self.changed = idle, changed
-        self.made_s = self.placed_s = time.monotonic()  # when its layers came to where they are
-        self.n_changes = 0  # of the household, and of what is placed
-        self.news = asyncio.Event()  # the household is another
-        self.n_requests = 0  # who ask it now
-        self.unused = asyncio.Event()  # nobody asks it now
+        self.made_s = self.placed_s = time.monotonic()  # when its layers were placed where they are
+        self.n_changes = 0  # to the household and to the placement
+        self.news = asyncio.Event()  # set when the household changes
+        self.n_requests = 0  # running or waiting
+        self.unused = asyncio.Event()  # set while there are no requests
         self.unused.set()
-        self.pipelines = Replicas()  # those that are open
-        self.is_moving = False  # to a better placement, for nobody
-        self.replaced: dict[MachineId, Reason] = {}  # why others take over what a machine holds
+        self.pipelines = Replicas()  # the open ones
+        self.is_moving = False  # to a better placement, without any request
+        self.replaced: dict[MachineId, Reason] = {}  # why others take over a machine's layers
 
     @property
     def is_several(self) -> bool:

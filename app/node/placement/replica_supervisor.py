@@ -33,7 +33,7 @@ from app.node.verification.verifier import SampleRecomputer, Verifier
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before one that was lost is tried again
+LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before a lost pipeline is tried again
 
 
 class PipelineOpener:
@@ -52,7 +52,7 @@ class PipelineOpener:
         self._entry, self._stage_sets = state.entry, stage_sets
         self._known = KnownAnswer(state.entry.proof) if state.entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
-        self.failed: Loss | None = None  # what the last `open` that failed was about
+        self.failed: Loss | None = None  # the loss that made the last `open` fail
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
         """Open pipeline number `place` of the placement and its failover. Raises AppError."""
@@ -89,7 +89,7 @@ class PipelineOpener:
             keep=sizes.keep,
             trained=model.context_length,
         )
-        samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
+        samples = Samples(random.SystemRandom().random)  # unpredictable for lenders
         again = SampleRecomputer(self._entry, sources.shelf, sources.stages, sizes, sources.planner_inputs.spare_memory)
         failover.verifier = Verifier(samples, stage_set, again, sources.planner_inputs.quarantine)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples))
@@ -191,12 +191,12 @@ class ReplicaSupervisor:
             except AppError as error:
                 if not opened.done():
                     opened.set_exception(error)
-                    opened.exception()  # its waiter may be gone
+                    opened.exception()  # marks the exception as retrieved, as its waiter may be gone
                     return
                 log.info("a replica is not there yet: %s", error.reason)
                 fault_entry = fault_table.classify(error.reason)
                 if fault_entry.retry is Retry.NEVER and fault_entry.fault in (Fault.MODEL, Fault.ENGINE):
-                    self._lost.add(place)  # it would not be there the next time either
+                    self._lost.add(place)  # another try would fail in the same way
                     self._state.pipelines.drop_if_over()
                     self._changed()
                     return

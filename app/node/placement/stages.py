@@ -33,7 +33,7 @@ from backends.contract import Layers, Role
 
 T = TypeVar("T")
 Key = tuple[MachineId, Role, Layers]
-MOST_STEP_SECONDS = 300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
+MOST_STEP_SECONDS = 300.0  # for one step of a sample; a machine that takes longer has stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class OpenRun:
 
     stage: PlannedStage
     run: Run
-    source: str  # here the path of its file; on a lender the manifest it was made from
+    source: str  # on this machine the path of its file, on a lender its manifest
     client: StageClient
     closing: AsyncExitStack
 
@@ -117,18 +117,18 @@ class StageSet:
         self._stack, self._report = stack, report
         self._epoch = 0
         self._worker: Worker | None = None
-        self._host: MachineId | None = None  # this machine, as the last plan has it
+        self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
-        self._on_disk: set[Key] = set()  # of lenders, as far as this placement sent it
-        self._turn = asyncio.Lock()  # what is opened ahead is so before, or after, what is wanted
-        self._hurry = asyncio.Event()  # somebody waits: nothing is opened ahead now
+        self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
+        self._turn = asyncio.Lock()  # lets either standby work or the opening of stages run
+        self._hurry = asyncio.Event()  # set while stages are needed, which interrupts standby work
         self._n_hurried = 0
-        self._leaving = asyncio.TaskGroup()  # for what is given back while others serve already
+        self._leaving = asyncio.TaskGroup()  # closes stages while others already serve
         self._left: dict[asyncio.Task[None], MachineId] = {}
         self._is_open = False
-        self.claimed: Plan | None = None  # what it is about to take, or took; None: what it holds
+        self.claimed: Plan | None = None  # the plan that it opens or has opened; None if it claims only what it holds
         self.fetched_bytes = 0  # weights that crossed the network
-        self.failed: PlannedStage | None = None  # which stage the last `open` could not have
+        self.failed: PlannedStage | None = None  # the stage that made the last `open` fail
 
     async def open(self, plan: Plan) -> list[StageClient]:
         """Open the stages in order. Raises AppError; the stack closes the stages already opened, or the next plan
@@ -139,7 +139,7 @@ class StageSet:
                 async with self._at_once():
                     return await self._open(plan)
         except BaseException:
-            self.claimed = None  # it takes no more of it: others may
+            self.claimed = None  # it takes no more memory for the plan, so others may
             raise
 
     async def _open(self, plan: Plan) -> list[StageClient]:
@@ -147,7 +147,7 @@ class StageSet:
             self._is_open = True
             await self._leaving.__aenter__()
             self._stack.push_async_exit(lambda *why: end_group(self._leaving, self._left, why[1]))
-            self._stack.callback(self._hurry.set)  # what is opened ahead is nobody's from now on
+            self._stack.callback(self._hurry.set)  # standby work ends with the stack
         self._epoch += 1
         self.failed = None
         self._host = plan.host
@@ -228,7 +228,7 @@ class StageSet:
     async def _elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         for (machine, role, layers), held in self._held.items():
             if machine not in (like.machine, self._host) and (role, layers) == _key(like)[1:]:
-                self._epoch += 1  # nothing of what was computed there before is left
+                self._epoch += 1  # a new epoch clears earlier results there
                 client = await self._renewed(held, None)
                 try:
                     return held.stage, await forwarded(client, step)
@@ -285,7 +285,7 @@ class StageSet:
     async def _given_back(self, held: OpenRun) -> None:
         try:
             await held.closing.aclose()
-        except asyncio.CancelledError:  # the placement ends, and it is told then
+        except asyncio.CancelledError:  # the placement is ending, and the lender is told then
             machine, pipeline = held.stage.machine, PipelineId(held.run.pipeline)
             self._stack.push_async_callback(self._sources.lenders.close_stage, machine, pipeline)
             raise
@@ -363,7 +363,7 @@ class StageSet:
             done += n_bytes
             self._tell(stage, "cutting", done, total, "bytes")
 
-        self._sources.stages.keep(stage_id)  # on the loop: nothing comes between it and its release
+        self._sources.stages.keep(stage_id)  # on the event loop, so that nothing can come between this and the release
         closing.callback(self._sources.stages.release, stage_id)
         return str(await in_thread(lambda report: self._sources.stages.fill(cut, report), tell))
 
@@ -371,7 +371,7 @@ class StageSet:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
         cut = await self._sent(stage, pipeline)
-        # before it is ordered: who can tell what arrives of a message that is cut off?
+        # before it is ordered, since an interrupted message may still have arrived
         closing.push_async_callback(self._sources.lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
         client = await self._ordered(stage, run, cut.manifest.id, closing)
@@ -447,7 +447,7 @@ async def forwarded(client: StageClient, step: Step) -> bytes:
         try:
             async with asyncio.timeout(MOST_STEP_SECONDS):
                 after = bytes((await client.forward(step)).rows)
-        except AppError as error:  # here: the group would wrap it
+        except AppError as error:  # caught here because the group would wrap it
             lost = error
         except TimeoutError:
             lost = StageLost("stage_silent", machine=client.machine, seconds=MOST_STEP_SECONDS)
@@ -463,8 +463,8 @@ class MemoryClaims:
 
     def __init__(self, state: PlacementState) -> None:
         self._state = state
-        self.stage_sets: list[StageSet] = []  # one for each pipeline that is open, or opens
-        self.is_loaded = False  # all of it was open once
+        self.stage_sets: list[StageSet] = []  # one for each pipeline that is open or opening
+        self.is_loaded = False  # everything has been open once
 
     def ahead(self) -> list[PlannedStage]:
         """Return the stages that other machines hold in memory as standby."""
@@ -474,7 +474,7 @@ class MemoryClaims:
 
     async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
         """Free the standby layers on these machines for another model. They can be loaded again later."""
-        if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
+        if any(stage.machine in machines for stage in self.ahead()):  # otherwise there is nothing to wait for
             for stage_set in list(self.stage_sets):
                 await stage_set.give_up_ahead(self._state.plan, machines)
 
@@ -493,7 +493,7 @@ class MemoryClaims:
 
     def end(self) -> None:
         """Keep the final list of stages, because lenders take a moment to free them and report it."""
-        self.stage_sets = list(self.stage_sets)  # whoever opened them forgets them in the old one
+        self.stage_sets = list(self.stage_sets)  # PipelineOpener removes its stage sets from the old list
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
         """Return the bytes that each machine will free beyond what it reported as free. present: the stages of the

@@ -29,7 +29,7 @@ class Slowness:
     def __init__(self) -> None:
         self._best: dict[MachineId, float] = {}
         self._placed_s: float | None = None
-        self._slow: dict[MachineId, tuple[float, float]] = {}  # since when, and how many times
+        self._slow: dict[MachineId, tuple[float, float]] = {}  # time noticed, slowdown factor
 
     def look(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
         """Update from the current seconds per token of each machine."""
@@ -54,8 +54,8 @@ class Slowness:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-LEAST_BETWEEN_SECONDS = 15.0  # between two times that plans are made for this
-LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
+LEAST_BETWEEN_SECONDS = 15.0  # between two plans for standby
+LONGEST_BETWEEN_SECONDS = 240.0  # after repeated failures
 
 
 class StandbyManager:
@@ -71,7 +71,7 @@ class StandbyManager:
     ) -> None:
         self._placement, self._place, self._pipeline = state, place, pipeline
         self._failover, self._clock = failover, clock
-        self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
+        self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # state at the last look
         self._slowness = Slowness()
         self._looked_s, self._again_s = -LEAST_BETWEEN_SECONDS, math.inf
         self._pause_s = LEAST_BETWEEN_SECONDS
@@ -129,7 +129,7 @@ class StandbyManager:
             await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
         except AppError as error:
             log.info("no more is done ahead now: %s", error.reason)
-        except Exception:  # the outer wall of this task: the placement serves on without it
+        except Exception:  # the outer wall of this task: the placement keeps serving without standby work
             log.exception("what is done ahead")
         else:
             return True
@@ -145,7 +145,7 @@ class StandbyManager:
         try:
             if (right := await self._without_doubted()) is not None:
                 await self._failover.prepare(right[0])
-                if self._doubted():  # nobody took it back meanwhile
+                if self._doubted():  # it may have been released in the meantime
                     self._move(right)
                     return
             if (better := await self._without_slow() or await self._better()) is not None:
@@ -158,11 +158,11 @@ class StandbyManager:
         here = self._plan.stages[0].machine
         machines = {stage.machine for stage in self._plan.stages} - {here}
         failed: AppError | None = None
-        # of several pipelines, the others go on with the answers of a lost one
+        # with several pipelines, the others continue the answers of a lost one
         for machine in () if self._placement.is_several else machines:
             try:
                 await self._cover(machine)
-            except AppError as error:  # what the other machines hold can be covered all the same
+            except AppError as error:  # the layers of the other machines can be covered anyway
                 failed = error
         if failed is not None:
             raise failed
@@ -172,7 +172,7 @@ class StandbyManager:
         now, placement = self._clock(), self._placement
         if now - placement.last_request_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
-        failed = self._failover.left_out()  # until some minutes have passed, which is news as well
+        failed = self._failover.left_out()  # until some minutes have passed, which counts as a change too
         odd = frozenset(self._slowness.slow) | self._doubted() | failed
         seen = placement.n_changes, self._may_move(), odd
         is_new, self._seen = seen != self._seen, seen
@@ -195,7 +195,7 @@ class StandbyManager:
         try:
             return await self._failover.soonest(frozenset())
         except DoesNotFit:
-            return None  # each of its answers says so
+            return None  # the reason is shown with each answer
 
     def _may_move(self) -> bool:
         return may_move(self._clock(), self._placement.last_request_s, self._placement.placed_s)
@@ -226,7 +226,7 @@ class StandbyManager:
             try:
                 option, *_ = await self._failover.options(frozenset(slow) - {now.host})
             except DoesNotFit:
-                continue  # slow is better than not at all
+                continue  # a slow machine is better than none
             borne = now.forecast and slowed_forecast(now.forecast, machine, slow[machine])
             if is_clearly_better(borne, option[0].forecast):
                 self._placement.replace_slow(machine)

@@ -27,13 +27,13 @@ from app.machine.paths import write_atomically
 log = logging.getLogger(__name__)
 
 
-MOST_PLACEMENTS = 64  # that habits are kept of, the latest
-MOST_KEPT = 200  # outcomes; of a household's usual day
-FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
-LAST_READ = 10  # answers that say how fast prompts are read
-FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
-FAR_OFF = 2.0  # a forecast this many times too high or low was made with numbers that hold no more
-MOST_GUESSED = 0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
+MOST_PLACEMENTS = 64  # whose habits are kept, the latest ones
+MOST_KEPT = 200  # outcomes, about a day's worth in a household
+FEWEST_READ = 32  # tokens of a prompt; shorter ones are processed like output
+LAST_READ = 10  # answers used to judge the speed of reading prompts
+FEWEST_TOKENS = 8  # shorter answers say little about the decoding speed
+FAR_OFF = 2.0  # a forecast wrong by this factor is based on outdated measurements
+MOST_GUESSED = 0.02  # of the tokens; more speculation would look like slow machines
 
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
@@ -44,13 +44,13 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     at: float  # Unix time
     model: str
     machines: int
-    prompt_tokens: int  # that were computed
+    prompt_tokens: int  # computed ones, without reused ones
     output_tokens: int
     forecast_ttft_s: Seconds
     ttft_s: Seconds
     forecast_tok_s: Seconds
     tok_s: Seconds
-    # machines lost or changed meanwhile: its times say nothing of the forecast
+    # machines lost or changed during the answer, which make its times meaningless for the forecast
     interruptions: int = 0
 
     @property
@@ -122,7 +122,7 @@ class ForecastHistory:
         expected = self.expected(plan, model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
-        if not known.estimated:  # what an estimate is off by is not the machine's
+        if not known.estimated:  # the error of an estimate is not the machine's
             self._correct(plan, known, summary)
         outcome = self._outcome(plan, model, summary, expected or known)
         self._outcomes.append(outcome)
@@ -223,7 +223,7 @@ def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Foreca
     prompt, output = max(1, prompt), max(1, output)
     work = replace(
         plan.workload,
-        context=2 * (prompt + output),  # room enough: a forecast asks how long it takes, not if it fits
+        context=2 * (prompt + output),  # enough in any case: this forecast is about time, not memory
         users=1,
         prompt_tokens=prompt,
         output_tokens=output,

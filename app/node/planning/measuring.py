@@ -38,10 +38,10 @@ from app.node.planning.own_speed import Cooldown, OwnSpeed
 
 log = logging.getLogger(__name__)
 
-WITHIN_S = 60.0  # a plan is made without those that take longer
-RETRY_S = 1.0  # after "busy"
-SILENT_S = 600.0  # nobody waits again so soon for a machine that gave no answer in time
-MOST_REQUEST = 1 << 30  # then their numbers begin anew
+WITHIN_S = 60.0  # plans are made without machines that take longer
+RETRY_S = 1.0  # after a "busy" reply
+SILENT_S = 600.0  # during which a machine that did not reply in time is not asked again
+MOST_REQUEST = 1 << 30  # request numbers start over after this
 
 
 Send = Callable[[messages.Message], Awaitable[None]]
@@ -54,8 +54,8 @@ class Basis:
 
     shape: ModelShape
     effort: Effort | None = None
-    near: Effort | None = None  # of layers that were measured, where some have a window: what looks how far back
-    instead: Basis | None = None  # for machines that have no room to measure the model's own layers
+    near: Effort | None = None  # of layers with windows among the measured ones, to split the cost of earlier positions
+    instead: Basis | None = None  # for machines without enough memory to measure the model's own layers
 
     @property
     def is_estimate(self) -> bool:
@@ -144,16 +144,16 @@ class Measuring:
         self._own, self._shelf, self._link, self._group = own, shelf, link, group
         self._request = 0
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
-        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # as they said last
-        # of these: nobody need be asked again, or that machine is to measure again
-        self._holds: set[tuple[MachineId, ModelShape, int]] = set()
+        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # last reported by each lender
+        # `_valid` ones need not be asked for again; `_doubted` ones are to be measured again
+        self._valid: set[tuple[MachineId, ModelShape, int]] = set()
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
-        self._cooldown = Cooldown()  # are they doubted
+        self._cooldown = Cooldown()  # of doubts
         self._answering: set[MachineId] = set()
-        self._unforecast: dict[str, Reason] = {}  # by a model's id
-        self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried
-        self._unanswered: dict[MachineId, int] = {}  # the number of the question
-        self._silent_until: dict[MachineId, float] = {}  # unless that is answered after all
+        self._unforecast: dict[str, Reason] = {}  # by model ID
+        self._failed: dict[str, Reason] = {}  # by machine name, at the last try
+        self._unanswered: dict[MachineId, int] = {}  # request number by machine
+        self._silent_until: dict[MachineId, float] = {}  # unless a late answer arrives
 
     async def speeds(
         self,
@@ -233,7 +233,7 @@ class Measuring:
     ) -> Speeds:
         """Return the measured speeds of all connected machines, for a person or a script."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        if not order.known_only:  # a person asks: whoever was silent is asked once more
+        if not order.known_only:  # a person asks, so silent machines are asked again
             self._silent_until.clear()
         names = {
             key: machine.name
@@ -266,17 +266,15 @@ class Measuring:
         except AppError:
             return set()
         if basis.is_estimate:
-            return set()  # off by what its layers are not like, whatever is measured again
+            return set()  # the error comes from the stand-in layers, whatever is measured again
         shape = basis.shape
         own = {me} if await self._own.doubt(shape, batch_rows) else set()
-        doubted = {key for key in self._holds if key[1] == shape and self._cooldown.may(key)}
+        doubted = {key for key in self._valid if key[1] == shape and self._cooldown.may(key)}
         self._doubted |= doubted
-        self._holds -= doubted
+        self._valid -= doubted
         for key in doubted:
             self._cooldown.done(key)
         return own | {machine for machine, _, _ in doubted}
-
-    # what comes by the network
 
     async def answer_request(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
         """Answer a host's request once the speed is known. Each member may have one request at a time."""
@@ -305,9 +303,7 @@ class Measuring:
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
-        self._holds = {key for key in self._holds if key[0] != machine}
-
-    # inside
+        self._valid = {key for key in self._valid if key[0] != machine}
 
     async def _known(self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int) -> Speed | None:
         """Return the last measured speed of a machine."""
@@ -354,7 +350,7 @@ class Measuring:
     async def _of(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
         """Return a lender's answer. Raises its refusal, or StageLost."""
         key = (machine, question.shape, question.batch_rows)
-        if key in self._holds:
+        if key in self._valid:
             return self._theirs[key]
         if time.monotonic() < self._silent_until.get(machine, -math.inf):
             raise Refused("speed_silent", machine=name)
@@ -368,7 +364,7 @@ class Measuring:
                 raise Refused(reason.code, **reason.facts)
             await asyncio.sleep(RETRY_S)
         self._doubted.discard(key)
-        self._holds.add(key)
+        self._valid.add(key)
         speed = self._theirs[key] = _speed(answer)
         question.tell(name, 1, 1)
         return speed
@@ -385,7 +381,7 @@ class Measuring:
             )
             await self._link(machine).send(order)
             return await future
-        except AppError:  # it is not there, which is no silence
+        except AppError:  # the machine is not connected, which is not silence
             self._unanswered.pop(machine, None)
             raise
         finally:
@@ -433,7 +429,7 @@ def _speed(answer: messages.SpeedMeasured) -> Speed:
         chunk_s=answer.chunk_s,
         chunk_position_s=answer.chunk_position_s,
         step_s=answer.step_s,
-        head_s=0.0,  # it runs on the host
+        head_s=0.0,  # runs on the host
         head_row_s=0.0,
     )
 

@@ -32,15 +32,15 @@ from backends.contract import LLAMACPP
 
 log = logging.getLogger(__name__)
 
-FORMAT = 4  # higher when the measurement itself changes
+FORMAT = 4  # increased when the measurement itself changes
 MOST_ENTRIES = 256
-OLD_AFTER_S = 14 * 24 * 3600.0  # drivers, cooling and other programs change
-OLD_DISTURBED_S = 600.0  # measured beside the work of other programs, which may be over by then
+OLD_AFTER_S = 14 * 24 * 3600.0  # since drivers, cooling and other programs change
+OLD_DISTURBED_S = 600.0  # measured while other programs were busy, which may have ended since
 WHILE_S = 3600.0
-OWN_SHARE = 0.5  # of the free memory, for a trial of seconds
-DISTURBED = 0.2  # of the processor, by other programs: what is measured then says little
-SOON_S = 60.0  # after which it may be doubted again
-MAX_DEVICE_TEXT = 200  # as other machines take it
+OWN_SHARE = 0.5  # of the free memory, for a trial that takes seconds
+DISTURBED = 0.2  # share of the processor used by other programs that makes a measurement unreliable
+SOON_S = 60.0  # after which a disturbed measurement may be doubted again
+MAX_DEVICE_TEXT = 200  # limit of other machines
 
 Key = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 Seconds = Annotated[float, Meta(ge=0, le=1e4)]
@@ -83,7 +83,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Setup:
     """What a speed depends on besides the model."""
 
-    engine: str  # build and features, as app/machine/hardware/engines.py tells them
+    engine: str  # build and features, as in app/machine/hardware/engines.py
     device: str
     threads: int
     batch_rows: int
@@ -262,7 +262,7 @@ class OwnSpeed:
     def __init__(self, here: LocalWork, root: Path) -> None:
         self._here, self.root = here, root
         self._book = SpeedCache(root / "speeds.json")
-        self._cooldown = Cooldown()  # is it doubted
+        self._cooldown = Cooldown()  # of doubts
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
@@ -345,7 +345,7 @@ class OwnSpeed:
         other_load = await asyncio.to_thread(other_programs_share)
         began = time.monotonic()
         folder = self.root / "measuring"
-        async with self._here.terms.spare_memory.wanted():  # no check computes beside it
+        async with self._here.terms.spare_memory.wanted():  # no check may run at the same time
             speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
         log.info(

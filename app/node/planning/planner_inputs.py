@@ -35,7 +35,7 @@ class PlannerInputs:
     links: LinkRegistry
     forecasts: ForecastHistory
     quarantine: Quarantine
-    spare_memory: SpareMemory  # what samples of their work may take here
+    spare_memory: SpareMemory  # for checks of samples
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
     async def speeds(

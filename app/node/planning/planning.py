@@ -22,8 +22,8 @@ from app.network import messages
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from backends.contract import CELLS_STEP, KEEP_ALL, LLAMACPP, Keep, KvType, Number, StageConfig, keeps_apart
 
-CONTEXT = 4096  # positions of one answer, when nobody says
-LEAST_CONTEXT = 2  # a token that asks and one that answers
+CONTEXT = 4096  # positions of one answer by default
+LEAST_CONTEXT = 2  # one prompt token and one output token
 USERS = 1
 BATCH_ROWS = 64
 TOPOLOGY_OF = {"one": Topology.ONE_MACHINE, "split": Topology.SPLIT, "replicas": Topology.REPLICAS}
@@ -163,7 +163,7 @@ class Planner:
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         users = order.users or USERS
-        if users >= LEAST_SLOTS:  # each slot gets cells of its own, which come in whole steps
+        if users >= LEAST_SLOTS:  # each slot has its own cells, which come in whole steps
             context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
         if order.kv is not KvType.F16 and not model.quantised_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
@@ -171,7 +171,7 @@ class Planner:
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies
-        # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
+        # up to a second of computing for ten machines, too long for the event loop, which answers heartbeats
         try:
             chosen = await asyncio.to_thread(
                 plan_with_wire if order.number == "auto" else plan,
@@ -195,7 +195,7 @@ class Planner:
         return Sizes(
             number=work.number,
             slots=work.slots,
-            kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
+            kv_cells=max(work.context * work.users, work.batch_rows),  # at least one full step
             context=work.context,
             batch_rows=work.batch_rows,
             threads=self._threads,

@@ -27,7 +27,7 @@ from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
 from app.node.snapshot import plan_json
 
 Json = dict[str, Any]
-MOST_CONTEXT = 1 << 24  # where nobody says
+MOST_CONTEXT = 1 << 24  # if nothing is known
 
 
 async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
@@ -46,7 +46,7 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
         order = requests.Judge([_sketch(offer, version)], place=True)
         known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None))["verdicts"]
         options.append(_option(offer, version, known_verdicts[offer.id]))
-        if options[-1].suits:  # the best come first: what follows is not asked
+        if options[-1].suits:  # the best come first, so the rest need not be judged
             break
     chosen = choose_starter(options)
     if chosen is None:
@@ -112,7 +112,7 @@ async def verdicts(
             speeds = await planner_inputs.speeds_like(basis, BATCH_ROWS, report, known_only=not order.measure)
         host, lenders = planner_inputs.machines(released, speeds)
         there = [lender for lender in lenders if lender.id not in order.without]
-        # some milliseconds each, and there may be many: not on the loop
+        # some milliseconds each, possibly many times, so not on the event loop
         verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
         placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
         why = _unforecast(sketch) if order.place and basis is None else None

@@ -38,7 +38,7 @@ class Quarantine:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self._note, self._changed, self._now = file, note, changed, now
-        self._turn = asyncio.Lock()  # what is said last is written last
+        self._turn = asyncio.Lock()  # writes in the order of changes
         self._since = dict(self._read().since)
 
     def _read(self) -> _File:

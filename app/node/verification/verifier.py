@@ -46,11 +46,11 @@ from backends.contract import CELLS_STEP, KEEP_ALL, KvType, Layers, Number, Role
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 8  # for one sample, longer and longer apart: where somebody always asks, it would begin for ever
+MOST_TRIES = 8  # for one sample, at growing intervals; on a busy host, every try may be interrupted
 NAME = "the check of a sample"
-FOLDER = "checking"  # beside the store of stages: what is made for a check pushes nothing out of that
-CHOICES = ("_exps.", "indexer")  # in the names of tensors of layers that choose
-WAYS = (True, False)  # with flash attention, and without: two ways through the same sums
+FOLDER = "checking"  # separate from the stage store, so that checks evict nothing from it
+CHOICES = ("_exps.", "indexer")  # in names of tensors that select experts or positions
+WAYS = (True, False)  # with and without flash attention: two ways to compute the same sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Recomputed:
 
     one: bytes
     other: bytes
-    chooses: bool = False  # its layers choose, experts or positions: a row may fall otherwise
+    chooses: bool = False  # its layers select experts or positions, so that a row may differ entirely
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class SampleRecomputer:
     async def _file(self, cut: Cut) -> AsyncIterator[Path]:
         """Yield the path of the stage file, either the stored one or a temporary one that is removed afterward."""
         stage_id = cut.manifest.id
-        self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
+        self._stages.keep(stage_id)  # on the event loop, so that nothing can come between this and the release
         try:
             if (here := await asyncio.to_thread(self._stages.path, stage_id)) is not None:
                 yield here
@@ -260,7 +260,7 @@ class SampleRecomputer:
             self._stages.release(stage_id)
         own = await asyncio.to_thread(self._own_store)
         yield await in_thread(lambda tell: own.fill(cut, tell, as_others=True), lambda _: None)
-        await asyncio.to_thread(own.remove, stage_id)  # if not, the folder goes at the end
+        await asyncio.to_thread(own.remove, stage_id)  # if this fails, the whole folder is deleted at the end
 
     def _own_store(self) -> StageStore:
         """Return a store for one file, limited to the disk space that another machine's upload may take."""
