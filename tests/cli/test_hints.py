@@ -15,7 +15,7 @@ from app.core.reasons import SENTENCES
 
 
 @pytest.fixture
-def given() -> Iterator[None]:
+def remembered_home() -> Iterator[None]:
     hints.remember_home(Path("/homes/a b"))
     yield
     hints.remember_home(None)
@@ -37,7 +37,7 @@ def given() -> Iterator[None]:
         ("`make setup` and --json", "`make setup` and --json"),
     ],
 )
-def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, expected: str) -> None:
+def test_a_command_for_this_machine_gets_the_home(remembered_home: None, sentence: str, expected: str) -> None:
     option = hints.home_option()
     assert hints.with_home(sentence) == expected.replace(" --home X", option)
     hints.remember_home(None)
@@ -51,14 +51,16 @@ def test_an_example_that_is_told_after_a_mistake_is_for_this_home(poolhouse: Any
     assert str(home) in said.err
 
 
-def test_a_home_is_told_whole_and_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: None) -> None:
+def test_a_home_is_told_whole_and_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remembered_home: None
+) -> None:
     monkeypatch.chdir(tmp_path)
     hints.remember_home(Path("a b"))
     quote = '"' if os.name == "nt" else "'"
     assert hints.home_option() == f" --home {quote}{tmp_path.resolve() / 'a b'}{quote}"
 
 
-def test_which_sentences_send_to_another_machine(given: None) -> None:
+def test_which_sentences_send_to_another_machine(remembered_home: None) -> None:
     named = {code for code, words in SENTENCES.items() if "`poolhouse " in words}
     plain = {code for code in named if hints.with_home(SENTENCES[code]) == SENTENCES[code]}
     assert plain == {
@@ -70,7 +72,7 @@ def test_which_sentences_send_to_another_machine(given: None) -> None:
     }  # fmt: skip
 
 
-def test_a_node_that_is_ready_says_its_home(given: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_is_ready_says_its_home(remembered_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     _print_ready({"name": "den-pc"})
     option = hints.home_option()
     assert capsys.readouterr().out == (

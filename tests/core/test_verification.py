@@ -56,11 +56,13 @@ def test_what_is_no_whole_row_or_no_hidden_state_is_refused() -> None:
 
 
 @given(ROWS, ROWS)
-def test_a_distance_is_a_share_and_the_same_from_both_sides(one: list[list[float]], other: list[list[float]]) -> None:
-    assert largest_distance(one, one) == 0
-    assert largest_distance(one, other) == largest_distance(other, one)
-    assert (len(one) != len(other)) == math.isinf(largest_distance(one, other))
-    assert math.isinf(largest_distance(one, other)) or 0 <= largest_distance(one, other) <= 2
+def test_a_distance_is_a_share_and_the_same_from_both_sides(
+    first: list[list[float]], second: list[list[float]]
+) -> None:
+    assert largest_distance(first, first) == 0
+    assert largest_distance(first, second) == largest_distance(second, first)
+    assert (len(first) != len(second)) == math.isinf(largest_distance(first, second))
+    assert math.isinf(largest_distance(first, second)) or 0 <= largest_distance(first, second) <= 2
 
 
 def test_one_row_that_is_off_is_seen_among_many() -> None:

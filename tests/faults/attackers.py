@@ -158,12 +158,12 @@ async def _mole(order: Json) -> AsyncIterator[tuple[Mole, MachineId]]:
         yield mole, victim
 
 
-async def _many(n: int, one: Callable[[int], Awaitable[None]], at_once: int = AT_ONCE) -> None:
+async def _many(n: int, attack: Callable[[int], Awaitable[None]], at_once: int = AT_ONCE) -> None:
     numbers = iter(range(n))
 
     async def some() -> None:
         for number in numbers:
-            await one(number)
+            await attack(number)
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(min(at_once, n)):

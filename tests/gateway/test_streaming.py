@@ -265,8 +265,8 @@ async def test_a_door_that_closes_ends_each_answer_with_an_error_in_its_shape(
             await begun[path].content.readline()
         parts.first.clear()
 
-        async def refused(**asked: Any) -> None:
-            async with http.post("/v1/x", **asked) as whole:
+        async def refused(**kwargs: Any) -> None:
+            async with http.post("/v1/x", **kwargs) as whole:
                 assert (whole.status, WORDS in await whole.text()) == (503, True)
 
         async with asyncio.TaskGroup() as group:

@@ -170,8 +170,8 @@ DEEDS = {
 
 for line in sys.stdin:
     try:
-        given = json.loads(line)
-        answer = {"done": DEEDS[given["do"]](given)}
+        command = json.loads(line)
+        answer = {"done": DEEDS[command["do"]](command)}
     except LookupError as error:
         answer = {"error": str(error)}
     except Exception as error:  # noqa: BLE001  the outer wall: told to the test

@@ -81,7 +81,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a speed depends on besides the model."""
+    """The facts on which a speed depends besides the model."""
 
     engine: str  # build and features, as in app/machine/hardware/engines.py
     device: str

@@ -46,9 +46,9 @@ def test_the_next_free_name() -> None:
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=8), max_size=6))
-def test_a_free_name_is_free_whatever_is_there(wanted: str, others: list[str]) -> None:
-    text = free_name(wanted, others)
-    assert not is_taken(text, others)
+def test_a_free_name_is_free_whatever_is_there(name: str, taken: list[str]) -> None:
+    text = free_name(name, taken)
+    assert not is_taken(text, taken)
     assert clean_name(text) == text
     assert 0 < len(text) <= MAX_NAME_CHARACTERS
     assert name_key(name_key(text)) == name_key(text)

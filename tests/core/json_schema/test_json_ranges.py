@@ -49,10 +49,10 @@ def test_integers_are_those_between_the_bounds(schema: dict[str, Any]) -> None:
 
 
 @given(st.integers(-MAX_INTEGER, MAX_INTEGER), st.integers(-MAX_INTEGER, MAX_INTEGER), st.data())
-def test_long_integers_too(one: int, other: int, data: st.DataObject) -> None:
-    schema = {"minimum": min(one, other), "maximum": max(one, other)}
+def test_long_integers_too(first: int, second: int, data: st.DataObject) -> None:
+    schema = {"minimum": min(first, second), "maximum": max(first, second)}
     allowed = pattern(integers(schema))
-    near = [end + step for end in (one, other) for step in (-1, 0, 1)]
+    near = [end + step for end in (first, second) for step in (-1, 0, 1)]
     for value in (*near, data.draw(st.integers(-MAX_INTEGER, MAX_INTEGER))):
         is_in = abs(value) <= MAX_INTEGER and within(schema, Fraction(value))
         assert bool(allowed.fullmatch(str(value))) == is_in

@@ -120,12 +120,12 @@ def test_a_score_forgets() -> None:
 
 @given(st.lists(WAYS, max_size=80), st.floats(0, 1), st.floats(0, 1))
 def test_a_better_chance_pays_if_a_worse_one_does(
-    measured: list[tuple[TokenOrigin, float]], one: float, other: float
+    measured: list[tuple[TokenOrigin, float]], first: float, second: float
 ) -> None:
     gain = Gain()
     for way, seconds in measured:
         gain = gain.after(way, seconds)
-    assert gain.pays(max(one, other)) or not gain.pays(min(one, other)) or lost(gain)
+    assert gain.pays(max(first, second)) or not gain.pays(min(first, second)) or lost(gain)
     assert not gain.pays(0.0)
 
 

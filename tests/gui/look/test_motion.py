@@ -25,56 +25,56 @@ class Told(SystemMotion):
 
 
 @pytest.fixture
-def told() -> Told:
+def system() -> Told:
     return Told()
 
 
 @pytest.fixture
-def motion(qapp: QApplication, tmp_path: Path, told: Told) -> Motion:
-    return Motion(qapp, Preferences(tmp_path, qapp), told)
+def motion(qapp: QApplication, tmp_path: Path, system: Told) -> Motion:
+    return Motion(qapp, Preferences(tmp_path, qapp), system)
 
 
-def test_as_the_system_says_at_once(motion: Motion, told: Told) -> None:
+def test_as_the_system_says_at_once(motion: Motion, system: Told) -> None:
     heard: list[bool] = []
     motion.changed.connect(lambda: heard.append(motion.still))
-    assert (motion.wish, motion.still, told.looks) == (SYSTEM, False, 1)
-    told.says(True)
-    told.says(False)
+    assert (motion.wish, motion.still, system.looks) == (SYSTEM, False, 1)
+    system.says(True)
+    system.says(False)
     assert heard == [True, False]
 
 
-def test_a_person_s_choice_is_above_the_system_s(motion: Motion, told: Told) -> None:
+def test_a_person_s_choice_is_above_the_system_s(motion: Motion, system: Told) -> None:
     motion.choose(ALWAYS)
     assert (motion.wish, motion.still) == (ALWAYS, True)
-    told.says(True)
+    system.says(True)
     motion.choose(NEVER)
     assert (motion.wish, motion.still) == (NEVER, False)
     motion.choose(SYSTEM)
     assert (motion.wish, motion.still) == (SYSTEM, True)
 
 
-def test_whoever_comes_back_may_have_changed_it(qapp: QApplication, motion: Motion, told: Told) -> None:
+def test_whoever_comes_back_may_have_changed_it(qapp: QApplication, motion: Motion, system: Told) -> None:
     qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationInactive)
-    assert told.looks == 1
+    assert system.looks == 1
     qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
-    assert told.looks == 2
+    assert system.looks == 2
 
 
 @pytest.mark.parametrize(("kept", "wish"), [(True, ALWAYS), (False, SYSTEM), ("odd", SYSTEM)])
 def test_what_an_earlier_version_kept_is_understood(
-    qapp: QApplication, tmp_path: Path, told: Told, kept: object, wish: str
+    qapp: QApplication, tmp_path: Path, system: Told, kept: object, wish: str
 ) -> None:
     preferences = Preferences(tmp_path, qapp)
     preferences.keep(REDUCE_MOTION, kept)
-    assert Motion(qapp, preferences, told).wish == wish
+    assert Motion(qapp, preferences, system).wish == wish
 
 
-def test_menus_do_not_fade_either(qapp: QApplication, tmp_path: Path, told: Told) -> None:
+def test_menus_do_not_fade_either(qapp: QApplication, tmp_path: Path, system: Told) -> None:
     effect = Qt.UIEffect.UI_General
     before = QApplication.isEffectEnabled(effect)
     QApplication.setEffectEnabled(effect, True)
-    motion = Motion(qapp, Preferences(tmp_path, qapp), told)
-    told.says(True)
+    motion = Motion(qapp, Preferences(tmp_path, qapp), system)
+    system.says(True)
     assert not QApplication.isEffectEnabled(effect)
     motion.choose(NEVER)
     assert QApplication.isEffectEnabled(effect)

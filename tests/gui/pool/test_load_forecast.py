@@ -39,7 +39,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+def requests(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     results: list[Asked] = []
 
     def post(
@@ -54,11 +54,11 @@ def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 
 @pytest.fixture
-def load_forecast(qtbot: QtBot, away: Desk, asked: list[Asked]) -> LoadForecast:
+def load_forecast(qtbot: QtBot, away: Desk, requests: list[Asked]) -> LoadForecast:
     made = LoadForecast(away.services, away.services.pool)
     made._soon.setInterval(0)
     lend(away, 1)
-    qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
+    qtbot.waitUntil(lambda: len(requests) == 1, timeout=5000)
     return made
 
 
@@ -71,63 +71,63 @@ def lend(away: Desk, n_bytes: int) -> None:
 
 
 def test_news_of_memory_leave_a_question_to_its_end_and_ask_once_more(
-    qtbot: QtBot, away: Desk, asked: list[Asked], load_forecast: LoadForecast
+    qtbot: QtBot, away: Desk, requests: list[Asked], load_forecast: LoadForecast
 ) -> None:
     for n_bytes in (2, 3, 4):
         lend(away, n_bytes)
         qtbot.wait(10)
-    assert len(asked) == 1
-    assert asked[0].running
-    asked[0].answer(7.0)
+    assert len(requests) == 1
+    assert requests[0].running
+    requests[0].answer(7.0)
     assert load_forecast.now.tok_s == 7.0
-    assert len(asked) == 2
-    asked[1].answer(8.0)
+    assert len(requests) == 2
+    requests[1].answer(8.0)
     assert load_forecast.now.tok_s == 8.0
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_what_a_person_wants_to_know_instead_is_asked_at_once(
-    qtbot: QtBot, asked: list[Asked], load_forecast: LoadForecast
+    qtbot: QtBot, requests: list[Asked], load_forecast: LoadForecast
 ) -> None:
     load_forecast.leave_out(f"{1:064x}", out=True)
-    qtbot.waitUntil(lambda: len(asked) == 3, timeout=5000)
-    assert not asked[0].running
-    assert [item.body["without"] for item in asked[1:]] == [[], [f"{1:064x}"]]
-    asked[2].answer(3.0)
-    asked[1].answer(7.0)
+    qtbot.waitUntil(lambda: len(requests) == 3, timeout=5000)
+    assert not requests[0].running
+    assert [item.body["without"] for item in requests[1:]] == [[], [f"{1:064x}"]]
+    requests[2].answer(3.0)
+    requests[1].answer(7.0)
     assert load_forecast.then is not None
     assert (load_forecast.now.tok_s, load_forecast.then.tok_s) == (7.0, 3.0)
-    assert len(asked) == 3
+    assert len(requests) == 3
 
 
 def test_a_question_that_did_not_arrive_is_asked_again_with_the_next_news(
-    qtbot: QtBot, away: Desk, asked: list[Asked], load_forecast: LoadForecast
+    qtbot: QtBot, away: Desk, requests: list[Asked], load_forecast: LoadForecast
 ) -> None:
-    asked[0].fail(Unreachable("node_went_away"))
+    requests[0].fail(Unreachable("node_went_away"))
     assert load_forecast.now.problem
     lend(away, 1)  # the same as before
-    qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
-    asked[1].answer(7.0)
+    qtbot.waitUntil(lambda: len(requests) == 2, timeout=5000)
+    requests[1].answer(7.0)
     assert not load_forecast.now.problem
 
 
 def test_news_without_a_pause_do_not_put_the_question_off(
-    qtbot: QtBot, away: Desk, load_forecast: LoadForecast, asked: list[Asked]
+    qtbot: QtBot, away: Desk, load_forecast: LoadForecast, requests: list[Asked]
 ) -> None:
-    asked[-1].answer(1.0)
-    n_before = len(asked)
+    requests[-1].answer(1.0)
+    n_before = len(requests)
     load_forecast._soon.setInterval(50)
     for n in range(50):  # a second of news, each before the question of the last one
         lend(away, 10 + n)
         load_forecast.refresh()
         qtbot.wait(20)
-        if len(asked) > n_before:
+        if len(requests) > n_before:
             return
     pytest.fail("it was never asked")
 
 
 def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
-    qtbot: QtBot, away: Desk, asked: list[Asked]
+    qtbot: QtBot, away: Desk, requests: list[Asked]
 ) -> None:
     """It went on to offer a measurement that was made."""
     page = PoolPage(away.services)
@@ -135,9 +135,9 @@ def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
     page.load_forecast._soon.setInterval(0)
     lend(away, 1)
     page.shown()
-    qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
-    asked[0].answer(2.0)
+    qtbot.waitUntil(lambda: len(requests) == 1, timeout=5000)
+    requests[0].answer(2.0)
     page.shown()
-    qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
-    asked[1].answer(11.0)
+    qtbot.waitUntil(lambda: len(requests) == 2, timeout=5000)
+    requests[1].answer(11.0)
     assert page.load_forecast.now.tok_s == 11.0

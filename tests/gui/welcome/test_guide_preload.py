@@ -43,8 +43,8 @@ def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lo
 
 
 @pytest.fixture
-def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, Any]]:
-    """What is asked of the node, with what hears of its answer and of its refusal."""
+def requests(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, Any]]:
+    """The requests to the node: path, callback for the answer, callback for a refusal."""
     results: list[tuple[str, Any, Any]] = []
     away.services.pool.link, away.services.pool.snapshot = Link.THERE, {"node": {}}
     monkeypatch.setattr(
@@ -54,11 +54,11 @@ def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, A
     return results
 
 
-def paths(asked: list[tuple[str, Any, Any]]) -> list[str]:
-    return [path for path, *_ in asked]
+def paths(requests: list[tuple[str, Any, Any]]) -> list[str]:
+    return [path for path, *_ in requests]
 
 
-def test_who_only_lends_and_whom_others_answer_loads_nothing(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
+def test_who_only_lends_and_whom_others_answer_loads_nothing(away: Desk, requests: list[tuple[str, Any, Any]]) -> None:
     pool = away.services.pool
     for facts in ({"hosts": ["attic"]}, {"loaded": {"model": "large", "state": "loading"}}):
         pool.snapshot = facts
@@ -67,28 +67,28 @@ def test_who_only_lends_and_whom_others_answer_loads_nothing(away: Desk, asked: 
     away.services.preferences.keep(KEY, LEND)
     GuidePreload(away.services).begin()
     away.services.preferences.forget(KEY)
-    assert asked == []
+    assert requests == []
 
 
-def test_where_memory_is_short_nothing_is_loaded(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
+def test_where_memory_is_short_nothing_is_loaded(away: Desk, requests: list[tuple[str, Any, Any]]) -> None:
     GuidePreload(away.services).begin()
-    asked[-1][1](TIGHT)
+    requests[-1][1](TIGHT)
     GuidePreload(away.services).begin()
-    asked[-1][2](DoesNotFit("disk_low"))
+    requests[-1][2](DoesNotFit("disk_low"))
     GuidePreload(away.services).begin()
     away.services.pool.snapshot = {"loaded": {"model": "large", "state": "ready"}}
-    asked[-1][1](PLAN)  # a person was quicker
-    assert paths(asked) == ["/plan"] * 3
+    requests[-1][1](PLAN)  # a person was quicker
+    assert paths(requests) == ["/plan"] * 3
 
 
-def test_it_waits_for_a_node_that_starts(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
+def test_it_waits_for_a_node_that_starts(away: Desk, requests: list[tuple[str, Any, Any]]) -> None:
     pool = away.services.pool
     pool.link = Link.STARTING
     GuidePreload(away.services).begin()
-    assert asked == []
+    assert requests == []
     pool.link = Link.THERE
     pool.changed.emit()
     pool.changed.emit()
-    assert paths(asked) == ["/plan"]
-    asked[-1][1](PLAN)
-    assert paths(asked) == ["/plan", "/load"]
+    assert paths(requests) == ["/plan"]
+    requests[-1][1](PLAN)
+    assert paths(requests) == ["/plan", "/load"]

@@ -31,7 +31,7 @@ def ops(frame: Frame) -> list[tuple[str, Op]]:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Op]]:
+def sent_ops(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Op]]:
     """What each run was told, in order."""
     result: dict[str, list[Op]] = {}
 
@@ -70,11 +70,11 @@ def plain(text: str, max_tokens: int) -> Request:
     return replace(request(text, max_tokens), guesses=False)
 
 
-def before_each_forgetting(told: list[Op], common: set[Op]) -> dict[tuple[Op, int], list[Op]]:
+def before_each_forgetting(sent_ops: list[Op], common: set[Op]) -> dict[tuple[Op, int], list[Op]]:
     """For each FORGET, and which of its like it is: the steps before it."""
     result: dict[tuple[Op, int], list[Op]] = {}
     steps: list[Op] = []
-    for op in told:
+    for op in sent_ops:
         if op[0] == "step":
             steps += [op] if op in common else []
         elif op in common:
@@ -83,18 +83,18 @@ def before_each_forgetting(told: list[Op], common: set[Op]) -> dict[tuple[Op, in
 
 
 @pytest.mark.long
-async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(told: dict[str, list[Op]]) -> None:
+async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(sent_ops: dict[str, list[Op]]) -> None:
     """Answers of other lengths share their cells, and leave while others are under way."""
     form = shape(slots=4, kv_cells=512, context=256, chunk_rows=16)
     async with pool(2, 2, 2, 2, form=form, wrap=Slow) as built:
         requests = [plain("x" * (3 + 11 * n), 5 + 6 * n) for n in range(7)]
         await asyncio.gather(*(answer(built.pipeline, query) for query in requests))
         async with asyncio.timeout(30):  # nothing is put off for ever
-            while min(sum(op[0] == "forget" for op in group) for group in told.values()) < len(requests):  # noqa: ASYNC110
+            while min(sum(op[0] == "forget" for op in group) for group in sent_ops.values()) < len(requests):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-    assert len(told) == 4
-    common = set.intersection(*map(set, told.values()))
-    first, *rest = (before_each_forgetting(group, common) for group in told.values())
+    assert len(sent_ops) == 4
+    common = set.intersection(*map(set, sent_ops.values()))
+    first, *rest = (before_each_forgetting(group, common) for group in sent_ops.values())
     assert len(first) >= len(requests)
     for other in rest:
         assert list(other) == list(first)

@@ -18,7 +18,7 @@ from tests.node.lending.test_lending_policy import HOST, Bench, until
 
 
 @pytest.fixture
-async def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Bench, None]:
+async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Bench, None]:
     """A machine at work for a host."""
     for name in ("SENSE_SECONDS", "LOOK_SECONDS", "DRAIN_LOOK_SECONDS"):
         monkeypatch.setattr(lending_policy, name, 0.02)
@@ -32,60 +32,60 @@ async def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator
         running.cancel()
 
 
-async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(one: Bench) -> None:
+async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(bench: Bench) -> None:
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(follow(one.rules, PowerEvent.SLEEPS), name="leave")
-        await until(lambda: one.word() == "draining")
-        assert one.rules.reason() == Reason("pause_sleep")
-        assert (one.rules.snapshot().gives_back_in_s or 0) <= lending_policy.LEAVE_SECONDS
+        leaving = tasks.create_task(follow(bench.rules, PowerEvent.SLEEPS), name="leave")
+        await until(lambda: bench.word() == "draining")
+        assert bench.rules.reason() == Reason("pause_sleep")
+        assert (bench.rules.snapshot().gives_back_in_s or 0) <= lending_policy.LEAVE_SECONDS
         assert not leaving.done()
-        one.layers.hosts = set()  # it went on elsewhere
+        bench.layers.hosts = set()  # it went on elsewhere
         async with asyncio.timeout(30):
             await leaving
-    await until(lambda: one.word() == "paused")
-    await follow(one.rules, PowerEvent.STAYS)
-    await until(lambda: one.word() == "ready")
+    await until(lambda: bench.word() == "paused")
+    await follow(bench.rules, PowerEvent.STAYS)
+    await until(lambda: bench.word() == "ready")
 
 
-async def test_it_waits_no_longer_than_the_system_does(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_waits_no_longer_than_the_system_does(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
-    await follow(one.rules, PowerEvent.ENDS)
-    await until(lambda: one.layers.told == [Reason("pause_shutdown")])
+    await follow(bench.rules, PowerEvent.ENDS)
+    await until(lambda: bench.layers.told == [Reason("pause_shutdown")])
 
 
-async def test_who_needs_it_still_is_told_before_it_goes(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_needs_it_still_is_told_before_it_goes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not when what is lent is looked at next: by then it may sleep, or the node's links are closed."""
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
     monkeypatch.setattr(lending_policy, "DRAIN_LOOK_SECONDS", 3600.0)
-    await follow(one.rules, PowerEvent.ENDS)
-    assert one.layers.told == [Reason("pause_shutdown")]
+    await follow(bench.rules, PowerEvent.ENDS)
+    assert bench.layers.told == [Reason("pause_shutdown")]
 
 
 async def test_an_answer_that_another_machine_computes_is_waited_for(
-    one: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No frame passes here meanwhile; but its host has said that an answer is under way."""
-    one.layers.quiet, one.layers.is_asked = 60.0, True
+    bench.layers.quiet, bench.layers.is_asked = 60.0, True
     async with asyncio.TaskGroup() as tasks:
         monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 30.0)
-        leaving = tasks.create_task(one.rules.leave(), name="leave")
+        leaving = tasks.create_task(bench.rules.leave(), name="leave")
         for _ in range(20):  # looks at what is lent
             await asyncio.sleep(0.02)
-            assert not one.layers.told
-        assert one.word() == "draining"
-        one.layers.is_asked = False  # it has ended
+            assert not bench.layers.told
+        assert bench.word() == "draining"
+        bench.layers.is_asked = False  # it has ended
         await leaving
-    await until(lambda: one.layers.told == [Reason("pause_quit")])
+    await until(lambda: bench.layers.told == [Reason("pause_quit")])
 
 
-async def test_nobody_is_waited_for_between_answers(one: Bench) -> None:
-    one.layers.quiet = 60.0
+async def test_nobody_is_waited_for_between_answers(bench: Bench) -> None:
+    bench.layers.quiet = 60.0
     async with asyncio.timeout(30):
-        await one.rules.leave()
-    assert one.rules.reason() == Reason("pause_quit")
+        await bench.rules.leave()
+    assert bench.rules.reason() == Reason("pause_quit")
 
 
-async def test_a_worker_that_no_kill_ends_holds_up_nothing(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_no_kill_ends_holds_up_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver may hold its process: the system, or what ends the node at last, would wait for it."""
     for name, seconds in (("LEAVE", 0.2), ("KILLED", 0.1), ("DRAIN_LOOK", 3600.0)):
         monkeypatch.setattr(lending_policy, f"{name}_SECONDS", seconds)
@@ -95,31 +95,33 @@ async def test_a_worker_that_no_kill_ends_holds_up_nothing(one: Bench, monkeypat
         reasons.append(why)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(one.layers, "stop_now", stop_now)
+    monkeypatch.setattr(bench.layers, "stop_now", stop_now)
     async with asyncio.timeout(30):
-        await one.rules.leave()
+        await bench.rules.leave()
     assert reasons == [Reason("pause_quit")]
 
 
 async def test_who_computes_with_a_machine_that_stays_after_all_keeps_its_layers(
-    one: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 2.0)
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(follow(one.rules, PowerEvent.SLEEPS), name="leave")
-        await until(lambda: one.word() == "draining")
-        await follow(one.rules, PowerEvent.STAYS)
+        leaving = tasks.create_task(follow(bench.rules, PowerEvent.SLEEPS), name="leave")
+        await until(lambda: bench.word() == "draining")
+        await follow(bench.rules, PowerEvent.STAYS)
         async with asyncio.timeout(30):
             await leaving
-    assert (one.word(), one.layers.told) == ("working", [])
+    assert (bench.word(), bench.layers.told) == ("working", [])
 
 
-async def test_a_node_that_ends_does_so_though_its_computer_stays(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_that_ends_does_so_though_its_computer_stays(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.5)
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(one.rules.leave(), name="leave")
-        await until(lambda: one.word() == "draining")
-        await follow(one.rules, PowerEvent.STAYS)
+        leaving = tasks.create_task(bench.rules.leave(), name="leave")
+        await until(lambda: bench.word() == "draining")
+        await follow(bench.rules, PowerEvent.STAYS)
         async with asyncio.timeout(30):
             await leaving
-    assert one.layers.told == [Reason("pause_quit")]
+    assert bench.layers.told == [Reason("pause_quit")]
