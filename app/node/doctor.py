@@ -28,12 +28,12 @@ from app.node.links.discovery_service import DiscoveryService
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.model_manager import ModelManager
 
-ASKED = 3  # machines at most: each may take some seconds
-TESTED = 3  # links at most: each takes a second or two
-SECONDS = 8.0  # for one
-FEW_MBIT = 10  # below, a tenth counts
-SLOW_MBIT = 40.0  # each way: 40 KiB for each token of a large model take 8 ms then
-SLOW_MS = 20.0  # there and back: two lenders cost 40 ms for every token then
+ASKED = 3  # machines at most, since each may take some seconds
+TESTED = 3  # links at most, since each takes a second or two
+SECONDS = 8.0  # per link
+FEW_MBIT = 10  # below which a decimal is shown
+SLOW_MBIT = 40.0  # in each direction; 40 KiB per token of a large model then take 8 ms
+SLOW_MS = 20.0  # round trip; two lenders then cost 40 ms per token
 Json = dict[str, Any]
 
 
@@ -100,7 +100,7 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
     """Check whether unreachable machines were last seen on a network that this computer is on now."""
     own = [address for interface in used for address in interface.addresses]
-    near = [*own, "127.0.0.1", "::1"]  # nodes that share one computer
+    near = [*own, "127.0.0.1", "::1"]  # for nodes that share one computer
     return [
         Check(
             "Network",
@@ -151,7 +151,7 @@ def called_back(dialled: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
         if heard_peer.reached:
             cause = Reason("check_called_back", {"machine": heard_peer.name})
             return Check("From outside", True, cause, machine=heard_peer.name)
-        if heard_peer.reached is False:  # of this computer, so no machine is named for the command
+        if heard_peer.reached is False:  # it concerns this computer, so no machine is named for the command
             cause = Reason("check_not_called_back", {"machine": heard_peer.name})
             return Check("From outside", False, cause, Reason("cure_not_called_back"), "port_closed")
     return known
@@ -214,7 +214,7 @@ def ipv6(used: Iterable[Interface]) -> Check:
     return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
 
 
-# The link test: the speed of each link at this moment, and which one is slow.
+# The link test: the current speed of each link, and which links are slow.
 
 
 class Book(Protocol):
@@ -234,7 +234,7 @@ async def _tested(book: Book, machine: MachineId, name: str, busy: bool) -> Chec
     if busy:
         cause = Reason("check_link_busy", {"machine": name})
         return Check("Link", None, cause, None, "link_untested", name, tested=False)
-    with suppress(AppError, TimeoutError):  # then what was measured before counts, if anything was
+    with suppress(AppError, TimeoutError):  # if this fails, an earlier measurement counts, if there is one
         async with asyncio.timeout(SECONDS):
             await book.measure_now(machine)
     link = book.link(machine)
@@ -358,10 +358,10 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
     if machine.address is None and reason is None:
         cause, cure = Reason("check_address_unknown"), Reason("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)
-    # it said so itself, and no call can tell more: what helps is the same
+    # its own reason is more precise than a failed call, and the cure is the same
     is_closed = machine.reason is not None and machine.reason.code == "shutting_down"
     known = machine.reason if is_closed else reason
-    general = None if reason else Reason("cure_not_reached")  # a reason brings its own
+    general = None if reason else Reason("cure_not_reached")  # a reason has its own cure
     code = reason.code if reason else "peer_offline"
     at = str(reason.facts.get("address", at)) if reason else at
     return Check(machine.name, False, known or Reason("check_not_reached"), general, code, machine.name, at)

@@ -17,9 +17,9 @@ from app.core.wire_json import merge_patch
 
 Json = dict[str, Any]
 
-MAX_WAITING = 64  # changes a slow listener may lag behind; then it gets a snapshot again
-KEPT = MAX_WAITING  # changes kept for one that returns
-PAINT_SECONDS = 1 / 30  # bursts are merged: nobody reads faster (UX.md T10)
+MAX_WAITING = 64  # changes that a slow listener may fall behind before it gets a new snapshot
+KEPT = MAX_WAITING  # changes kept for a listener that returns
+PAINT_SECONDS = 1 / 30  # bursts are merged, since nobody reads faster (UX.md T10)
 LIFE_BYTES = 8
 
 
@@ -79,7 +79,7 @@ class Events:
 
     def _publish(self) -> None:
         if not self._listeners:
-            return  # whoever comes begins with that moment
+            return  # the next listener begins with the state at that moment
         now = self._build()
         if patch := merge_patch(self._last, now):
             self._number += 1
@@ -101,7 +101,7 @@ class Events:
         """Yield a snapshot, or "resumed" and all changes since `after`; then each new change."""
         with self._listening() as queue:
             self._publish()
-            while not queue.empty():  # what begins holds that change already
+            while not queue.empty():  # the first events already include that change
                 queue.get_nowait()
             for event in self._beginning(after):
                 yield event

@@ -34,7 +34,7 @@ class LastSeen:
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
         self._seen = dict(read_json_or_default(file, _File, "when machines were seen last").seen)
-        self._turn = threading.Lock()  # what is said last is written last
+        self._turn = threading.Lock()  # writes in the order of changes
 
     def record(self, event: Event) -> Event:
         """Record the time of a link event. Return the event, with the last-seen time if it describes a member."""
@@ -43,7 +43,7 @@ class LastSeen:
                 return replace(event, seen_at=self._seen.get(id))
             case Connected(id, address) if address is not None:
                 self._keep(id, self._now())
-            case Disconnected(id) if id in self._seen:  # else it was removed, and its link ends for that
+            case Disconnected(id) if id in self._seen:  # otherwise it was removed, which closed its link
                 self._keep(id, event.at or self._now())
             case Removed(id) if self._seen.pop(id, None) is not None:
                 self._save_soon()

@@ -193,7 +193,7 @@ class Node:
         encoded: Json = msgspec.to_builtins(state)
         return encoded
 
-    # Local: what the network asks
+    # the Local interface, for the network's questions
 
     def offer(self) -> Offer:
         free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
@@ -209,14 +209,14 @@ class Node:
     def link_end(self, own: str, other: str) -> LinkEnd:
         return self.links.end(own, other)
 
-    # Handlers: what happens on the network
+    # the Handlers interface, for events of the network
 
     async def connected(self, link: PeerLink) -> None:
         await self._lenders.closings.linked(link.peer, link)
         self.household.apply(facts.Connected(link.peer, str(link.address)))
         self.household.apply(greeted(link))
         if ending := self.lending_service.host_came(link.peer, link.hello.instance):
-            await asyncio.wait(ending)  # it started anew, and needs these layers no more
+            await asyncio.wait(ending)  # it restarted and no longer needs these layers
         self.links.connected(link.peer)
         await self._broadcaster.begin(link)
 
@@ -294,8 +294,6 @@ class Node:
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         await self.lending_service.data(member, pipeline, channel)
-
-    # inside
 
     def _models_in_use(self) -> list[str]:
         held = self.model_manager.embeddings.held

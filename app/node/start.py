@@ -99,7 +99,7 @@ log = logging.getLogger(__name__)
 LOG_BYTES, LOG_FILES = 2 << 20, 3
 ALIVE_SECONDS = 2.0
 LOOK_SECONDS = 0.1
-END_SECONDS = 8.0  # from the wish to stop to the end; a system that shuts down waits ten
+END_SECONDS = 8.0  # from the request to stop until the end; a system that shuts down waits ten
 
 
 def say_ready(facts: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ def _end_now() -> None:
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
     """Return the saved settings with the options of this start. A name among them is saved for the next start."""
     saved = settings.load(home.settings_file)
-    if options.name and options.name != saved.given_name:  # else a later renaming holds
+    if options.name and options.name != saved.given_name:  # otherwise a later renaming takes precedence
         saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
     settings.save(home.settings_file, saved)
     lending = saved.lending
@@ -246,7 +246,7 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
         await _refuse_second(home)
         try:
             if lock.take():
-                home.create()  # all of it may just have been erased
+                home.create()  # everything may just have been erased
                 return
         except FileNotFoundError:
             home.create()
@@ -268,7 +268,7 @@ async def _refuse_second(home: Home) -> None:
             if answer.status == 200:
                 raise Refused("node_runs_already", home=str(home.root), pid=running.pid)
     except (aiohttp.ClientError, TimeoutError):
-        return  # the file of a node that was killed
+        return  # left by a node that was killed
 
 
 def _log_to(home: Home) -> None:

@@ -28,7 +28,7 @@ class DownloadProgress:
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes
         self.doing: Doing = "nothing"
-        self.held_up: Reason | None = None  # why nothing comes, though it goes on
+        self.held_up: Reason | None = None  # why no bytes arrive although it is active
         self._pace = TransferRate()
         self._told = 0.0
 
@@ -169,7 +169,7 @@ class DownloadLedger:
         async with self._writing:
             changed = structs.replace(self[download_id], **fields)
             await to_its_end(lambda: self.book.write(changed))
-            if download_id in self._records:  # not dropped meanwhile
+            if download_id in self._records:  # it may have been removed in the meantime
                 self._records[download_id] = changed
 
     def show(self, download_id: str, **fields: Any) -> None:

@@ -37,7 +37,7 @@ class FetchServices:
     disk: Disk
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]
-    waits: tuple[float, ...]  # between tries
+    waits: tuple[float, ...]  # seconds between tries
     arrived: Callable[[int], Awaitable[None]]  # as in app/catalog/transfers/file_transfer.py
 
 
@@ -51,7 +51,7 @@ class Fetch:
     async def run(self) -> Path:
         """Fetch the model and return its path, or that of its first file. Raises AppError."""
         book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
-        await to_its_end(lambda: book.ensure(folder))  # a disk that is away gets no folder in its place
+        await to_its_end(lambda: book.ensure(folder))  # no folder is created in place of a disconnected disk
         if not self._record.parts:
             return await self._single()
         await self._ask_of_all()
@@ -65,7 +65,7 @@ class Fetch:
     def _record(self) -> Record:
         return self._ledger[self._id]
 
-    # one file
+    # a model in one file
 
     async def _single(self) -> Path:
         record, book = self._record, self._ledger.book
@@ -86,7 +86,7 @@ class Fetch:
         await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
         return path
 
-    # one of several
+    # a model in several files
 
     async def _ask_of_all(self) -> None:
         """Ask for the sizes and hashes of all files before the first byte, for the overall progress and one check of
@@ -165,7 +165,7 @@ class Fetch:
         sha256 = joint_hash(part.sha256 for part in parts)
         await self._ledger.change(self._id, parts=tuple(parts), sha256=sha256)
 
-    # both
+    # common to both
 
     def _file_request(self, file: str) -> FileRequest:
         return FileRequest(self._record.repository, file, self._record.revision)
@@ -206,7 +206,7 @@ class PeerCopy:
 
     machine: str  # its id
     name: str
-    sha256: str | None = None  # where the catalogue does not know the file
+    sha256: str | None = None  # if the catalog does not know the file
 
 
 def no_members(_: Record) -> Files:
@@ -230,11 +230,11 @@ class DownloadServices:
     hub: Callable[[], Hub]  # may raise AppError
     catalogue: Callable[[], Catalogue]
     token: Callable[[], Awaitable[str | None]]
-    changed: Callable[[], None]  # something a face shows is another now
-    contacted: Callable[[], None] = lambda: None  # the hub is asked now
-    member: Callable[[Record], Files] = no_members  # what a copy is read from
-    is_near: Callable[[str], bool] = lambda _: False  # whether that machine is connected now
-    pin: Callable[[str, str], Awaitable[Pin | None]] = no_pin  # of a file, from anywhere in the household
+    changed: Callable[[], None]  # called when something shown has changed
+    contacted: Callable[[], None] = lambda: None  # called when the hub is contacted
+    member: Callable[[Record], Files] = no_members  # returns the files to copy from
+    is_near: Callable[[str], bool] = lambda _: False  # returns whether that machine is connected
+    pin: Callable[[str, str], Awaitable[Pin | None]] = no_pin  # of a file, from any machine of the household
     keep_pin: Callable[[Pin], Awaitable[None]] = keep_no_pin
 
 
@@ -262,7 +262,7 @@ def new_record(wish: DownloadRequest, around: DownloadServices, pin: Pin | None 
     hash_from: Literal["catalogue", "server"] | None = "catalogue" if sha256 else None
     copy = wish.copy
     if copy and not sha256 and copy.sha256 and not parts:
-        sha256, hash_from = copy.sha256, "server"  # as the hub's list said
+        sha256, hash_from = copy.sha256, "server"  # according to the hub's listing
     if copy and (sha256 is None or copy.sha256 not in (None, sha256)):
         raise BadInput("copy_no_hash", file=wish.file, name=copy.name)
     if pin is not None and not sha256:

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 2
 STALL_LOOK_SECONDS = 1.0
-AWAY = ("copy_away", "copy_unreached")  # the machine that a model is copied from
+AWAY = ("copy_away", "copy_unreached")  # reasons that the machine to copy from is away
 
 
 class Downloads:
@@ -64,11 +64,11 @@ class Downloads:
         self.arrived = arrived
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._hands = asyncio.Lock()  # what people ask is done one after another
+        self._hands = asyncio.Lock()  # serializes people's requests
         self._session: ClientSession
         self._group: asyncio.TaskGroup
         self._ready = asyncio.Event()
-        self._holds = False  # no file of a download may be opened now
+        self._holds = False  # while set, no file of a download may be opened
 
     async def run(self) -> None:
         """Serve until cancelled, continuing the downloads that were active when the node ended."""
@@ -81,7 +81,7 @@ class Downloads:
             self._ready.set()
             self._changed()
             try:
-                while True:  # a line that stands still is seen to
+                while True:  # look for stalled connections
                     await asyncio.sleep(STALL_LOOK_SECONDS)
                     await self._go_on_with_copies()
                     if any(self._list.live(other.id).doing == "running" for other in self._list):
@@ -126,7 +126,7 @@ class Downloads:
                 if there.standing == "done":
                     known = await asyncio.to_thread(self._name_on_shelf, there)
                     other = known is None
-                    if known not in (None, there.model):  # the one it came by was taken off
+                    if known not in (None, there.model):  # the name that it came by was removed
                         await self._list.change(key, model=known)
                 if there.standing == "going" or not other:
                     await self._turn_to(there, wish)
@@ -207,8 +207,6 @@ class Downloads:
                     await self.resume(record.id)
                 except AppError as error:
                     await self._fail(record.id, error)
-
-    # inside
 
     async def _go_on_with_copies(self) -> None:
         """Resume the downloads that failed because a machine was away, once it is connected again."""
@@ -304,8 +302,8 @@ class Downloads:
         try:
             entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell)
         except BadInput as error:
-            if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
-                with contextlib.suppress(AppError):  # what is wrong with it matters more
+            if error.reason.code.startswith("gguf"):  # complete but not a model, so useless
+                with contextlib.suppress(AppError):  # the original error matters more
                     await asyncio.to_thread(delete_model, path)
             raise
         await self._list.change(download_id, standing="done", model=entry.name)
@@ -347,7 +345,7 @@ class Downloads:
         failed: dict[str, Any] = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}
         try:
             await self._list.change(download_id, **failed)
-        except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept
+        except (AppError, OSError):  # on a full disk, the reason is shown although it cannot be saved
             log.warning("the download %s could not be noted", download_id)
             self._list.show(download_id, **failed)
         self._list.stopped(download_id)

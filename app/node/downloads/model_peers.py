@@ -46,9 +46,9 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 MOST_ASKED = 256
-MOST_BYTES = 64 << 10  # of a question, and of an answer that is no file
-TAKEN_SECONDS = 60.0  # a machine that takes no megabyte for so long gives its turn up
-HELD_SECONDS = 8.0  # a machine that does not say within so long has nothing to give
+MOST_BYTES = 64 << 10  # of a request, and of a reply that is not a file
+TAKEN_SECONDS = 60.0  # within which a receiver must accept a megabyte, or it loses its turn
+HELD_SECONDS = 8.0  # after which a machine counts as having nothing
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,3}")
 _RANGE = re.compile(r"bytes=(\d{1,15})-")
@@ -124,7 +124,7 @@ class ModelServer:
     def _sizes(self, hashes: Sequence[str]) -> dict[str, list[int]]:
         sizes: dict[str, list[int]] = {}
         for key, paths in self._has(hashes).items():
-            with suppress(OSError):  # it went away just now
+            with suppress(OSError):  # it disappeared just now
                 sizes[key] = [path.stat().st_size for path in paths]
         return sizes
 
@@ -342,7 +342,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
             question = msgspec.json.encode([sha256])
             async with machine.request("POST", "/held", question) as answer:
                 if answer.status != 200:
-                    return False  # an older version, or one that gives this machine nothing
+                    return False  # an older version, or a machine that shares nothing with this one
                 reply = decode(await _short(answer), HeldFiles)
                 return sha256 in reply.held
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
@@ -372,4 +372,4 @@ async def _short(answer: aiohttp.ClientResponse) -> bytes:
     except TooLong:
         raise Refused("peer_refused") from None
     except TooSlow as error:
-        raise TimeoutError(str(error)) from None  # asked again, as a line that breaks
+        raise TimeoutError(str(error)) from None  # retried like a broken connection

@@ -101,7 +101,7 @@ class HouseholdPins:
             await asyncio.to_thread(self._pins.keep, pin)
         except Damaged as error:
             self._tell(error)
-        except AppError as error:  # a full disk
+        except AppError as error:  # such as a full disk
             log.warning("what was taken first of %s is not kept: %s", pin.file, said(error))
 
     def _tell(self, error: Damaged) -> None:
@@ -125,7 +125,7 @@ class ModelSources:
         note: Callable[[Reason], None],
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
-        self.last_contact: float | None = None  # when the hub was asked last, since the start
+        self.last_contact: float | None = None  # when the hub was last contacted since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         copies = PeerCopies(network)
         self._network, self._copies = network, copies
@@ -233,7 +233,7 @@ class ModelSources:
         await self._tokens.clear()
         return await self.token()
 
-    # Origins: what the shelf asks
+    # the origins of models on the shelf
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
         """Return a model on the shelf with its origin, and whether its file still exists. Reads the disk."""
@@ -248,7 +248,7 @@ class ModelSources:
             downloaded=is_own,
             in_catalogue=sha256 is not None and shipped().has(sha256),
             source=app,
-            away=away is not None,  # with its disk; else what is missing is gone
+            away=away is not None,  # its disk is disconnected; otherwise a missing file has been deleted
             missing=sentence(missing),
             missing_facts=missing,
         )
@@ -260,10 +260,8 @@ class ModelSources:
             return None
         entries = await asyncio.to_thread(self.shelf.entries)
         if any(Path(other.path) == path for other in entries if other.name != entry.name):
-            return None  # another name for the same file
+            return None  # the same file has another name
         return await self.downloads.forget(path)
-
-    # inside
 
     def _away(self, entry: Entry, path: Path) -> Reason | None:
         why = self.shelf.why_away(path)
@@ -319,7 +317,7 @@ class ModelSources:
     def _described_file(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> models.HubFile:
         download = self.downloads.of(repository, file.file)
         name = on_shelf.get(file.sha256 or "")
-        if name is None and download:  # the hash may have come with the file
+        if name is None and download:  # the hash may have become known with the file
             name = on_shelf.get(self.downloads.described(download).sha256 or "")
         return models.HubFile(
             file=file.file,

@@ -31,11 +31,11 @@ from app.node.downloads.transfer_rate import TransferRate
 
 log = logging.getLogger(__name__)
 
-IN_USE_LOOK_SECONDS = 1.0  # for a loaded model that keeps its file
+IN_USE_LOOK_SECONDS = 1.0  # while a loaded model needs its file
 LOOK_SECONDS = 2.0
-HANGS_SECONDS = 5.0  # a network drive that is gone may never answer
+HANGS_SECONDS = 5.0  # a disconnected network drive may never respond
 AWAY = frozenset({"models_folder_away", "models_folder_other"})
-FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; a disk that is away is waited for
+FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; a disconnected disk is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FolderServices:
     folders: ModelsFolders
     shelf: Shelf
     downloads: Downloads
-    in_use: Callable[[], Collection[str]]  # the ids of the models that are loaded
+    in_use: Callable[[], Collection[str]]  # the IDs of the loaded models
     changed: Callable[[], None]
     disk: Disk
 
@@ -57,9 +57,9 @@ class Move:
         """`whole` moves complete models too; otherwise only unfinished downloads move."""
         self._around, self._whole = around, whole
         self.name, self.waits_for = "", ""
-        self.given_up: set[Path] = set()  # former folders that hold nothing more
+        self.given_up: set[Path] = set()  # former folders that are empty now
         self.done_bytes = self.total_bytes = 0
-        self._twice = 0  # every byte is copied, and read back
+        self._twice = 0  # bytes counted twice, because they are copied and then read back
         self._base = 0
         self._pace = TransferRate()
 
@@ -93,13 +93,11 @@ class Move:
             await self._model(item)
         await asyncio.to_thread(self._tidy)
 
-    # inside
-
     async def _part(self, held: StoredModel) -> None:
         self.name = self._around.downloads.name_of(held.path.stem)
         await self._carried(held)
         await asyncio.to_thread(self._dropped, held.path)
-        if held.path.stem not in self._around.downloads:  # cancelled meanwhile
+        if held.path.stem not in self._around.downloads:  # cancelled in the meantime
             await asyncio.to_thread(self._dropped, self._around.folders.now / held.path.name)
 
     async def _model(self, held: StoredModel) -> None:
@@ -109,7 +107,7 @@ class Move:
         await self._carried(held)
         await self._until_unloaded(held.path)
         new = self._around.folders.now / held.path.name
-        if names and not await asyncio.to_thread(self._names, held.path):  # deleted meanwhile
+        if names and not await asyncio.to_thread(self._names, held.path):  # deleted in the meantime
             await asyncio.to_thread(self._dropped, new)
         else:
             await asyncio.to_thread(self._around.shelf.follow, held.path, new)
@@ -209,14 +207,14 @@ class ModelsFolder:
     def __init__(self, around: FolderServices, choices: Choices, root: Path) -> None:
         self._around, self._choices, self._root = around, choices, root
         self._folders = around.folders
-        self._elsewhere: dict[Path, tuple[int, int]] = {}  # models and bytes in each
-        self._looks: dict[Path, threading.Event] = {}  # the last one of each; set: it came back
+        self._elsewhere: dict[Path, tuple[int, int]] = {}  # number and bytes of the models in each
+        self._looks: dict[Path, threading.Event] = {}  # the last look at each folder; set when it has returned
         self._move: Move | None = None
-        self._why: Reason | None = None  # the last move ended early
+        self._why: Reason | None = None  # why the last move ended early
         self._task: asyncio.Task[None] | None = None
         self._hands, self._eyes = asyncio.Lock(), asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
-        self._begun = asyncio.Event()  # what the last start left is taken up: now one may choose
+        self._begun = asyncio.Event()  # the state of the last start is loaded, so folders may be chosen
 
     async def run(self) -> None:
         """Watch the folders until cancelled."""
@@ -312,8 +310,6 @@ class ModelsFolder:
             await asyncio.to_thread(self._sweep)
             return await self.state()
 
-    # inside
-
     @property
     def _choice(self) -> ModelsChoice:
         return self._choices.now.models
@@ -405,7 +401,7 @@ class ModelsFolder:
 
     async def _look(self) -> None:
         """Check which folders are reachable. Report changes, and resume what waited for a folder."""
-        async with self._eyes:  # two at once would take each other's thread for one that hangs
+        async with self._eyes:  # concurrent looks would mistake each other's thread for a hung one
             await self._look_at_all()
 
     async def _look_at_all(self) -> None:
@@ -417,7 +413,7 @@ class ModelsFolder:
         folders.unreachable = {folder: why for folder, (why, _) in looks.items() if why}
         self._elsewhere = {folder: held for folder, (_, held) in looks.items() if folder != folders.now}
         if before[0] != folders.unreachable:
-            self._around.shelf.changes += 1  # whoever shows the models looks again
+            self._around.shelf.changes += 1  # makes faces reload the models
             back = before[0].keys() - folders.unreachable.keys()
             if back and self._group is not None:
                 again = self._around.downloads.try_again(AWAY, {str(folder) for folder in back})
@@ -441,7 +437,7 @@ class ModelsFolder:
             try:
                 why = self._folders.look(folder)
                 held = list(stored_models(folder)) if why is None else []
-            finally:  # a thread that has done its work lives on for a moment
+            finally:  # a finished thread stays alive for a moment
                 is_back.set()
             amount = sum(not item.is_part for item in held), sum(item.n_bytes for item in held)
             _tell(loop, done, (why, known if why else amount))
@@ -488,7 +484,7 @@ def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: ob
 
     try:
         loop.call_soon_threadsafe(told)
-    except RuntimeError:  # the node has ended meanwhile
+    except RuntimeError:  # the node has ended in the meantime
         log.debug("a disk answered too late")
 
 

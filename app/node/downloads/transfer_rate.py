@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-SPEED_SECONDS = 5.0  # a speed is over so long
+SPEED_SECONDS = 5.0  # over which the speed is averaged
 STALLED_SECONDS = 3.0
 LEAST_SECONDS = 0.1
 

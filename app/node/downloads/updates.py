@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 
 DAY_SECONDS = 86_400.0
-LOOK_SECONDS = 600.0  # between two looks whether a day has passed
-SECONDS = 20.0  # for an answer
+LOOK_SECONDS = 600.0  # between checks of whether a day has passed
+SECONDS = 20.0  # for a response
 MOST_BYTES = 1 << 20
-AGENT = "poolhouse"  # somebody must ask; which version does, is nobody's business
+AGENT = "poolhouse"  # a user agent is required; the version is private
 HOST = "github.com"
-LABELS = ("repository", "source", "source code")  # of pyproject's project.urls, whatever their case
+LABELS = ("repository", "source", "source code")  # of project.urls in pyproject.toml, in any case
 _ADDRESS = re.compile(r"https://github\.com/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100}?)(?:\.git)?/?")
 
 
@@ -100,9 +100,9 @@ class SavedCheck(msgspec.Struct, frozen=True):
     """The result of the last check."""
 
     asked: float = 0.0  # Unix time of the last contact
-    version: Annotated[str, Meta(max_length=100)] = ""  # "": none is published
+    version: Annotated[str, Meta(max_length=100)] = ""  # "" if none is published
     page: Annotated[str, Meta(max_length=500)] = ""
-    noted: Annotated[str, Meta(max_length=100)] = ""  # the version that the journal has told
+    noted: Annotated[str, Meta(max_length=100)] = ""  # the version already reported in the journal
 
 
 class Updates:
@@ -229,5 +229,5 @@ def _page(release: Release | None, place: ReleasePlace) -> str:
 def _is_newer(version: str) -> bool:
     try:
         return bool(version) and Version(version) > Version(__version__)
-    except InvalidVersion:  # the file was changed by hand
+    except InvalidVersion:  # the file was edited by hand
         return False

@@ -62,17 +62,17 @@ if TYPE_CHECKING:
     from app.node.models.model_manager import ModelManager
 
 
-OWNERS_SHARE = 0.5  # of what is free at start stays with the owner, when nobody chose (SAFETY.md 8)
-OWN_MODELS_SHARE = 0.8  # of what is free now, for a model that this machine's own user wants
-LEAST_BYTES = 16 << 20  # of a choice: no part of a model fits in less
+OWNERS_SHARE = 0.5  # of the memory free at start is kept for the owner by default (SAFETY.md 8)
+OWN_MODELS_SHARE = 0.8  # of the memory free now may go to this machine's own models
+LEAST_BYTES = 16 << 20  # of lent memory; no part of a model fits in less
 
-SENSE_SECONDS = 5.0  # between looks at the machine
-LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at what is lent
+SENSE_SECONDS = 5.0  # between readings of the sensors
+LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at the lent layers
 QUIT = Reason("pause_quit")
-LEAVE_SECONDS = 4.0  # for answers to go on elsewhere before a sleep or an end: systems wait for five
-KILLED_SECONDS = 0.5  # more than a worker's end takes, unless a driver holds it
-COMPUTED_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
-STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
+LEAVE_SECONDS = 4.0  # for answers to move elsewhere before a sleep or shutdown, for which systems wait five seconds
+KILLED_SECONDS = 0.5  # more than a worker takes to end, unless a driver blocks it
+COMPUTED_SECONDS = 1.0  # the longest gap between two tokens of a running answer
+STOPPED_SECONDS = 3.0  # that an owner waits until all memory is freed
 
 
 class MemoryRules:
@@ -83,7 +83,7 @@ class MemoryRules:
         self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory, limit_bytes: int = 0
     ) -> None:
         self._memory = memory
-        self.on_call_bytes: Callable[[], int] = lambda: 0  # taken, and had back as soon as wanted
+        self.on_call_bytes: Callable[[], int] = lambda: 0  # bytes in use that are freed as soon as they are needed
         self._default_bytes = int(memory().free_bytes * OWNERS_SHARE)
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
@@ -115,7 +115,7 @@ class MemoryRules:
         The arguments are those of `room`. Others' use counts once: they share the limit, and the free memory
         excludes it.
         """
-        if self.limit_bytes:  # a promise of the owner: it holds whatever is free at this moment
+        if self.limit_bytes:  # set by the owner, so it applies whatever is free at the moment
             limit = min(self.limit_bytes, self._memory().total_bytes)
             return max(0, limit - used_bytes)
         return self._without_limit(unloaded_bytes, own_bytes)
@@ -193,7 +193,7 @@ class LendingPolicy:
         self._since, self._told = time.time(), state_word(self.state)
         self._borrowed: LentStages
         self._news = asyncio.Event()
-        self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
+        self._leaves: Reason | None = None  # why this computer is about to sleep or end
 
     @property
     def rules(self) -> Rules:
@@ -255,7 +255,7 @@ class LendingPolicy:
         """Judge again soon, since the lent layers or the household may have changed."""
         self._news.set()
 
-    # what the owner asks
+    # requests of the owner
 
     async def change(self, order: requests.ChangeLending) -> LendingState:
         """Change the rules with immediate effect. Raises BadInput, or DoesNotFit if they cannot be saved."""
@@ -274,7 +274,7 @@ class LendingPolicy:
         for name in ("memory_bytes", "limit_bytes"):
             self.memory.check(changes.get(name) or 0)
         if changes.get("memory_bytes", 0) != 0:
-            changes.setdefault("on", True)  # who says how much wants it lent
+            changes.setdefault("on", True)  # choosing an amount turns lending on
         if not changes:
             return self.full_state()
         await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **changes)))
@@ -282,7 +282,7 @@ class LendingPolicy:
         self.memory.limit_bytes = self.rules.limit_bytes
         self._limit_links(self.rules.link_mbit)
         await self._afresh()
-        self._changed()  # how much is lent may be another, in the same state
+        self._changed()  # the lent bytes may differ even if the state does not
         return self.full_state()
 
     async def pause(self, seconds: float | None, at_once: bool) -> LendingState:
@@ -321,13 +321,13 @@ class LendingPolicy:
                 while self._is_needed():  # noqa: ASYNC110  ends in other tasks
                     await asyncio.sleep(0.02)
         if self._is_needed():
-            with suppress(TimeoutError):  # all kills have gone out, and the system waits for us
+            with suppress(TimeoutError):  # all workers have been killed, and the system is waiting
                 async with asyncio.timeout(KILLED_SECONDS):
                     await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
         """Return whether an answer still uses the layers here while this computer is leaving."""
-        if self._leaves is None:  # it stays after all
+        if self._leaves is None:  # the departure was cancelled
             return False
         lent = self._borrowed
         return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
@@ -393,8 +393,6 @@ class LendingPolicy:
             ),
         )
 
-    # inside
-
     async def _keep_sensing(self) -> None:
         while True:
             await asyncio.sleep(SENSE_SECONDS)
@@ -402,19 +400,19 @@ class LendingPolicy:
 
     async def _keep_looking(self) -> None:
         while True:
-            self._judge()  # memory changes faster than what is sensed
+            self._judge()  # memory changes faster than the sensors
             was_paused = isinstance(self.state, Paused)
             lent = self._borrowed
             hosts = frozenset(lent.borrowers())
             seen = StagesInspected(time.monotonic(), hosts, lent.quiet_s(), lent.answers())
             for command in self._step(seen):
                 await self._borrowed.stop_now(command.why)
-                self._news.set()  # what was given back is seen at once
+                self._news.set()  # freed memory is seen at once
             if was_paused and isinstance(self.state, Ready):
                 self._judge()
             if self._told != (state := self.state_word()):
                 self._told = state
-                self._changed()  # it computes now, or does no more
+                self._changed()  # whether it computes has changed
             pace = DRAIN_LOOK_SECONDS if isinstance(self.state, Draining) else LOOK_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pace):
@@ -424,7 +422,7 @@ class LendingPolicy:
     async def _sense(self) -> None:
         rules = self.rules
         senses = await asyncio.to_thread(self._senser.look, rules)
-        if rules is self.rules:  # else whoever changed them looks again
+        if rules is self.rules:  # otherwise the change of rules causes another reading
             before, self._senses = self.watts(), senses
             self._judge()
             if self.watts() != before:

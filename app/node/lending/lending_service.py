@@ -35,16 +35,16 @@ from backends.contract import LLAMACPP, MAX_BATCH_TOKENS, Keep, Layers, Number, 
 log = logging.getLogger(__name__)
 
 
-# The memory that a host's order takes here, by this machine's own reading of the stage file.
+# The memory that a host's order takes here, computed from this machine's own reading of the stage file.
 
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
-LEAST_BYTES_PER_SECOND = 1 << 20  # a poor wireless link; the listener waits for a sixty-fourth
-OFFER_S = 5.0  # that an offer counts for, as the layers that it brings make up for it
-MOST_WAITED_S = 60.0  # longer than such a link needs for all its bytes
-MAX_OPENINGS = 4  # runs of one member that are being loaded at once
-THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
-ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
+LEAST_BYTES_PER_SECOND = 1 << 20  # a poor wireless link; the listener accepts a sixty-fourth of it
+OFFER_S = 5.0  # charged for an offer, which the layers it brings make up for
+MOST_WAITED_S = 60.0  # more than such a link needs for all its bytes
+MAX_OPENINGS = 4  # of one member at once
+THREADS_FOR_OTHERS = 2  # that hash, copy and write what members send
+ANSWER_GAP_SECONDS = 1.0  # the longest gap between two tokens of a running answer
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
@@ -56,7 +56,7 @@ def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threa
     if (why := unproved_stage(model.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     layers = _layers(order)
-    role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # token ids come to WHOLE
+    role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # WHOLE receives token IDs
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
     config = StageConfig(
@@ -101,7 +101,7 @@ def _layers(order: messages.OpenStage) -> Layers:
     return Layers(order.first, order.last)
 
 
-# The time that sample checks yield to uploads of members: a slow upload must not keep them from running.
+# The time that sample checks yield to uploads of members. Slow uploads must not block the checks forever.
 
 
 class SlowUploadBudget:
@@ -128,7 +128,7 @@ class SlowUploadBudget:
             began_s, chunk = self._clock(), None
             try:
                 chunk = await anext(chunks, None)
-            finally:  # also of one that breaks off
+            finally:  # even if it is interrupted
                 bought_s = len(chunk or b"") / LEAST_BYTES_PER_SECOND
                 self._count(member, self._clock() - began_s - bought_s)
             if self.has_ended(member):
@@ -151,7 +151,7 @@ class _Run:
     member: MachineId
     offer: StageOffer
     order: messages.OpenStage
-    send: Send  # to who waits for its answer
+    send: Send  # replies to the host that is waiting
     opening: asyncio.Task[None] | None = None
 
     @property
@@ -168,7 +168,7 @@ class _Run:
 class LendingTerms(Protocol):
     """The owner's current permissions, implemented by app/node/lending/lending_policy.py."""
 
-    spare_memory: SpareMemory  # of this machine's own checks: they give way
+    spare_memory: SpareMemory  # used by this machine's own checks, which give way
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
@@ -200,9 +200,9 @@ class LendingService:
         self._offers = StageOffers(shelf, stages, terms.lent_bytes, self._executor)
         self._runs: dict[PipelineId, _Run] = {}
         self._patience = SlowUploadBudget()
-        self._answering: set[MachineId] = set()  # say that an answer of theirs is under way
-        self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
-        # What each machine without a link holds is kept until then.
+        self._answering: set[MachineId] = set()  # hosts that report an answer under way
+        self._instances: dict[MachineId, str] = {}  # the last known start of each machine
+        # Timers until which the layers of each machine without a link are kept.
         self._unlinked: dict[MachineId, asyncio.TimerHandle] = {}
         lender.on_ended = self._ended
 
@@ -491,5 +491,5 @@ async def _answer(send: Send, answer: messages.Message) -> None:
         await send(answer)
     except Unreachable:
         pass  # the host is gone; the watch in app/inference/stages/stage_host.py ends the stage
-    except Exception:  # the outer wall: an answer ends no task
+    except Exception:  # the outer wall: a failed reply must not end the task
         log.exception("%s could not be sent", type(answer).__name__)

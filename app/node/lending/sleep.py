@@ -14,7 +14,7 @@ from app.machine.sensors import owner_activity
 
 Json = dict[str, Any]
 
-LOOK_SECONDS = 5.0  # far below the time after which any system sleeps
+LOOK_SECONDS = 5.0  # well below the idle time after which any system sleeps
 UNDER_WAY = ("starting", "running", "checking")  # states of a download
 WHY = {PowerEvent.SLEEPS: Reason("pause_sleep"), PowerEvent.ENDS: Reason("pause_shutdown")}
 

@@ -22,8 +22,8 @@ from app.core.ids import MachineId, PipelineId
 
 P = ParamSpec("P")
 T = TypeVar("T")
-MAX_OFFERS = 4  # of one member that wait to be opened: each may hold a header of 16 MiB
-TURN_S = 5.0  # for a member's offer or upload to end before its next one: a load begun anew
+MAX_OFFERS = 4  # unopened offers of one member, each of which may hold a header of 16 MiB
+TURN_S = 5.0  # for a member's previous offer or upload to end, as when it restarts a load
 IDLE_S = 60.0  # from an offer to its first piece
 NEUTRAL = {"path": "the layer file", "folder": "the layer files"}
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
@@ -53,7 +53,7 @@ class StageOffer:
     manifest: Manifest
     stage_id: str
     fetched_bytes: int = 0
-    receiver: Receiver | None = None  # while pieces are awaited: what is there was hashed once
+    receiver: Receiver | None = None  # while pieces are awaited, so that existing ones are hashed only once
     idle: asyncio.TimerHandle | None = None
 
     def take_receiver(self) -> Receiver | None:
@@ -143,7 +143,7 @@ class StageOffers:
         receiver = await self._threads.run(self._begin, offer.manifest)
         if receiver is None:
             return b"[]"
-        if self._offers.get(pipeline) is not offer:  # the member was removed meanwhile
+        if self._offers.get(pipeline) is not offer:  # the member was removed in the meantime
             receiver.close()
             raise BadInput("stage_not_offered")
         offer.receiver = receiver
@@ -173,7 +173,7 @@ class StageOffers:
             raise Refused("lend_twice")
         own = [key for key, offer in self._offers.items() if offer.member == member]
         for key in own:
-            self._offers[key].close()  # a load begun anew goes on where the one before broke off
+            self._offers[key].close()  # a restarted load continues where the previous one stopped
         for key in own[: max(0, len(own) - MAX_OFFERS + 1)]:
             del self._offers[key]
 

@@ -33,7 +33,7 @@ from app.network.sockets import Address, listening_near, listening_socket, own_h
 log = logging.getLogger(__name__)
 
 
-WATCH_SECONDS = 1.0  # between looks for new addresses, 0.2 ms each
+WATCH_SECONDS = 1.0  # between checks for new addresses, at 0.2 ms each
 AGAIN_SECONDS = 10.0
 Glance = tuple[list[tuple[str, str]], list[str]]  # addresses by interface; interfaces that are up
 EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
@@ -45,7 +45,7 @@ class Choice:
 
     on: bool
     bind: str
-    interfaces: frozenset[str] = frozenset()  # by name: VPNs and the like, which are left out unasked
+    interfaces: frozenset[str] = frozenset()  # names of interfaces such as VPNs, which are used only by choice
 
 
 def choice_of(options: NodeOptions, saved: Settings) -> Choice:
@@ -77,8 +77,8 @@ class DiscoveryService:
     def __init__(self, network: Network, choices: Choices, choice: Choice, tell: Callable[[facts.Event], None]) -> None:
         self._network, self._choices, self.choice, self._tell = network, choices, choice, tell
         self._near: dict[str, Announced] = {}
-        self._looked = False  # at the interfaces, once at least
-        self._there: frozenset[str] = frozenset()  # the interfaces of this computer, by name
+        self._looked = False  # at the interfaces, at least once
+        self._there: frozenset[str] = frozenset()  # names of the interfaces of this computer
         self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)
 
     async def run(self) -> None:
@@ -137,8 +137,6 @@ class DiscoveryService:
             return Check("Discovery", True, Reason("check_hears_one"))
         return Check("Discovery", True, Reason("check_hears", {"count": count}))
 
-    # inside
-
     def _heard(self, news: Announced | AnnouncementEnded) -> None:
         if isinstance(news, Announced):
             self._near[news.id16] = news
@@ -164,7 +162,7 @@ class DiscoveryService:
                 self._network.places.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
-                # Seen anew: a link may hang on an address that came, and went, between two looks.
+                # Read again, because a link may use an address that came and went between two looks.
                 self._network.calls.leave_behind(_hosts(await asyncio.to_thread(_glance)))
             await asyncio.sleep(WATCH_SECONDS)
 
@@ -188,7 +186,7 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await work()
-        except Exception:  # top of a task
+        except Exception:  # the outer wall of this task
             log.exception("discovery starts anew")
         await asyncio.sleep(AGAIN_SECONDS)
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 C = TypeVar("C", bound=LinkInterfaces)
 Tried = tuple[MachineId, str, Address]
-TRY_SECONDS = 3.0  # what answers later is no better way; measuring waits behind it
+TRY_SECONDS = 3.0  # a slower reply means it is no better, and measurements wait for it
 MOST_TRIED = 1_000  # forged announcements may name many addresses
 By = dict[MachineId, Through]
 
@@ -39,7 +39,7 @@ class BetterInterfaces:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._tried: set[Tried] = set()
-        self.found: dict[MachineId, tuple[LinkEnd, Reason]] = {}  # what to use, and the sentence
+        self.found: dict[MachineId, tuple[LinkEnd, Reason]] = {}  # the interface to use, and why
 
     def forget(self) -> None:
         """Forget all results, because the interfaces have changed."""
@@ -71,7 +71,7 @@ class BetterInterfaces:
         for end in better:
             if await self._leads_there(machine, end, interfaces, where):
                 up = self._network.links.get(machine)
-                if up is not None:  # it may have ended meanwhile
+                if up is not None:  # it may have closed in the meantime
                     self.found[machine] = end, wrong_interface(up.name, used, end)
                 return
 
@@ -89,7 +89,7 @@ class BetterInterfaces:
                 async with asyncio.timeout(TRY_SECONDS):
                     await measured_paths.round_trips(self._network, machine, way, through)
             except Busy:
-                return False  # at the next look
+                return False  # tried at the next look
             except (AppError, TimeoutError) as error:
                 log.debug("%s does not lead to %s: %r", end.interface, way, error)
                 self._tried.add(key)
@@ -119,7 +119,7 @@ class InterfaceChoice:
     def __init__(self, file: Path, note: Callable[[Reason], None] = lambda _: None) -> None:
         self._file = file
         self._chosen: dict[MachineId, str] = load(file, note)
-        self._no_way: set[MachineId] = set()  # the chosen interface does not lead there
+        self._no_way: set[MachineId] = set()  # machines that the chosen interface does not reach
         self.unheeded: dict[MachineId, Reason] = {}  # why a choice is not followed now
 
     def of(self, machine: MachineId) -> str | None:
@@ -154,7 +154,7 @@ class InterfaceChoice:
         for machine in self._chosen.keys() - set(members):
             try:
                 self.choose(machine, None)
-            except DoesNotFit as error:  # it is passed over after the next start too
+            except DoesNotFit as error:  # the choice is also ignored after the next start
                 log.warning("a choice cannot be forgotten: %s", error.reason)
 
     def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:

@@ -33,15 +33,15 @@ from app.node.links.interface_choice import BetterInterfaces, C, InterfaceChoice
 log = logging.getLogger(__name__)
 
 L = TypeVar("L", bound=links.LinkMeasurement)
-LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
-SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
-EVERY_SECONDS = 1800.0  # the round trips of a link at rest: some kilobytes
-CALM_SECONDS = 48 * EVERY_SECONDS  # at most, where they change again and again: a restless radio
-AGAIN_SECONDS = (5.0, 60.0)  # while there is work at either end: at first, and at most
+LOOK_SECONDS = 10.0  # between looks at the interfaces and the schedule
+SETTLE_SECONDS = 2.0  # after a link opens; spread out, so that not all links measure at once
+EVERY_SECONDS = 1800.0  # between measurements of an idle link's round trips, some kilobytes each
+CALM_SECONDS = 48 * EVERY_SECONDS  # the maximum for links that change again and again, such as an unstable radio
+AGAIN_SECONDS = (5.0, 60.0)  # initial and maximum wait while either end is busy
 FAILED_SECONDS = (60.0, EVERY_SECONDS)
-DOUBT_SECONDS = 120.0  # a forecast that was wrong makes for no more measurements than this
-CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip: then the rest has changed too
-WAYS = 4  # to one machine, measured in one go
+DOUBT_SECONDS = 120.0  # the least time between measurements caused by wrong forecasts
+CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip, which suggests that the throughput has changed too
+WAYS = 4  # addresses of one machine measured in one go
 MOST_WAYS_KEPT = 1000
 TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
 
@@ -144,17 +144,17 @@ class LinkRegistry:
         note: Callable[[Reason], None] = lambda _: None,
     ) -> None:
         self._network, self._file, self._changed, self._limit = network, file, changed, limit
-        self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
+        self._chosen = chosen  # names of interfaces such as VPNs, which are used only by choice
         self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
         self._known: dict[MachineId, Known] = load(file)
         self._preferred = InterfaceChoice(file.with_name("preferred_interfaces.json"), note)
         self._better = BetterInterfaces(network)
-        self._due: dict[MachineId, float] = {}  # by the monotonic clock
-        self._patience: dict[MachineId, float] = {}  # before the next try
-        self._whole: set[MachineId] = set()  # whose throughput is wanted too
-        self._found: dict[MachineId, dict[Address, measured_paths.Path]] = {}  # ways measured so far
-        self._rests: dict[MachineId, float] = {}  # until the next look at a link at rest
-        self._ways: dict[tuple[MachineId, Address], bool] = {}  # tried, and whether they led there
+        self._due: dict[MachineId, float] = {}  # on the monotonic clock
+        self._patience: dict[MachineId, float] = {}  # wait before the next try
+        self._whole: set[MachineId] = set()  # machines whose throughput is to be measured too
+        self._found: dict[MachineId, dict[Address, measured_paths.Path]] = {}  # addresses measured so far
+        self._rests: dict[MachineId, float] = {}  # wait before the next measurement of an idle link
+        self._ways: dict[tuple[MachineId, Address], bool] = {}  # addresses tried, and whether they worked
         self._doubted_at: dict[MachineId, float] = {}
         self._interfaces: tuple[Interface, ...] = ()
         self._one_at_a_time = asyncio.Lock()
@@ -194,7 +194,7 @@ class LinkRegistry:
         carrier = carrying_interface(self._interfaces, own, other)
         return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
 
-    # news
+    # events
 
     def connected(self, machine: MachineId) -> None:
         """Schedule the measurement of a new link, at first only of its round trips if its address is known.
@@ -227,7 +227,7 @@ class LinkRegistry:
         if gone:
             save(self._file, self._known)
 
-    # measuring
+    # measurement
 
     async def run(self) -> None:
         """Measure what is due, one link at a time, until cancelled."""
@@ -330,9 +330,9 @@ class LinkRegistry:
             self._later(machine, AGAIN_SECONDS)
         except AppError as error:
             log.info("the link to %s was not measured: %s", machine[:8], error.reason)
-            self._whole.add(machine)  # the way in use may be gone: then another one is taken
+            self._whole.add(machine)  # if the current address no longer works, another is used
             self._later(machine, FAILED_SECONDS)
-        except Exception:  # top of a task: one link must not keep the others from being measured
+        except Exception:  # the outer wall: one link must not keep the others from being measured
             log.exception("measuring the link to %s", machine[:8])
             self._later(machine, FAILED_SECONDS)
 
@@ -368,7 +368,7 @@ class LinkRegistry:
         if paths:
             self._take(machine, measured_paths.chosen(list(paths.values()), present), present)
         elif refusal and not isinstance(refusal, Busy) and machine in self._network.calls.through:
-            self._preferred.leads_nowhere(machine)  # said, and the next best is taken
+            self._preferred.leads_nowhere(machine)  # this is reported, and the next best is used
             self._follow_choices()
             self._forget_ways(machine)
             await self._measure(machine)
@@ -435,7 +435,7 @@ class LinkRegistry:
         for machine, link in list(self._network.links.items()):
             known = self._known.get(machine)
             if known is None or machine in self._whole:
-                continue  # measured soon, with all its ways
+                continue  # will soon be measured with all its addresses
             lifted = known.link.was_held_below(self._limit(machine))
             if lifted or known.address != str(link.address):
                 self._measure_soon(machine)
@@ -463,7 +463,7 @@ class LinkRegistry:
             async with self._one_at_a_time:
                 await measured_paths.round_trips(self._network, machine, way)
         except Busy:
-            return  # at the next look
+            return  # tried at the next look
         except AppError:
             self._ways[machine, way] = False
             return
