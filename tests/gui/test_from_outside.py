@@ -115,7 +115,7 @@ def stop_and_regenerate(evening: Evening) -> None:
     screen = evening.screen
     screen.press("New chat", role="push button")
     screen.read("What would you like to know?")
-    screen.press("Settings of this chat")
+    screen.press("Chat settings")
     screen.choose("Temperature", 0)
     screen.press("Save")
     ask(screen, "Tell me a long story")

@@ -154,7 +154,7 @@ def test_a_notice_with_two_buttons_has_room(qtbot: QtBot, away: Desk, narrow: QW
     narrow.show()
     for width in (NARROW, COLUMN):
         narrow.resize(width, 600)
-        notice.say(words, "warning", (leave_out, nothing), ("Wait for it", nothing))
+        notice.say(words, "warning", (leave_out, nothing), ("Wait", nothing))
         qtbot.wait(20)
         assert narrow.width() == width
         names = walk.untidy(narrow)
@@ -216,7 +216,7 @@ OTHERS: dict[str, Opens] = {
     "diagnostics": diagnostics,
     "settings": settings,
     "removal": removal,
-    "name": lambda services, parent: NameDialog(services.theme, "Keep as preset", "Name", nothing, parent),
+    "name": lambda services, parent: NameDialog(services.theme, "Save as preset", "Name", nothing, parent),
     "licence": lambda services, parent: TextDialog(services, "Licence", "All rights. " * 999, parent),
     "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
     "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),

@@ -35,7 +35,7 @@ def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
     if pool.now.hosts is not None and loaded is None:
         if not pool.now.hosts:
             return []
-        text = _tr("{machine} answers for this machine: what you write goes there, encrypted.")
+        text = _tr("{machine} answers for this machine. What you write is sent there, encrypted.")
         return [text.format(machine=", ".join(pool.now.hosts))]
     if loaded is None or loaded.state not in ANSWERING_STATES or not loaded.held:
         return []
@@ -59,10 +59,10 @@ def _machine_line(stages: list[Stage], *, is_own: bool) -> str:
 
 def _what_others_receive(stages: list[Stage]) -> str:
     if not stages:
-        return _tr("Nothing of this chat leaves this machine.")
+        return _tr("Nothing in this chat leaves this machine.")
     if any(stage.role == WHOLE for stage in stages):
-        return _tr("A machine with the whole model gets a question as token numbers, encrypted.")
-    return _tr("The text stays here; the others get only numbers from inside the model.")
+        return _tr("A machine with the whole model receives your question as token numbers, encrypted.")
+    return _tr("The text stays here. The other machines only get numbers from inside the model.")
 
 
 def _tr(text: str) -> str:
@@ -92,7 +92,7 @@ class ChatHead(QWidget):
         self.meter.setTextVisible(False)
         self.meter.setAccessibleName(self.tr("Context used"))
         self.meter.setMinimumWidth(theme.px(METER_WIDTH))
-        self.settings = IconButton(theme, "settings", self.tr("Settings of this chat"), settings)
+        self.settings = IconButton(theme, "settings", self.tr("Chat settings"), settings)
         machines = self.tr("Which machines process this chat")
         self.machines = IconButton(theme, "pool", machines, self._show_machines)
         self._context = QWidget()
@@ -136,7 +136,7 @@ class ChatHead(QWidget):
         for line in self.machine_lines:
             menu.addAction(line.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()
-        menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(navigation.POOL))
+        menu.addAction(self.tr("Show them on the Pool page"), lambda: self._go(navigation.POOL))
         return menu
 
     def _show_machines(self) -> None:
@@ -157,12 +157,12 @@ class ChatHead(QWidget):
             return self.tr("Answered by {machine}").format(machine=", ".join(now.hosts))
         loaded = self._answering(chat)
         if loaded is None and chat.model is not None:
-            return self.tr("{model}, loaded with the next message").format(model=model_name(chat.model))
+            return self.tr("{model}, will load with your next message").format(model=model_name(chat.model))
         if loaded is None and now.load_failed is not None:
             text = self.tr("No model answers: {model} could not be loaded")
             return text.format(model=model_name(now.load_failed.model))
         if loaded is None and self._guide_fails:
-            return self.tr("No model is loaded, and the Guide does not fit")
+            return self.tr("No model is loaded, and there is no room for the Guide")
         if loaded is None:
             return self.tr("No model is loaded: the Guide answers")
         count = len(loaded.machines)

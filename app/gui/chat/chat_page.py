@@ -145,7 +145,7 @@ class ChatPage(Page):
         list_box = column(self.list)
         list_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
         chat = held(chat_box)
-        Drops(chat, self.tr("Let go to attach it to your message")).dropped.connect(self.composer.attach)
+        Drops(chat, self.tr("Drop to attach to your message")).dropped.connect(self.composer.attach)
         chats = ListAndChat(theme, held(list_box), chat)
         self.content.addWidget(LockedChats(self.services.lock, theme, chats))
 
@@ -344,7 +344,7 @@ class ChatPage(Page):
         if action in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
             self.notice.clear()
         if action is Deed.CONTINUE and (actions := self._error_actions.if_full(self.chat)):
-            words = self.tr("The context is full: there is no room to go on with this answer.")
+            words = self.tr("The context is full, so this answer cannot be continued.")
             self.notice.say(words, "warning", *actions)
             return
         self._message_actions.do(self.chat, action, message, text)

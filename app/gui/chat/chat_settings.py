@@ -128,7 +128,7 @@ class ChatSettings(Compact):
         self._presets, self._chat, self._changed = presets, chat, changed
         self._limits = limits
         self._defaults = defaults  # of a new chat
-        self.setWindowTitle(self.tr("Settings of this chat"))
+        self.setWindowTitle(self.tr("Chat settings"))
         self.heading.hide()
         self.be_wide(theme.px(WIDTH))
         self._is_tight = self.width() < theme.px(WIDTH)
@@ -154,9 +154,9 @@ class ChatSettings(Compact):
         upper = self._form(
             (self.tr("Model"), self.model),
             (self.tr("Context"), self.context),
-            (self.tr("Longest answer"), self.longest),
+            (self.tr("Maximum answer length"), self.longest),
             (self.tr("Thinking"), self.thinking),
-            (self.tr("Longest thought"), self.longest_thought),
+            (self.tr("Maximum thinking length"), self.longest_thought),
         )
         names = _knob_names(self)
         fields = [(names[name], field) for name, field in self.knobs.items()]
@@ -182,24 +182,24 @@ class ChatSettings(Compact):
     def _prepare(self) -> None:
         """Set the fields up before the layout."""
         self.system.setAccessibleName(self.tr("System message"))
-        self.system.setPlaceholderText(self.tr("Who the model is to be, and how it answers"))
+        self.system.setPlaceholderText(self.tr("Who the model should be, and how it should answer"))
         self.system.setTabChangesFocus(True)
         line = self.system.fontMetrics().lineSpacing()
         self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
         self.longest.setRange(1, MOST_TOKENS)
         self.longest.setGroupSeparatorShown(True)
         self.longest.setSuffix(self.tr(" tokens"))
-        self.thinking.addItem(self.tr("As the model does"), None)
+        self.thinking.addItem(self.tr("Model's default"), None)
         self.thinking.addItem(self.tr("On"), 1)
         self.thinking.addItem(self.tr("Off"), 0)
         self.longest_thought.setRange(0, MOST_TOKENS)
         self.longest_thought.setGroupSeparatorShown(True)
         self.longest_thought.setSuffix(self.tr(" tokens"))
         self.longest_thought.setSpecialValueText(self.tr("No limit"))
-        self.thinking.setToolTip(self.tr("Some models think before they answer. Not every one can be told not to."))
+        self.thinking.setToolTip(self.tr("Some models think before they answer. Not all of them can turn it off."))
         self.thinking.setAccessibleDescription(self.thinking.toolTip())
-        self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
-        self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
+        self._keep_system = button(self.tr("Save as preset…"), self._ask_system)
+        self._keep_sampling = button(self.tr("Save as preset…"), self._ask_sampling)
         remove = self.tr("Remove preset")
         self.remove_system = IconButton(self._theme, "delete", remove, self._drop_system)
         self.remove_sampling = IconButton(self._theme, "delete", remove, self._drop_sampling)
@@ -233,7 +233,7 @@ class ChatSettings(Compact):
 
     def _models(self, models: Sequence[str]) -> QComboBox:
         box = DropDown()
-        box.addItem(self.tr("Whichever is loaded"), None)
+        box.addItem(self.tr("The loaded model"), None)
         own = [self._chat.model] if self._chat.model not in (None, *models) else []
         for name in (*models, *own):
             box.addItem(model_name(str(name)), name)
@@ -244,18 +244,20 @@ class ChatSettings(Compact):
         limits, chosen = self._limits(self.model.currentData()), self.context.currentData()
         longest = limits.context
         self.context.clear()
-        self.context.addItem(self.tr("As the model is loaded"), None)
+        self.context.addItem(self.tr("As loaded"), None)
         for size in sorted({*CONTEXTS, *filter(None, (self._chat.context, longest))}):
             words = self.tr("At least {count} tokens").format(count=formats.number(size))
             if longest is None or size <= longest:
                 self.context.addItem(words, size)
         self.context.setCurrentIndex(max(0, self.context.findData(chosen)))
-        hint = self.tr("For a context larger than the loaded one, the model is loaded again first.")
+        hint = self.tr("A context larger than the current one means reloading the model first.")
         if longest is not None:
             words = self.tr("This model reads at most {count} tokens.")
             hint = f"{words.format(count=formats.number(longest))} {hint}"
         if limits.is_guide:
-            own = self.tr("The Guide takes each question by itself, with a temperature of 0 where none is chosen.")
+            own = self.tr(
+                "The Guide treats each question separately, and uses a temperature of 0 unless you choose one."
+            )
             hint = f"{hint} {own}"
         self._hint.setText(hint)
 
@@ -266,13 +268,13 @@ class ChatSettings(Compact):
             box.setRange(int(knob.least), int(min(knob.most, (1 << 31) - 1)))
             if knob.default is None:
                 box.setMinimum(BY_CHANCE)
-                box.setSpecialValueText(self.tr("By chance"))
+                box.setSpecialValueText(self.tr("Random"))
         else:
             box = QDoubleSpinBox()
             box.setDecimals(2)
             box.setSingleStep(knob.step)
             box.setRange(knob.least, knob.most)
-        default = self.tr("By chance")
+        default = self.tr("Random")
         if knob.default is not None:
             default = formats.number(knob.default, 0 if knob.whole else 2)
         box.setToolTip(self.tr("Default: {value}").format(value=default))
@@ -309,15 +311,13 @@ class ChatSettings(Compact):
             box.addItems(list(names))
             box.setCurrentIndex(max(0, box.findText(chosen)))
             box.setAccessibleName(
-                self.tr("Presets of the system message")
-                if box is self.system_presets
-                else self.tr("Presets of sampling")
+                self.tr("System message presets") if box is self.system_presets else self.tr("Sampling presets")
             )
         self._limit(self._keep_system, len(self._presets.own_systems()))
         self._limit(self._keep_sampling, len(self._presets.own_samplings()))
 
     def _limit(self, keep: QPushButton, n_kept: int) -> None:
-        full = self.tr("{count} presets are kept already. Remove one first.")
+        full = self.tr("There are already {count} presets. Remove one first.")
         keep.setEnabled(n_kept < MOST)
         keep.setToolTip("" if n_kept < MOST else full.format(count=formats.number(n_kept)))
 
@@ -357,7 +357,7 @@ class ChatSettings(Compact):
             keep(name)
             box.setCurrentText(name)
 
-        title, prompt = self.tr("Keep as preset"), self.tr("Name of the preset")
+        title, prompt = self.tr("Save as preset"), self.tr("Preset name")
         NameDialog(self._theme, title, prompt, named, self).open()
 
     # Saving

@@ -377,18 +377,18 @@ class ComposerHint(QWidget):
         if failed is None and chat.messages and self._is_for_guide(chat, pool) and not is_english():
             english_only = self.tr("The Guide understands English only.")
         if is_queued:
-            text = self.tr("Your message goes as soon as this answer has ended.")
+            text = self.tr("Your message will be sent when this answer is done.")
         elif is_full and leaves_out:
-            text = self.tr("The context is nearly full: the oldest messages are left out from now on.")
+            text = self.tr("The context is nearly full. From now on the oldest messages are left out.")
         elif is_full:
-            text = self.tr("The context is nearly full: the next answer may stop early.")
+            text = self.tr("The context is nearly full. The next answer may stop early.")
         elif not is_loaded and failed is not None:
             if chat.messages:
                 text = self.tr("{model} could not be loaded, so no model is available.")
                 text = text.format(model=model_name(failed.model))
                 offer, self._offered = self.tr("Ask the Guide"), GUIDE
         elif not is_loaded and chat.model is None and guide_fails:
-            text = self.tr("No model is loaded, and the Guide does not fit either.")
+            text = self.tr("No model is loaded, and there is no room for the Guide either.")
         elif not is_loaded and chat.model is None:
             text = f"{self.tr('No model is loaded, so the Guide answers.')} {english_only}".strip()
             if self.last_model in models:

@@ -61,10 +61,10 @@ class Suggestions(QWidget):
     def show_failure(self, model: str) -> None:
         """Say that this model could not be loaded, so that no model answers."""
         self._show_buttons(questions=False)
-        self.title.setText(self.tr("No model answers"))
+        self.title.setText(self.tr("No model is available"))
         text = self.tr(
-            "{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with "
-            "Poolhouse and knows how it is used."
+            "{model} could not be loaded. Choose another model, or ask the Guide, the small model that comes "
+            "with Poolhouse and knows how it works."
         )
         self.words.setText(text.format(model=model))
         self._wrap()
@@ -76,8 +76,8 @@ class Suggestions(QWidget):
         if for_guide:
             self.words.setText(
                 self.tr(
-                    "The Guide answers: a small model that comes with Poolhouse and knows how it is used. "
-                    "It understands English only, and takes each question by itself."
+                    "The Guide answers. It is a small model that comes with Poolhouse and knows how it works. It "
+                    "understands only English and treats each question separately."
                 )
             )
             self._questions = GUIDE_QUESTIONS
@@ -117,7 +117,7 @@ class LockedChats(QStackedWidget):
         super().__init__(parent)
         self._lock, self._theme, self._chats = lock, theme, chats
         self.again = button(self.tr("Try again"), lock.try_again, "primary")
-        self.anew = button(self.tr("Begin a new history…"), self.ask_anew)
+        self.anew = button(self.tr("Start a new history…"), self.ask_anew)
         self.state = EmptyState(self.tr("Your chats are locked"), "", self.again, self.anew)
         self.addWidget(chats)
         self.addWidget(self.state)
@@ -128,18 +128,21 @@ class LockedChats(QStackedWidget):
         """Ask whether to begin a new history. The locked file is kept."""
         box = Compact(
             self._theme,
-            self.tr("Begin a new history without the locked chats?"),
-            self.tr("Their file is kept under another name. New chats are not encrypted at first."),
+            self.tr("Start a new history without the locked chats?"),
+            self.tr(
+                "Their file will be kept under another name. New chats will not be encrypted until you turn "
+                "encryption on."
+            ),
             self,
         )
-        begin = box.answer(self.tr("Begin a new history"), self._lock.begin_anew)
+        begin = box.answer(self.tr("Start a new history"), self._lock.begin_anew)
         box.offer(self.tr("Cancel"), begin).setFocus()
         box.open()
         return box
 
     def _show_state(self) -> None:
         problem = self._lock.problem
-        waits = self.tr("They are encrypted, and shown as soon as their key was read.")
+        waits = self.tr("They are encrypted and will appear once their key has been read.")
         words = said(problem) if problem is not None else waits
         self.state.sentence.setText(words)
         self.state.sentence.setAccessibleName(words)

@@ -43,7 +43,7 @@ LARGER = QT_TRANSLATE_NOOP("ChatPage", "Choose a larger context")
 OTHER_CONTEXT = QT_TRANSLATE_NOOP("ChatPage", "Choose another context")
 ASK_GUIDE = QT_TRANSLATE_NOOP("ChatPage", "Ask the Guide")
 OTHER_MODEL = QT_TRANSLATE_NOOP("ChatPage", "Choose another model")
-EDIT = QT_TRANSLATE_NOOP("ChatPage", "Edit the message")
+EDIT = QT_TRANSLATE_NOOP("ChatPage", "Edit message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class SmallerModelOffer(QObject):
             self._offer(model)
 
     def _offer(self, model: str | None) -> None:
-        wait = (self.tr("Wait for it"), self._notice.clear)
+        wait = (self.tr("Wait"), self._notice.clear)
         if model is None:
             self._notice.say(self._sentence, "warning", wait)
             return

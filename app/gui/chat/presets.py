@@ -72,12 +72,12 @@ class Presets(QObject):
         builtin = {
             self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so when you do not know."),
             self.tr("Explain simply"): self.tr(
-                "Explain so that somebody who is new to the subject understands it. Use short sentences and an example."
+                "Explain so that someone new to the subject understands it. Use short sentences and an example."
             ),
             self.tr("Programming"): self.tr(
                 "You help with programming. Show complete, working code and say how to run it."
             ),
-            self.tr("Editing a text"): self.tr(
+            self.tr("Edit a text"): self.tr(
                 "Improve spelling, grammar and style. Keep the meaning and the language."
                 " Show the text, then what you changed."
             ),

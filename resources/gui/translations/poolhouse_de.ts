@@ -313,7 +313,7 @@
         <translation>Prüft die Datei</translation>
     </message>
     <message>
-        <source>Computed ahead: {tokens} guessed tokens, {right} of them right</source>
+        <source>Speculation: {tokens} tokens guessed, {right} correct</source>
         <translation>Vorausberechnet: {tokens} geratene Token, davon {right} richtig</translation>
     </message>
     <message>
@@ -369,7 +369,7 @@
         <translation>Bereitet Schichten vor</translation>
     </message>
     <message>
-        <source>Prompt: {tokens} tokens, {reused} of them known from before</source>
+        <source>Prompt: {tokens} tokens, {reused} of them reused</source>
         <translation>Eingabe: {tokens} Token, davon {reused} schon bekannt</translation>
     </message>
     <message>
@@ -385,11 +385,11 @@
         <translation>Sendet Schichten</translation>
     </message>
     <message>
-        <source>The layers were moved; the answer went on after {time}</source>
+        <source>The layers were moved; the answer continued after {time}</source>
         <translation>Die Schichten wurden verschoben; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
-        <source>Waited for its turn: {time}</source>
+        <source>Waited in line: {time}</source>
         <translation>Wartete, bis sie an der Reihe war: {time}</translation>
     </message>
     <message>
@@ -397,7 +397,7 @@
         <translation>Wartet</translation>
     </message>
     <message numerus="yes">
-        <source>Waiting for its turn: %n answer(s) before it</source>
+        <source>Waiting in line: %n answer(s) ahead</source>
         <translation>
             <numerusform>Wartet, bis sie an der Reihe ist: %Ln Antwort davor</numerusform>
             <numerusform>Wartet, bis sie an der Reihe ist: %Ln Antworten davor</numerusform>
@@ -412,19 +412,19 @@
         <translation>erstes Token {time}</translation>
     </message>
     <message>
-        <source>{machine} left; the answer went on after {time}</source>
+        <source>{machine} left; the answer continued after {time}</source>
         <translation>{machine} ging; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine} left; the answer went on with {others} after {time}</source>
+        <source>{machine} left; the answer continued with {others} after {time}</source>
         <translation>{machine} ging; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine} was lost; the answer went on after {time}</source>
+        <source>{machine} was lost; the answer continued after {time}</source>
         <translation>{machine} ging verloren; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine} was lost; the answer went on with {others} after {time}</source>
+        <source>{machine} was lost; the answer continued with {others} after {time}</source>
         <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
@@ -880,7 +880,7 @@
         <translation>Kein Modell antwortet: {model} ließ sich nicht laden</translation>
     </message>
     <message>
-        <source>No model is loaded, and the Guide does not fit</source>
+        <source>No model is loaded, and there is no room for the Guide</source>
         <translation>Kein Modell ist geladen, und der Guide passt nicht</translation>
     </message>
     <message>
@@ -888,11 +888,11 @@
         <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
     <message>
-        <source>Settings of this chat</source>
+        <source>Chat settings</source>
         <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
-        <source>Show them on the page Pool</source>
+        <source>Show them on the Pool page</source>
         <translation>Auf der Seite Pool zeigen</translation>
     </message>
     <message>
@@ -911,7 +911,7 @@
         <translation>{model} auf diesem Gerät</translation>
     </message>
     <message>
-        <source>{model}, loaded with the next message</source>
+        <source>{model}, will load with your next message</source>
         <translation>{model}, wird mit der nächsten Nachricht geladen</translation>
     </message>
 </context>
@@ -932,7 +932,7 @@
         </translation>
     </message>
     <message>
-        <source>Bring them back</source>
+        <source>Restore them</source>
         <translation>Zurückholen</translation>
     </message>
     <message>
@@ -940,15 +940,15 @@
         <translation>„{title}“ wurde gelöscht.</translation>
     </message>
     <message>
-        <source>Folder “{name}” deleted; its chats stay.</source>
+        <source>Folder “{name}” was deleted. Its chats were kept.</source>
         <translation>Der Ordner „{name}“ wurde gelöscht; seine Chats bleiben.</translation>
     </message>
     <message>
-        <source>More for all chats</source>
+        <source>More options for all chats</source>
         <translation>Mehr für alle Chats</translation>
     </message>
     <message>
-        <source>Name of the folder</source>
+        <source>Folder name</source>
         <translation>Name des Ordners</translation>
     </message>
     <message>
@@ -964,7 +964,7 @@
         <translation>Neuer Ordner</translation>
     </message>
     <message>
-        <source>No chat holds all of these words.</source>
+        <source>No chat contains all of these words.</source>
         <translation>Kein Chat enthält alle diese Wörter.</translation>
     </message>
     <message>
@@ -988,7 +988,7 @@
         <translation>Einige der beschädigten Chats sind vielleicht noch lesbar.</translation>
     </message>
     <message>
-        <source>Start one</source>
+        <source>Start a chat</source>
         <translation>Chat beginnen</translation>
     </message>
     <message>
@@ -996,7 +996,7 @@
         <translation>Rückgängig</translation>
     </message>
     <message>
-        <source>What you ask and what is answered is kept on this computer only.</source>
+        <source>Your questions and the answers are stored on this computer only.</source>
         <translation>Was Sie fragen und was geantwortet wird, bleibt nur auf diesem Computer.</translation>
     </message>
     <message>
@@ -1015,7 +1015,7 @@
         <translation>Löschen</translation>
     </message>
     <message>
-        <source>Delete folder, keep its chats</source>
+        <source>Delete folder but keep its chats</source>
         <translation>Ordner löschen, Chats behalten</translation>
     </message>
     <message>
@@ -1067,7 +1067,7 @@
         <translation>Umbenennen</translation>
     </message>
     <message>
-        <source>Take out of the archive</source>
+        <source>Unarchive</source>
         <translation>Aus dem Archiv nehmen</translation>
     </message>
     <message>
@@ -1135,7 +1135,7 @@
         <translation>Fortsetzen</translation>
     </message>
     <message>
-        <source>Edit the message</source>
+        <source>Edit message</source>
         <translation>Nachricht bearbeiten</translation>
     </message>
     <message>
@@ -1143,11 +1143,11 @@
         <translation>Die ältesten Nachrichten auslassen</translation>
     </message>
     <message>
-        <source>Let go to attach it to your message</source>
+        <source>Drop to attach to your message</source>
         <translation>Loslassen, um es an Ihre Nachricht anzuhängen</translation>
     </message>
     <message>
-        <source>The context is full: there is no room to go on with this answer.</source>
+        <source>The context is full, so this answer cannot be continued.</source>
         <translation>Der Kontext ist voll: Für mehr von dieser Antwort ist kein Platz.</translation>
     </message>
     <message>
@@ -1166,15 +1166,15 @@
         <translation> Token</translation>
     </message>
     <message>
-        <source>For a context larger than the loaded one, the model is loaded again first.</source>
+        <source>A context larger than the current one means reloading the model first.</source>
         <translation>Ist der Kontext größer als der, mit dem das Modell geladen ist, wird es zuerst neu geladen.</translation>
     </message>
     <message>
-        <source>As the model is loaded</source>
+        <source>As loaded</source>
         <translation>Wie das Modell geladen ist</translation>
     </message>
     <message>
-        <source>As the model does</source>
+        <source>Model&apos;s default</source>
         <translation>Wie das Modell es tut</translation>
     </message>
     <message>
@@ -1182,7 +1182,7 @@
         <translation>Mindestens {count} Token</translation>
     </message>
     <message>
-        <source>By chance</source>
+        <source>Random</source>
         <translation>Zufällig</translation>
     </message>
     <message>
@@ -1198,19 +1198,19 @@
         <translation>Standard: {value}</translation>
     </message>
     <message>
-        <source>Keep as preset</source>
+        <source>Save as preset</source>
         <translation>Als Vorlage behalten</translation>
     </message>
     <message>
-        <source>Keep as preset…</source>
+        <source>Save as preset…</source>
         <translation>Als Vorlage behalten…</translation>
     </message>
     <message>
-        <source>Longest answer</source>
+        <source>Maximum answer length</source>
         <translation>Längste Antwort</translation>
     </message>
     <message>
-        <source>Longest thought</source>
+        <source>Maximum thinking length</source>
         <translation>Längstes Nachdenken</translation>
     </message>
     <message>
@@ -1222,7 +1222,7 @@
         <translation>Modell</translation>
     </message>
     <message>
-        <source>Name of the preset</source>
+        <source>Preset name</source>
         <translation>Name der Vorlage</translation>
     </message>
     <message>
@@ -1242,11 +1242,11 @@
         <translation>Vorlagen</translation>
     </message>
     <message>
-        <source>Presets of sampling</source>
+        <source>Sampling presets</source>
         <translation>Vorlagen für die Auswahl der Wörter</translation>
     </message>
     <message>
-        <source>Presets of the system message</source>
+        <source>System message presets</source>
         <translation>Vorlagen für die Anweisung (Systemnachricht)</translation>
     </message>
     <message>
@@ -1274,11 +1274,11 @@
         <translation>Startwert</translation>
     </message>
     <message>
-        <source>Settings of this chat</source>
+        <source>Chat settings</source>
         <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
-        <source>Some models think before they answer. Not every one can be told not to.</source>
+        <source>Some models think before they answer. Not all of them can turn it off.</source>
         <translation>Manche Modelle denken nach, bevor sie antworten. Nicht bei jedem lässt sich das ausschalten.</translation>
     </message>
     <message>
@@ -1290,7 +1290,7 @@
         <translation>Temperatur</translation>
     </message>
     <message>
-        <source>The Guide takes each question by itself, with a temperature of 0 where none is chosen.</source>
+        <source>The Guide treats each question separately, and uses a temperature of 0 unless you choose one.</source>
         <translation>Der Guide nimmt jede Frage für sich, mit einer Temperatur von 0, wo keine gewählt ist.</translation>
     </message>
     <message>
@@ -1310,15 +1310,15 @@
         <translation>Top p</translation>
     </message>
     <message>
-        <source>Whichever is loaded</source>
+        <source>The loaded model</source>
         <translation>Das gerade geladene Modell</translation>
     </message>
     <message>
-        <source>Who the model is to be, and how it answers</source>
+        <source>Who the model should be, and how it should answer</source>
         <translation>Wer das Modell sein soll und wie es antwortet</translation>
     </message>
     <message>
-        <source>{count} presets are kept already. Remove one first.</source>
+        <source>There are already {count} presets. Remove one first.</source>
         <translation>{count} Vorlagen sind schon da. Entfernen Sie zuerst eine.</translation>
     </message>
 </context>
@@ -1402,7 +1402,7 @@
         <translation>Den Guide fragen</translation>
     </message>
     <message>
-        <source>No model is loaded, and the Guide does not fit either.</source>
+        <source>No model is loaded, and there is no room for the Guide either.</source>
         <translation>Kein Modell ist geladen, und auch der Guide passt nicht.</translation>
     </message>
     <message>
@@ -1414,11 +1414,11 @@
         <translation>Der Guide versteht nur Englisch.</translation>
     </message>
     <message>
-        <source>The context is nearly full: the next answer may stop early.</source>
+        <source>The context is nearly full. The next answer may stop early.</source>
         <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
     </message>
     <message>
-        <source>The context is nearly full: the oldest messages are left out from now on.</source>
+        <source>The context is nearly full. From now on the oldest messages are left out.</source>
         <translation>Der Kontext ist fast voll: Von jetzt an werden die ältesten Nachrichten weggelassen.</translation>
     </message>
     <message>
@@ -1426,7 +1426,7 @@
         <translation>{model} verwenden</translation>
     </message>
     <message>
-        <source>Your message goes as soon as this answer has ended.</source>
+        <source>Your message will be sent when this answer is done.</source>
         <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
     </message>
     <message>
@@ -1483,7 +1483,7 @@
         <translation>Unterhaltung</translation>
     </message>
     <message>
-        <source>To the end</source>
+        <source>Jump to the end</source>
         <translation>Zum Ende</translation>
     </message>
 </context>
@@ -1966,7 +1966,7 @@
         <translation>Strg+Eingabetaste: {accept}. Esc: {cancel}.</translation>
     </message>
     <message>
-        <source>Text of the message</source>
+        <source>Message text</source>
         <translation>Text der Nachricht</translation>
     </message>
 </context>
@@ -2060,7 +2060,7 @@
         <translation>Rückgängig</translation>
     </message>
     <message>
-        <source>Wait until the other file is done.</source>
+        <source>Wait until the other file has been read.</source>
         <translation>Warten Sie, bis die andere Datei fertig ist.</translation>
     </message>
 </context>
@@ -2083,7 +2083,7 @@
         <translation>Anweisung (Systemnachricht)</translation>
     </message>
     <message>
-        <source>Thought before the answer</source>
+        <source>Thinking before the answer</source>
         <translation>Nachgedacht vor der Antwort</translation>
     </message>
     <message>
@@ -3648,11 +3648,11 @@
         <translation>Link öffnen</translation>
     </message>
     <message>
-        <source>Open in the browser</source>
+        <source>Open in browser</source>
         <translation>Im Browser öffnen</translation>
     </message>
     <message>
-        <source>This link comes from an answer and leads to:</source>
+        <source>This link from an answer leads to:</source>
         <translation>Dieser Link stammt aus einer Antwort und führt zu:</translation>
     </message>
 </context>
@@ -3951,15 +3951,15 @@
 <context>
     <name>LockedChats</name>
     <message>
-        <source>Begin a new history</source>
+        <source>Start a new history</source>
         <translation>Neuen Verlauf beginnen</translation>
     </message>
     <message>
-        <source>Begin a new history without the locked chats?</source>
+        <source>Start a new history without the locked chats?</source>
         <translation>Einen neuen Verlauf ohne die gesperrten Chats beginnen?</translation>
     </message>
     <message>
-        <source>Begin a new history…</source>
+        <source>Start a new history…</source>
         <translation>Neuen Verlauf beginnen…</translation>
     </message>
     <message>
@@ -3967,11 +3967,11 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Their file is kept under another name. New chats are not encrypted at first.</source>
+        <source>Their file will be kept under another name. New chats will not be encrypted until you turn encryption on.</source>
         <translation>Ihre Datei wird unter einem anderen Namen aufbewahrt. Neue Chats sind zunächst nicht verschlüsselt.</translation>
     </message>
     <message>
-        <source>They are encrypted, and shown as soon as their key was read.</source>
+        <source>They are encrypted and will appear once their key has been read.</source>
         <translation>Sie sind verschlüsselt und erscheinen, sobald ihr Schlüssel gelesen wurde.</translation>
     </message>
     <message>
@@ -4379,11 +4379,11 @@
         <translation>Als Markdown kopieren</translation>
     </message>
     <message>
-        <source>Cut at the longest answer allowed.</source>
+        <source>Stopped at the maximum answer length.</source>
         <translation>Die Antwort hat die größte erlaubte Länge erreicht.</translation>
     </message>
     <message>
-        <source>Poolhouse ended before this answer did.</source>
+        <source>Poolhouse closed before this answer was finished.</source>
         <translation>Poolhouse endete, bevor diese Antwort fertig war.</translation>
     </message>
     <message>
@@ -4403,7 +4403,7 @@
         <translation>Mehr</translation>
     </message>
     <message>
-        <source>New chat from here</source>
+        <source>Branch from here</source>
         <translation>Neuer Chat ab hier</translation>
     </message>
     <message>
@@ -4411,7 +4411,7 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
-        <source>No answer came to this, so it is not sent with what follows.</source>
+        <source>This message got no answer, so it is left out of later questions.</source>
         <translation>Hierauf kam keine Antwort; deshalb wird es mit späteren Nachrichten nicht mitgesendet.</translation>
     </message>
     <message>
@@ -4419,7 +4419,7 @@
         <translation>Neu antworten lassen</translation>
     </message>
     <message>
-        <source>Save as a version</source>
+        <source>Save as version</source>
         <translation>Als Version speichern</translation>
     </message>
     <message>
@@ -4427,11 +4427,11 @@
         <translation>Als Text auswählen…</translation>
     </message>
     <message>
-        <source>Send again</source>
+        <source>Resend</source>
         <translation>Erneut senden</translation>
     </message>
     <message>
-        <source>Version before</source>
+        <source>Previous version</source>
         <translation>Vorherige Version</translation>
     </message>
     <message>
@@ -5632,7 +5632,7 @@
         <translation>Kreativ</translation>
     </message>
     <message>
-        <source>Editing a text</source>
+        <source>Edit a text</source>
         <translation>Einen Text überarbeiten</translation>
     </message>
     <message>
@@ -5640,7 +5640,7 @@
         <translation>Einfach erklären</translation>
     </message>
     <message>
-        <source>Explain so that somebody who is new to the subject understands it. Use short sentences and an example.</source>
+        <source>Explain so that someone new to the subject understands it. Use short sentences and an example.</source>
         <translation>Erkläre so, dass auch jemand es versteht, für den das Thema neu ist. Verwende kurze Sätze und ein Beispiel.</translation>
     </message>
     <message>
@@ -5893,19 +5893,19 @@
 <context>
     <name>Processing</name>
     <message>
-        <source>A machine with the whole model gets a question as token numbers, encrypted.</source>
+        <source>A machine with the whole model receives your question as token numbers, encrypted.</source>
         <translation>Ein Gerät mit dem ganzen Modell bekommt eine Frage als Token-Nummern, verschlüsselt.</translation>
     </message>
     <message>
-        <source>Nothing of this chat leaves this machine.</source>
+        <source>Nothing in this chat leaves this machine.</source>
         <translation>Nichts von diesem Chat verlässt dieses Gerät.</translation>
     </message>
     <message>
-        <source>The text stays here; the others get only numbers from inside the model.</source>
+        <source>The text stays here. The other machines only get numbers from inside the model.</source>
         <translation>Der Text bleibt hier; die anderen bekommen nur Zahlen aus dem Inneren des Modells.</translation>
     </message>
     <message>
-        <source>{machine} answers for this machine: what you write goes there, encrypted.</source>
+        <source>{machine} answers for this machine. What you write is sent there, encrypted.</source>
         <translation>{machine} antwortet für dieses Gerät: Was Sie schreiben, geht verschlüsselt dorthin.</translation>
     </message>
     <message>
@@ -6506,7 +6506,7 @@
 <context>
     <name>Session</name>
     <message numerus="yes">
-        <source>%n oldest message(s) were left out: the context is full.</source>
+        <source>%n oldest message(s) left out because the context is full.</source>
         <translation>
             <numerusform>%Ln älteste Nachricht wurde ausgelassen: Der Kontext ist voll.</numerusform>
             <numerusform>%Ln älteste Nachrichten wurden ausgelassen: Der Kontext ist voll.</numerusform>
@@ -6678,7 +6678,7 @@
         <translation>Ein kleineres Modell nehmen: {model}</translation>
     </message>
     <message>
-        <source>Wait for it</source>
+        <source>Wait</source>
         <translation>Darauf warten</translation>
     </message>
 </context>
@@ -6837,7 +6837,7 @@
         <translation>Erkläre in drei Sätzen, wie ein Regenbogen entsteht.</translation>
     </message>
     <message>
-        <source>No model answers</source>
+        <source>No model is available</source>
         <translation>Kein Modell antwortet</translation>
     </message>
     <message>
@@ -6845,7 +6845,7 @@
         <translation>Plane ein Wochenende in den Bergen mit zwei Kindern.</translation>
     </message>
     <message>
-        <source>The Guide answers: a small model that comes with Poolhouse and knows how it is used. It understands English only, and takes each question by itself.</source>
+        <source>The Guide answers. It is a small model that comes with Poolhouse and knows how it works. It understands only English and treats each question separately.</source>
         <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt. Er versteht nur Englisch und nimmt jede Frage für sich.</translation>
     </message>
     <message>
@@ -6861,7 +6861,7 @@
         <translation>Schreibe eine Python-Funktion, die doppelte Dateien findet.</translation>
     </message>
     <message>
-        <source>{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with Poolhouse and knows how it is used.</source>
+        <source>{model} could not be loaded. Choose another model, or ask the Guide, the small model that comes with Poolhouse and knows how it works.</source>
         <translation>{model} ließ sich nicht laden. Wählen Sie ein anderes Modell, oder fragen Sie den Guide: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt.</translation>
     </message>
 </context>
@@ -6889,7 +6889,7 @@
 <context>
     <name>TextWindow</name>
     <message>
-        <source>Message as text</source>
+        <source>Message text</source>
         <translation>Nachricht als Text</translation>
     </message>
 </context>

@@ -11,7 +11,7 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>Waiting for its turn: %n answer(s) before it</source>
+        <source>Waiting in line: %n answer(s) ahead</source>
         <translation>
             <numerusform>Waiting for its turn: %Ln answer before it</numerusform>
             <numerusform>Waiting for its turn: %Ln answers before it</numerusform>
@@ -278,7 +278,7 @@
 <context>
     <name>Session</name>
     <message numerus="yes">
-        <source>%n oldest message(s) were left out: the context is full.</source>
+        <source>%n oldest message(s) left out because the context is full.</source>
         <translation>
             <numerusform>%Ln oldest message were left out: the context is full.</numerusform>
             <numerusform>%Ln oldest messages were left out: the context is full.</numerusform>

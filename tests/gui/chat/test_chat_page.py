@@ -87,7 +87,7 @@ def test_regenerate_edit_and_versions(qtbot: QtBot, page: ChatPage) -> None:
     rested(qtbot, page)
     answer = tree.path(page.chat)[1].id
     assert len(tree.siblings(page.chat, answer)) == 2
-    press(page, 1, "Version before")
+    press(page, 1, "Previous version")
     assert tree.path(page.chat)[1].id != answer
     view = page.conversation.views[0]
     view.edit()
@@ -100,7 +100,7 @@ def test_regenerate_edit_and_versions(qtbot: QtBot, page: ChatPage) -> None:
     assert question.text == "What is a host?"
     assert len(tree.siblings(page.chat, question.id)) == 2
     assert page.focusWidget() is page.composer.field  # and not what stands first in the window
-    press(page, 0, "Version before")
+    press(page, 0, "Previous version")
     assert tree.path(page.chat)[0].text == "Is it free?"
 
 
@@ -191,7 +191,7 @@ def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: Chat
     ask(qtbot, page, "What is a host?")
     views = page.conversation.views
     words = [[wrapped.text() for wrapped in view.findChildren(Wrapped)] for view in views]
-    assert ["No answer came" in " ".join(word) for word in words] == [True, *[False] * 4]
+    assert ["This message got no answer" in " ".join(word) for word in words] == [True, *[False] * 4]
     alone = answer.details[FIGURES]["prompt_tokens"]
     page.open_chat(page.history.begin().id)
     ask(qtbot, page, "What is a lender?")
@@ -364,9 +364,9 @@ def test_what_is_sent_while_an_answer_comes_goes_when_it_has_ended(qtbot: QtBot,
     say(qtbot, page, "What is a pool?")
     say(qtbot, page, "And a lender?")
     assert page.composer.text == "And a lender?"
-    assert page.hint.words.text() == "Your message goes as soon as this answer has ended."
+    assert page.hint.words.text() == "Your message will be sent when this answer is done."
     page.composer.field.setPlainText("And a host?")  # changed meanwhile: it waits no longer
-    assert page.hint.words.text() != "Your message goes as soon as this answer has ended."
+    assert page.hint.words.text() != "Your message will be sent when this answer is done."
     QTest.keyClick(page.composer.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: page.composer.text == "", timeout=WITHIN_MS)
     rested(qtbot, page)

@@ -42,13 +42,13 @@ def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -
     chat = Chat(ChatId("1"))
     dialog = make(chat)
     names = [dialog.model.itemText(at) for at in range(dialog.model.count())]
-    assert names == ["Whichever is loaded", "Guide", "qwen"]
-    assert dialog.model.currentText() == "Whichever is loaded"
+    assert names == ["The loaded model", "Guide", "qwen"]
+    assert dialog.model.currentText() == "The loaded model"
     assert dialog.knobs["temperature"].value() == 0.8
     assert dialog.knobs["temperature"].toolTip() == "Default: 0.80"
     assert dialog.knobs["top_k"].toolTip() == "Default: 40"
-    assert dialog.knobs["seed"].toolTip() == "Default: By chance"
-    assert dialog.knobs["seed"].text() == "By chance"
+    assert dialog.knobs["seed"].toolTip() == "Default: Random"
+    assert dialog.knobs["seed"].text() == "Random"
     assert dialog.longest.value() == MAX_TOKENS
     dialog._save()
     assert saved == [chat]
@@ -56,7 +56,7 @@ def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -
 
 def test_what_the_guide_does_otherwise_is_said(make: Make) -> None:
     dialog = make(Chat(ChatId("1"), model="guide"))
-    assert "temperature of 0 where none is chosen" in dialog._hint.text()
+    assert "temperature of 0 unless you choose one" in dialog._hint.text()
     dialog.model.setCurrentText("qwen")
     assert "Guide" not in dialog._hint.text()
 
@@ -130,4 +130,4 @@ def test_no_more_presets_than_are_kept(make: Make) -> None:
         assert dialog._keep_system.isEnabled()
         dialog._presets.keep_system(f"{number}", "x")
     assert not dialog._keep_system.isEnabled()
-    assert dialog._keep_system.toolTip() == "100 presets are kept already. Remove one first."
+    assert dialog._keep_system.toolTip() == "There are already 100 presets. Remove one first."

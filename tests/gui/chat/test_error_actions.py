@@ -21,7 +21,7 @@ from tests.gui.typed_api import pool_of
 __all__ = ["page"]  # a fixture
 LONG = "What is a host? " + "Tell me all about hosts, please. " * 300
 OLDEST, LARGER, EDIT = (
-    "Leave out the oldest messages", "Choose a larger context", "Edit the message",
+    "Leave out the oldest messages", "Choose a larger context", "Edit message",
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def test_where_the_context_is_too_short_one_may_leave_out(
     assert tree.path(page.chat)[-1].role is Role.USER
     page._leave_out()
     rested(qtbot, page)
-    assert page.chat_head.is_nearly_full is ("left out from now on" in page.hint.words.text())
+    assert page.chat_head.is_nearly_full is ("oldest messages are left out" in page.hint.words.text())
     last = tree.path(page.chat)[-1]
     assert last.text
     assert "left out" in last.details["notes"][0]
@@ -59,7 +59,7 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
     page._act(Deed.CONTINUE, last.id, "")  # a token or two more would not help
     assert not page.session.running
     offered = [button.text() for button in page.notice.findChildren(QPushButton) if button.text()]
-    assert offered == ["Edit the message"]  # the Guide reads no more, and nothing is older
+    assert offered == ["Edit message"]  # the Guide reads no more, and nothing is older
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPag
     page.open_chat(chat.id)
     shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(Wrapped)]
     both = [words for words in shown if words.startswith("attic ")]
-    assert "attic was lost; the answer went on after 48" in both[0]
-    assert "attic left; the answer went on with study after 48" in both[1]
+    assert "attic was lost; the answer continued after 48" in both[0]
+    assert "attic left; the answer continued with study after 48" in both[1]

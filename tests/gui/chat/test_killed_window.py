@@ -14,7 +14,7 @@ from tests.gui.chat.test_chat_page import WITHIN_MS, page, press, rested, say
 from tests.gui.desk import Desk
 
 __all__ = ["page"]  # a fixture
-CUT = "Poolhouse ended before this answer did."
+CUT = "Poolhouse closed before this answer was finished."
 
 
 def reopened(qtbot: QtBot, at_lone: Desk) -> ChatPage:

@@ -44,23 +44,23 @@ def model(stages: list[Json], **more: Any) -> Json:
         (
             model(SPLIT), None,
             ["den (this machine): layers 1–4, 9–10", "attic: layers 5–8",
-             "The text stays here; the others get only numbers from inside the model."],
+             "The text stays here. The other machines only get numbers from inside the model."],
         ),
         (
             model(COPIES), None,
             ["den (this machine): the whole model", "attic: the whole model",
-             "A machine with the whole model gets a question as token numbers, encrypted."],
+             "A machine with the whole model receives your question as token numbers, encrypted."],
         ),
         (
             model(COPIES, holders=["a"]), None,
-            ["den (this machine): the whole model", "Nothing of this chat leaves this machine."],
+            ["den (this machine): the whole model", "Nothing in this chat leaves this machine."],
         ),
         (model(SPLIT) | {"state": "loading"}, None, []),
         ({}, None, []),
         ({}, [], []),
         (
             {}, ["den"],
-            ["den answers for this machine: what you write goes there, encrypted."],
+            ["den answers for this machine. What you write is sent there, encrypted."],
         ),
     ],
 )  # fmt: skip

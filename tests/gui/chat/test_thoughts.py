@@ -176,10 +176,10 @@ def test_thoughts_are_printed_by_choice(qtbot: QtBot, kept: History, tmp_path: P
     (chat,) = stored(kept.file, None, kept.codec)
     book = PdfBook(tmp_path / "out.pdf", "Chats")
     printed = book._laid_out(chat).toPlainText()
-    assert "Thought before the answer" in printed
+    assert "Thinking before the answer" in printed
     assert "let me see. Two and two." in printed
     bare = book._laid_out(without_thoughts(chat)).toPlainText()
     assert "let me see" not in bare
-    assert "Thought before" not in bare
+    assert "Thinking before" not in bare
     assert "Four." in bare
     assert book.close()

@@ -85,7 +85,7 @@ def test_the_largest_model_that_fits_is_offered_and_used(scene: Callable[[str], 
     assert item.notice.isHidden()
     item.take(SHORT)
     assert item.notice.sentence == TEXT
-    assert list(item.buttons) == ["Wait for it"]
+    assert list(item.buttons) == ["Wait"]
     item.client.models({"models": MODELS})
     assert item.client.planned == ["small", "tiny"]
     item.buttons["Use a smaller model: tiny"].click()
@@ -98,13 +98,13 @@ def test_a_guest_is_offered_none_of_its_own_models(scene: Callable[[str], Scene]
     item.take(SHORT)
     item.client.models({"models": MODELS, "offered": [{"name": "large"}]})
     assert item.client.planned == []
-    assert list(item.buttons) == ["Wait for it"]
+    assert list(item.buttons) == ["Wait"]
 
 
 def test_who_waits_is_left_in_peace(scene: Callable[[str], Scene]) -> None:
     item = scene("tiny")
     item.take(SHORT)
-    item.buttons["Wait for it"].click()
+    item.buttons["Wait"].click()
     item.client.models({"models": MODELS})  # late
     item.take(SHORT)
     assert item.notice.isHidden()
@@ -123,7 +123,7 @@ def test_an_answer_that_is_stopped_takes_its_notice_along(scene: Callable[[str],
     item = scene("none")
     item.take(SHORT)
     item.client.models({"models": MODELS})
-    assert list(item.buttons) == ["Wait for it"]
+    assert list(item.buttons) == ["Wait"]
     item.shortage.update(None, "large")
     assert item.notice.isHidden()
 

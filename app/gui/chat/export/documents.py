@@ -58,7 +58,7 @@ def system_caption() -> str:
 
 
 def thought_caption() -> str:
-    return _tr("Thought before the answer")
+    return _tr("Thinking before the answer")
 
 
 def attachment_caption(name: str) -> str:
@@ -114,7 +114,7 @@ def markdown(chat: Chat) -> str:
         for name, text in message.attachments:
             parts += [f"**{attachment_caption(name)}**", _fenced(text)]
         if message.thought:
-            parts += [f"**{_tr('Thought before the answer')}**", _quoted(message.thought)]
+            parts += [f"**{_tr('Thinking before the answer')}**", _quoted(message.thought)]
         parts.append(message.text)
     return "\n\n".join(parts) + "\n"
 
@@ -179,7 +179,7 @@ def html_article(chat: Chat) -> str:
         )
         if message.thought:
             inside = _rendered(message.thought)
-            files += f"<details><summary>{escape(_tr('Thought before the answer'))}</summary>{inside}</details>"
+            files += f"<details><summary>{escape(_tr('Thinking before the answer'))}</summary>{inside}</details>"
         body = _typed(message.text) if message.mine else _rendered(message.text)
         parts.append(_section(title, files + body, mine=message.mine))
     return "\n".join((*parts, "</article>\n"))
@@ -313,7 +313,7 @@ def _pdf_html(chat: Chat) -> str:
         for name, text in message.attachments:
             parts.append(f"<p><b>{escape(attachment_caption(name))}</b></p>{_typed(text)}")
         if message.thought:
-            parts.append(f"<p><b>{escape(_tr('Thought before the answer'))}</b></p>")
+            parts.append(f"<p><b>{escape(_tr('Thinking before the answer'))}</b></p>")
             parts.append(_rendered(message.thought))
         parts.append(_typed(message.text) if message.mine else _rendered(message.text))
     return "".join(parts).replace("\n</code></pre>", "</code></pre>")

@@ -196,7 +196,7 @@ class ExchangeDesk(QWidget):
 
     def _begin(self, work: Work, words: str, most: int, done: Done) -> None:
         if self.busy:
-            self._notice.say(self.tr("Wait until the other file is done."), "warning")
+            self._notice.say(self.tr("Wait until the other file has been read."), "warning")
             return
         self._work, self._taken, self._then = work, [], done
         work.progress.connect(self._at)

@@ -133,7 +133,7 @@ class ChatListMenu(QObject):
         words = self.tr("Unpin") if pinned else self.tr("Pin to the top")
         self._add(menu, "pin", words, lambda: deeds.pin(not pinned))
         self._folders(menu, chosen, folders)
-        words = self.tr("Take out of the archive") if archived else self.tr("Archive")
+        words = self.tr("Unarchive") if archived else self.tr("Archive")
         self._add(menu, "archive", words, lambda: deeds.archive(not archived))
         self._forms(menu, self.tr("Export"), deeds.export)
         menu.addSeparator()
@@ -147,7 +147,7 @@ class ChatListMenu(QObject):
         self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
         self._forms(menu, self.tr("Export"), deeds.export)
         menu.addSeparator()
-        self._add(menu, "delete", self.tr("Delete folder, keep its chats"), deeds.delete, "Del")
+        self._add(menu, "delete", self.tr("Delete folder but keep its chats"), deeds.delete, "Del")
         return menu
 
     def of_list(self, *, any_chats: bool) -> QMenu:
@@ -357,15 +357,15 @@ class ChatList(QWidget):
         self.search.setClearButtonEnabled(True)
         self._new = button(self.tr("New chat"), self.new_chat)
         self._new.setToolTip(self.tr("New chat ({key})").format(key="Ctrl+N"))
-        self._more = IconButton(theme, "more", self.tr("More for all chats"), self._show_more)
+        self._more = IconButton(theme, "more", self.tr("More options for all chats"), self._show_more)
         self._no_chats = EmptyState(
             self.tr("No chats yet"),
-            self.tr("What you ask and what is answered is kept on this computer only."),
-            button(self.tr("Start one"), self.new_chat),
+            self.tr("Your questions and the answers are stored on this computer only."),
+            button(self.tr("Start a chat"), self.new_chat),
         )
         self._nothing_found = EmptyState(
             self.tr("Nothing found"),
-            self.tr("No chat holds all of these words."),
+            self.tr("No chat contains all of these words."),
             button(self.tr("Show all chats"), self.search.clear),
         )
         self._stack = QStackedWidget()
@@ -463,7 +463,7 @@ class ChatList(QWidget):
         menu.popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
 
     def _ask_name(self, then: Callable[[str], None]) -> None:
-        title, asks = self.tr("New folder"), self.tr("Name of the folder")
+        title, asks = self.tr("New folder"), self.tr("Folder name")
         NameDialog(self._services.theme, title, asks, then, self).open()
 
     def _offer_rescue(self) -> None:
@@ -473,7 +473,7 @@ class ChatList(QWidget):
             return
         aside = Path(str(trouble.reason.facts["path"]))
         words = self.tr("Some of the damaged chats may still be readable.")
-        act = (self.tr("Bring them back"), lambda: self._desk.rescue(aside))
+        act = (self.tr("Restore them"), lambda: self._desk.rescue(aside))
         self.notice.say(words, "warning", act)
 
     def _restore(self, ids: Sequence[ChatId], was_open: ChatId | None) -> None:
@@ -488,7 +488,7 @@ class ChatList(QWidget):
             self._history.make_folder(folder)
             self._history.move(inside, folder)
 
-        words = self.tr("Folder “{name}” deleted; its chats stay.").format(name=folder)
+        words = self.tr("Folder “{name}” was deleted. Its chats were kept.").format(name=folder)
         self._offer_undo(words, undo)
 
     def _offer_undo(self, words: str, undo: Callable[[], None]) -> None:

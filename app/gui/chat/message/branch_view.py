@@ -59,7 +59,7 @@ def state_of(running: Running, pool: NodeState) -> str:
         if waiting.conversation == running.chat:
             return queue_position(waiting.place, waiting.seconds)
     if counts.waiting and counts.running:
-        text = QCoreApplication.translate("Answer", "Waiting for its turn: %n answer(s) before it", "", counts.running)
+        text = QCoreApplication.translate("Answer", "Waiting in line: %n answer(s) ahead", "", counts.running)
         return str(text)
     return QCoreApplication.translate("Answer", "Reading the question…")
 

@@ -89,7 +89,7 @@ class Conversation(QScrollArea):
         self._box = box
         inner.setLayout(box)
         self.setWidget(inner)
-        self._end = IconButton(look.theme, "down", self.tr("To the end"), self.to_end, self)
+        self._end = IconButton(look.theme, "down", self.tr("Jump to the end"), self.to_end, self)
         set_role(self._end, "floating")
         self._end.hide()
         self._more = QTimer(self)

@@ -42,9 +42,9 @@ class TextWindow(Dialog):
     def __init__(self, theme: Theme, text: str, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(self.tr("Message as text"))
+        self.setWindowTitle(self.tr("Message text"))
         self.field = QPlainTextEdit()
-        self.field.setAccessibleName(self.tr("Message as text"))
+        self.field.setAccessibleName(self.tr("Message text"))
         self.field.setReadOnly(True)
         self.field.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.field.setPlainText("\n".join(_broken(text)))
@@ -67,7 +67,7 @@ BREAK = "\u200b"  # a line may end here: an address has no spaces
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> Compact:
     """Ask before a link is opened. Links that no browser or mail program opens can only be copied."""
-    words = _tr("This link comes from an answer and leads to:")
+    words = _tr("This link from an answer leads to:")
     box = Compact(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
     shown.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)  # with the breaks in it
@@ -76,7 +76,7 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
     copies = box.answer(_tr("Copy address"), lambda: QGuiApplication.clipboard().setText(address))
     acts = [copies]
     if QUrl(address).scheme() in SCHEMES:
-        acts.append(box.answer(_tr("Open in the browser"), open_it))
+        acts.append(box.answer(_tr("Open in browser"), open_it))
     box.offer(_tr("Cancel"), *acts).setFocus()
     box.open()
     return box

@@ -169,7 +169,7 @@ class Editor(QWidget):
         super().__init__()
         self._before, self._done, self._gone = None if same_too else text, done, gone
         self.field = QPlainTextEdit(text)
-        self.field.setAccessibleName(self.tr("Text of the message"))
+        self.field.setAccessibleName(self.tr("Message text"))
         self.field.setTabChangesFocus(True)
         self._edge = 2 * theme.px(sizes.M)
         self.accept = button(accept, self._accept)
@@ -360,7 +360,7 @@ class MessageView(QFrame):
     def edit(self) -> None:
         """Edit the message in place of its text."""
         if self._editor is None:
-            accept = self.tr("Save as a version") if self._is_answer else self.tr("Send again")
+            accept = self.tr("Save as version") if self._is_answer else self.tr("Resend")
             self._editor = Editor(
                 self._look.theme,
                 self.message.text,
@@ -411,7 +411,7 @@ class MessageView(QFrame):
         if len(known) < 2:
             return
         place = known.index(self.message.id)
-        before = self._tool("left", self.tr("Version before"), Deed.SWITCH, known[place - 1])
+        before = self._tool("left", self.tr("Previous version"), Deed.SWITCH, known[place - 1])
         after = self._tool("right", self.tr("Next version"), Deed.SWITCH, known[(place + 1) % len(known)])
         before.setEnabled(place > 0 and not self._shown.is_busy)
         after.setEnabled(place + 1 < len(known) and not self._shown.is_busy)
@@ -450,7 +450,7 @@ class MessageView(QFrame):
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
             self._foot.addWidget(Wrapped(words, "caption"))
         if not self._shown.is_sent:
-            words = self.tr("No answer came to this, so it is not sent with what follows.")
+            words = self.tr("This message got no answer, so it is left out of later questions.")
             self._foot.addWidget(Wrapped(words, "caption"))
         if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
             self._more = button(self.tr("Continue"), lambda: self._ask(Deed.CONTINUE))
@@ -459,10 +459,10 @@ class MessageView(QFrame):
 
     def _ending(self, ended: str) -> str:
         return {
-            "length": self.tr("Cut at the longest answer allowed."),
+            "length": self.tr("Stopped at the maximum answer length."),
             FULL: self.tr("The context is full, so the answer ends here."),
             "stopped": self.tr("Stopped by you."),
-            UNFINISHED: self.tr("Poolhouse ended before this answer did."),
+            UNFINISHED: self.tr("Poolhouse closed before this answer was finished."),
         }.get(ended, "")
 
     def _note(self, sentence: str) -> QHBoxLayout:
@@ -521,7 +521,7 @@ class MessageView(QFrame):
             (self.tr("Copy as Markdown"), lambda: self._ask(Deed.COPY_MARKDOWN), True),
             (self.tr("Select as text…"), lambda: self._ask(Deed.SELECT), True),
             (self.tr("Edit"), self.edit, free),
-            (self.tr("New chat from here"), lambda: self._ask(Deed.FORK), free),
+            (self.tr("Branch from here"), lambda: self._ask(Deed.FORK), free),
         ]
         for words, act, enabled in entries:
             menu.addAction(words, act).setEnabled(enabled)

@@ -175,7 +175,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     assert problem.reason.code == "history_key_gone"
     assert f"missing from the file {_key(lone)}." in said(problem)
     shown = [button.text() for button in page.findChildren(QPushButton) if button.isVisible()]
-    assert shown == ["Try again", "Begin a new history…"]
+    assert shown == ["Try again", "Start a new history…"]
     assert not page.composer.isVisible()
     assert not page.list.isVisible()
     assert other.services.preferences.text(OPEN) == chat.id

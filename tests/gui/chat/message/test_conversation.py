@@ -194,7 +194,7 @@ def test_who_edits_is_told_the_keys(qtbot: QtBot, conversation: Conversation) ->
     view = conversation.views[0]
     view.edit()
     assert view._editor is not None
-    assert view._editor.keys.text() == "Ctrl+Enter: Send again. Esc: Cancel."
+    assert view._editor.keys.text() == "Ctrl+Enter: Resend. Esc: Cancel."
     qtbot.waitUntil(view._editor.keys.isVisible)
 
 
