@@ -79,13 +79,13 @@ class Bench:
         before = self._before
         if not self.has_loaded:
             return
-        now = await self._node.get("/status", Snapshot)
+        snapshot = await self._node.get("/status", Snapshot)
         if before is None or not before.stages:
             await self._node.post("/unload")
             return
         was = msgspec.to_builtins(before)
-        if not is_still(was, msgspec.to_builtins(now.loaded)):
-            order = await self._reload_order(was, list(now.machines))
+        if not is_still(was, msgspec.to_builtins(snapshot.loaded)):
+            order = await self._reload_order(was, list(snapshot.machines))
             await self._node.work("POST", "/load", order, progress)
 
     async def _reload_order(self, was: Json, machines: list[str]) -> Json:
@@ -109,15 +109,15 @@ class Bench:
             "users": requested.get("users") or max(self._task.streams),
         }
 
-    def _is_enough(self, now: LoadedModel) -> bool:
+    def _is_enough(self, loaded: LoadedModel) -> bool:
         """Return whether the requested model is loaded with room for all streams."""
         need = self._load_options()
         return (
-            now.model == self._task.model
-            and now.state in ("ready", "")
+            loaded.model == self._task.model
+            and loaded.state in ("ready", "")
             and not any(value is not None for value in self._task.load.values())
-            and now.context >= need["context"]
-            and now.users >= need["users"]
+            and loaded.context >= need["context"]
+            and loaded.users >= need["users"]
         )
 
     async def measure(self) -> list[Json]:
@@ -223,13 +223,13 @@ def _stages(stages: list[Json]) -> Table:
 
 def _warnings(report: Json) -> list[Text]:
     """Return the reasons to trust these figures less."""
-    said = []
+    sentences = []
     for result in report["results"]:
         subject = f"With {result['streams']} at once"
         if result["reused_tokens"]:
-            said.append(f"{subject} {result['reused_tokens']} prompt tokens were reused, not computed.")
+            sentences.append(f"{subject} {result['reused_tokens']} prompt tokens were reused, not computed.")
         if min(result["tokens"]) < report["output_tokens"]:
-            said.append(f"{subject} an answer ended early, after {min(result['tokens'])} tokens.")
+            sentences.append(f"{subject} an answer ended early, after {min(result['tokens'])} tokens.")
         if result["recoveries"]:
-            said.append(f"{subject} the pool recovered {result['recoveries']} times.")
-    return [Text(sentence, style="yellow") for sentence in said]
+            sentences.append(f"{subject} the pool recovered {result['recoveries']} times.")
+    return [Text(sentence, style="yellow") for sentence in sentences]

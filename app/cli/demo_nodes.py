@@ -129,10 +129,10 @@ def node_command(home: Path, name: str, threads: int) -> list[str]:
 def _in_own_group() -> dict[str, Any]:
     """Keep Ctrl-C from the nodes: the demo handles it and ends them in order."""
     if sys.platform == "win32":
-        apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        options: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     else:
-        apart = {"start_new_session": True}
-    return apart
+        options = {"start_new_session": True}
+    return options
 
 
 async def _end_process(process: asyncio.subprocess.Process) -> None:
@@ -166,5 +166,5 @@ def _remove(folder: Path) -> None:
 
 def _last_line(home: Path) -> str:
     lines = (home / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1].rstrip(".") if said else "it said nothing"
+    written = [line.strip() for line in lines if line.strip()]
+    return written[-1].rstrip(".") if written else "it said nothing"

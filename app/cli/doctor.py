@@ -57,12 +57,12 @@ async def damaged_files(home: Home) -> list[Check]:
 
 async def all_checks(home: Home) -> list[Check]:
     """Return the findings for this machine, and those of its node if one is running."""
-    here = await machine_checks(home)
+    findings = await machine_checks(home)
     return sorted_checks(
         [
             Check("Poolhouse", True, Reason("check_version", {"version": __version__, "python": _python()})),
-            *here,
-            *await node_checks(home, [check.cause for check in here]),
+            *findings,
+            *await node_checks(home, [check.cause for check in findings]),
         ]
     )
 

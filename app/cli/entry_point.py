@@ -49,9 +49,9 @@ def open_missing_streams() -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            way = os.O_RDONLY if mode == "r" else os.O_WRONLY
-            nowhere = os.open(os.devnull, way)
-            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8"))
+            flags = os.O_RDONLY if mode == "r" else os.O_WRONLY
+            null = os.open(os.devnull, flags)
+            setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
 
 
 def discard_unwritten() -> None:
@@ -60,9 +60,9 @@ def discard_unwritten() -> None:
         try:
             stream.flush()
         except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 def with_options_after_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
@@ -70,25 +70,25 @@ def with_options_after_command(words: list[str], groups: Collection[str] = ()) -
 
     groups: the first words of commands like `api on`. Given alone, such a word lists its commands.
     """
-    early, rest = _leading_options(words)
+    options, rest = _leading_options(words)
     if not rest or rest[0].startswith("-"):
         return words  # options of the window itself, or something that typer will reject
     if rest[0] not in groups:
-        return [rest[0], *early, *rest[1:]]
-    group, (amid, rest) = rest[0], _leading_options(rest[1:])
+        return [rest[0], *options, *rest[1:]]
+    group, (more_options, rest) = rest[0], _leading_options(rest[1:])
     if not rest:
         return [group]
     if rest[0].startswith("-"):
         return [group, *rest]
-    return [group, rest[0], *early, *amid, *rest[1:]]
+    return [group, rest[0], *options, *more_options, *rest[1:]]
 
 
 def _leading_options(words: list[str]) -> tuple[list[str], list[str]]:
     """Split off the options before the command."""
-    at = 0
-    while at < len(words) and words[at].partition("=")[0] in GLOBAL_OPTIONS:
-        at += 2 if words[at] == "--home" else 1
-    return words[:at], words[at:]
+    count = 0
+    while count < len(words) and words[count].partition("=")[0] in GLOBAL_OPTIONS:
+        count += 2 if words[count] == "--home" else 1
+    return words[:count], words[count:]
 
 
 def _run(words: list[str], out: Output) -> int:
@@ -140,8 +140,8 @@ def _usage_sentence(error: TyperException) -> str:
         return sentence
     help_lists = f"`{context.command_path} --help` lists them all."
     if hasattr(error, "possibilities"):  # an unknown option
-        meant = " or ".join(error.possibilities or ())
-        return f"{error.message}. " + (f"Did you mean {meant}?" if meant else help_lists)
+        suggestions = " or ".join(error.possibilities or ())
+        return f"{error.message}. " + (f"Did you mean {suggestions}?" if suggestions else help_lists)
     if hasattr(context.command, "commands"):  # an unknown command
         return f"{sentence} {help_lists}"
     if hasattr(error, "option_name"):  # an option without its value, or with a value that it does not accept

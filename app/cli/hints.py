@@ -39,5 +39,5 @@ def text(sentence: str, style: str = "") -> Text:
     from rich.text import Text
 
     sentence_here = with_home(sentence)
-    whole = sentence_here != sentence
-    return Text(sentence_here, style=style, no_wrap=whole or None, overflow="ignore" if whole else None)
+    has_home = sentence_here != sentence
+    return Text(sentence_here, style=style, no_wrap=has_home or None, overflow="ignore" if has_home else None)

@@ -68,10 +68,10 @@ class _Lines:
             if 0 < quarters < QUARTERS:
                 self._say(f"{title} {quarters}", f"{title}: {100 * quarters // QUARTERS} %")
 
-    def _say(self, key: str, words: str) -> None:
+    def _say(self, key: str, sentence: str) -> None:
         if key not in self._said:
             self._said.add(key)
-            self._out.note(words)
+            self._out.note(sentence)
 
 
 class _Bars:
@@ -135,7 +135,7 @@ def bar_figures(task: Task) -> str:
 
 
 def _title(step: Progress) -> str:
-    words = WORDS.get(step.step, safe_text.name(step.step).capitalize() or "Working")
+    title = WORDS.get(step.step, safe_text.name(step.step).capitalize() or "Working")
     if not step.machine:
-        return words
-    return f"{words} {'to' if step.step == 'sending' else 'on'} {safe_text.name(step.machine)}"
+        return title
+    return f"{title} {'to' if step.step == 'sending' else 'on'} {safe_text.name(step.machine)}"

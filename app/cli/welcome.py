@@ -97,8 +97,8 @@ def welcome(
         _open_window(home, hidden)
     out = Output(as_json)
     steps = [{"command": command, "does": does} for command, does in FIRST_STEPS]
-    known = {"version": __version__, "note": _note(), "commands": steps}
-    out.result(known, lambda: f"Poolhouse {__version__}" if version else _welcome_view())
+    content = {"version": __version__, "note": _note(), "commands": steps}
+    out.result(content, lambda: f"Poolhouse {__version__}" if version else _welcome_view())
 
 
 def _note() -> str:

@@ -82,10 +82,10 @@ class NodeLauncher:
         else:
             return [said(Refused("erase_while_running", home=str(self.home)))]
         try:
-            done = asyncio.run(uninstall.erase(self._home))
+            erased = asyncio.run(uninstall.erase(self._home))
         except AppError as error:
             return [said(error)]
-        return [said(reason) for reason in done.left]
+        return [said(reason) for reason in erased.left]
 
     def fate(self) -> str | None:
         if self._process is None or not self._process.poll():

@@ -90,8 +90,8 @@ def all_entries() -> list[Entry]:
 def command(home: Home, *, headless: bool = False) -> list[str]:
     """Return the command that starts Poolhouse hidden, or only its node. Raises Refused if there is no program to
     start."""
-    ours = [] if home.is_default else ["--home", str(home.root)]
-    return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *ours]
+    home_options = [] if home.is_default else ["--home", str(home.root)]
+    return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *home_options]
 
 
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:

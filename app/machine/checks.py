@@ -140,9 +140,9 @@ def models_folders(home: Home) -> ModelsFolders:
 
 def free_memory() -> Check:
     """Check the memory that a model could use now."""
-    now = memory()
-    cause = Reason("check_memory", {"free_bytes": now.free_bytes, "total_bytes": now.total_bytes})
-    ok = _enough(now.free_bytes, MIN_MEMORY_BYTES, LOW_MEMORY_BYTES)
+    usage = memory()
+    cause = Reason("check_memory", {"free_bytes": usage.free_bytes, "total_bytes": usage.total_bytes})
+    ok = _enough(usage.free_bytes, MIN_MEMORY_BYTES, LOW_MEMORY_BYTES)
     return Check("Memory", ok, cause, Reason("cure_memory"))
 
 

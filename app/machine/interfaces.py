@@ -85,17 +85,17 @@ def carrying_interface(candidates: Iterable[Interface], local: str, remote: str 
 
     A connection to an address of this computer never leaves it, so it uses the loopback interface.
     """
-    every = tuple(candidates)
-    if remote is not None and _holder(every, remote) is not None:
-        return next((interface for interface in every if interface.kind is LinkKind.LOOPBACK), None)
-    return _holder(every, local)
+    all_interfaces = tuple(candidates)
+    if remote is not None and _holder(all_interfaces, remote) is not None:
+        return next((interface for interface in all_interfaces if interface.kind is LinkKind.LOOPBACK), None)
+    return _holder(all_interfaces, local)
 
 
-def _holder(every: tuple[Interface, ...], address: str) -> Interface | None:
+def _holder(all_interfaces: tuple[Interface, ...], address: str) -> Interface | None:
     target = _plain(address)
     if target is not None and target.is_loopback:  # any address of 127.0.0.0/8, such as 127.0.0.53
-        return next((interface for interface in every if interface.kind is LinkKind.LOOPBACK), None)
-    for interface in every:
+        return next((interface for interface in all_interfaces if interface.kind is LinkKind.LOOPBACK), None)
+    for interface in all_interfaces:
         if target is not None and target in map(_plain, interface.addresses):
             return interface
     return None

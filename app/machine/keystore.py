@@ -32,17 +32,17 @@ if sys.platform == "win32":
     def _call(function: str, content: bytes) -> bytes:
         buffer = ctypes.create_string_buffer(content, len(content))
         source = _Blob(len(content), ctypes.cast(buffer, ctypes.c_void_p))
-        made = _Blob()
+        protected = _Blob()
         call = getattr(ctypes.WinDLL("crypt32", use_last_error=True), function)
         flags = CRYPTPROTECT_UI_FORBIDDEN
-        if not call(ctypes.byref(source), None, None, None, None, flags, ctypes.byref(made)):
+        if not call(ctypes.byref(source), None, None, None, None, flags, ctypes.byref(protected)):
             raise ctypes.WinError(ctypes.get_last_error())
         try:
-            return ctypes.string_at(made.data or 0, made.size)
+            return ctypes.string_at(protected.data or 0, protected.size)
         finally:
             free = ctypes.WinDLL("kernel32").LocalFree
             free.argtypes = [ctypes.c_void_p]
-            free(made.data)
+            free(protected.data)
 
 else:
 

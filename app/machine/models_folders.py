@@ -63,8 +63,8 @@ class ModelsFolders:
         """Return the folder that contains this name, or the folder for new files if none does."""
         if len(self.all) == 1:
             return self.now
-        near = (folder for folder in self.all if folder not in self.unreachable)
-        return next((folder for folder in near if (folder / name).exists()), self.now)
+        reachable = (folder for folder in self.all if folder not in self.unreachable)
+        return next((folder for folder in reachable if (folder / name).exists()), self.now)
 
     def look(self, folder: Path) -> Reason | None:
         """Return the reason why a folder cannot be reached now, or None. Blocks if the disk hangs."""
@@ -111,9 +111,9 @@ class ModelsFolders:
         if folder == self.own:
             return
         try:
-            made = not folder.exists()
+            is_new = not folder.exists()
             folder.mkdir(exist_ok=True)
-            _mark(folder / MARKER, msgspec.json.format(msgspec.json.encode(Marker(owner, made=made))))
+            _mark(folder / MARKER, msgspec.json.format(msgspec.json.encode(Marker(owner, made=is_new))))
         except FileExistsError:
             if _owner_of(folder) != owner:
                 raise Refused("models_folder_taken", folder=str(folder)) from None
@@ -147,10 +147,10 @@ class ModelsFolders:
         if folder.exists() and not folder.is_dir():
             raise BadInput("models_folder_file", folder=str(folder))
         if not folder.is_dir():
-            lacks = folder
-            while new and not lacks.parent.is_dir():
-                lacks = lacks.parent
-            raise BadInput("models_folder_none", folder=str(lacks))
+            missing = folder
+            while new and not missing.parent.is_dir():
+                missing = missing.parent
+            raise BadInput("models_folder_none", folder=str(missing))
         names = (NAME, *(f"{NAME} {number}" for number in range(2, MAX_NAMES)))
         if (owner := _owner_of(folder)) is not None and not self._is_ours(owner):
             raise Refused("models_folder_taken", folder=str(folder))

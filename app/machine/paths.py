@@ -180,8 +180,8 @@ _COMMAND = re.compile(
 
 def home_option(root: Path) -> str:
     """Return ` --home DIR` as it can be typed in any folder."""
-    whole = str(root)
-    return f" --home {subprocess.list2cmdline([whole]) if os.name == 'nt' else shlex.quote(whole)}"
+    path = str(root)
+    return f" --home {subprocess.list2cmdline([path]) if os.name == 'nt' else shlex.quote(path)}"
 
 
 def with_home(sentence: str, option: str) -> str:

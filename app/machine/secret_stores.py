@@ -223,8 +223,8 @@ class ChatKey:
     async def read(self) -> str | None:
         """Return the key in base64, or None if there is none. Raises Refused if the keyring is locked."""
         with _about_chats():
-            kept = await (await self._place()).read()
-        return kept if kept is not None and _is_key(kept) else None
+            key = await (await self._place()).read()
+        return key if key is not None and _is_key(key) else None
 
     async def make(self) -> str:
         """Return the key, creating it if needed. Raises Refused if it cannot be read or stored."""
@@ -234,11 +234,11 @@ class ChatKey:
                 return known
             with _about_chats():
                 place = await self._place()
-                taken = await place.read() is not None  # something that is not a key must not be overwritten
-            made = base64.b64encode(secrets.token_bytes(CHAT_KEY_BYTES)).decode("ascii")
-            if taken or not await self._is_kept(place, made):
+                is_taken = await place.read() is not None  # something that is not a key must not be overwritten
+            key = base64.b64encode(secrets.token_bytes(CHAT_KEY_BYTES)).decode("ascii")
+            if is_taken or not await self._is_kept(place, key):
                 raise Refused("history_key_unkept", place=_place_of(place))
-            return made
+            return key
 
     async def _is_kept(self, place: FileStore | KeyringStore, key: str) -> bool:
         """Write the key, and return whether it can be read back."""
@@ -253,13 +253,13 @@ class ChatKey:
     async def _place(self) -> FileStore | KeyringStore:
         """Return the store of the key; before there is a key, choose the kind of store that the passphrase uses."""
         try:
-            kept = await self._file.read()
+            content = await self._file.read()
         except Refused:
             raise Refused("history_key_unreadable", path=str(self._file.path)) from None
-        if kept is None:
+        if content is None:
             in_keyring = isinstance(await open_keystore(self._home), KeyringStore)
         else:
-            in_keyring = kept == IN_KEYRING
+            in_keyring = content == IN_KEYRING
         return entry_beside(self._home, CHAT_KEY) if in_keyring else self._file
 
 

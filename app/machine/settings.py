@@ -55,13 +55,13 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def at_once_of(self, key: str) -> int:
         """Return how many requests this key may have open at once."""
-        own = self.limits.get(key, KeyLimits()).at_once
-        return self.at_once if own is None else own
+        limit = self.limits.get(key, KeyLimits()).at_once
+        return self.at_once if limit is None else limit
 
     def tokens_of(self, key: str) -> int:
         """Return how many tokens per minute this key may use; 0 means no limit."""
-        own = self.limits.get(key, KeyLimits()).tokens_a_minute
-        return self.tokens_a_minute if own is None else own
+        limit = self.limits.get(key, KeyLimits()).tokens_a_minute
+        return self.tokens_a_minute if limit is None else limit
 
 
 class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -71,31 +71,31 @@ def _has_identity(home: Home) -> bool:
 
 
 async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> Erased:
-    done = Erased()
+    erased = Erased()
     try:
         await _forget_secrets(home)
     except AppError:
-        done.left.append(Reason("erase_keyring"))
+        erased.left.append(Reason("erase_keyring"))
     if home.is_default:  # otherwise the entry may belong to another home
         for login_item in [entry] if entry else autostart.all_entries():
             try:
                 await asyncio.to_thread(autostart.set_enabled, False, home, login_item)
             except Refused as error:
-                done.left.append(error.reason)
-    await asyncio.to_thread(_delete_models, home, done)
-    await asyncio.to_thread(_delete, home.root, lock, done)
-    return done
+                erased.left.append(error.reason)
+    await asyncio.to_thread(_delete_models, home, erased)
+    await asyncio.to_thread(_delete, home.root, lock, erased)
+    return erased
 
 
 async def _forget_secrets(home: Home) -> None:
     """Delete the secrets in the keyring; those in files are deleted with the files."""
-    own = await open_keystore(home)
-    if isinstance(own, KeyringStore):
-        for store in (own, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
+    passphrase = await open_keystore(home)
+    if isinstance(passphrase, KeyringStore):
+        for store in (passphrase, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
             await store.remove()
 
 
-def _delete_models(home: Home, done: Erased) -> None:
+def _delete_models(home: Home, erased: Erased) -> None:
     """Delete models outside the home, recognized by their names, and only in folders with our marker."""
     try:
         choice = load(home.settings_file).models
@@ -106,22 +106,22 @@ def _delete_models(home: Home, done: Erased) -> None:
         if folder == folders.own:
             continue
         if folders.look(folder) is not None:
-            done.left.append(Reason("erase_away", {"folder": str(folder)}))
+            erased.left.append(Reason("erase_away", {"folder": str(folder)}))
             continue
         try:
             for path in sorted(folder.iterdir()):
                 if _MODEL.fullmatch(path.name):
-                    _delete_one(path, done)
+                    _delete_one(path, erased)
             if not folders.give_up(folder):
                 (folder / MARKER).unlink()  # the other files in it are not ours
         except OSError as error:
-            done.left.append(_left_behind(folder, error))
+            erased.left.append(_left_behind(folder, error))
 
 
-def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
+def _delete(root: Path, lock: HomeLock, erased: Erased) -> None:
     """Delete the home. The lock goes last, so that no node starts there before."""
     for path in sorted(_own_paths(root)):
-        _delete_one(path, done)
+        _delete_one(path, erased)
     with contextlib.suppress(OSError):
         (root / WINDOW_LOCK).unlink(missing_ok=True)
     try:
@@ -129,10 +129,10 @@ def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
         if root.is_dir() and not any(root.iterdir()):
             root.rmdir()
     except OSError as error:  # its parent belongs to another user; an empty folder remains
-        done.left.append(_left_behind(root, error))
+        erased.left.append(_left_behind(root, error))
 
 
-def _delete_one(path: Path, done: Erased) -> None:
+def _delete_one(path: Path, erased: Erased) -> None:
     n_bytes = _size(path)
     try:
         if path.is_dir() and not path.is_symlink():
@@ -140,9 +140,9 @@ def _delete_one(path: Path, done: Erased) -> None:
         else:
             path.unlink()
     except OSError as error:
-        done.left.append(_left_behind(path, error))
+        erased.left.append(_left_behind(path, error))
     else:
-        done.n_bytes += n_bytes
+        erased.n_bytes += n_bytes
 
 
 def _own_paths(root: Path) -> Iterator[Path]:

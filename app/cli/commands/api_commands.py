@@ -175,12 +175,12 @@ def key(
     async def work(node: NodeClient) -> ApiKey | KeyRemoved:
         if remove:
             return await node.delete(f"/api/keys/{segment(name)}", KeyRemoved)
-        known = {entry.name: entry for entry in (await node.get("/api/keys", ApiKeys)).keys}
-        if rotate and known and name not in known:  # probably mistyped; a leaked key would stay valid
-            raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(known)))
-        if rotate or name not in known:
+        keys = {entry.name: entry for entry in (await node.get("/api/keys", ApiKeys)).keys}
+        if rotate and keys and name not in keys:  # probably mistyped; a leaked key would stay valid
+            raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(keys)))
+        if rotate or name not in keys:
             return await node.post("/api/keys", {"name": name}, answer=ApiKey)
-        return known[name]
+        return keys[name]
 
     answer = ask_node(home, work)
     removed = f"The key {safe_text.name(name)} is revoked."
@@ -268,9 +268,9 @@ def _limits(api: ChatApi) -> list[str]:
     lines, of_all = [], (api.at_once, api.tokens_a_minute)
     if api.at_once != USUAL_AT_ONCE or api.tokens_a_minute:
         lines.append(f"Each key may use {_limit_words(*of_all)}.")
-    for name, own in sorted(api.limits.items()):
-        at_once = api.at_once if own.at_once is None else own.at_once
-        tokens = api.tokens_a_minute if own.tokens_a_minute is None else own.tokens_a_minute
+    for name, key_limits in sorted(api.limits.items()):
+        at_once = api.at_once if key_limits.at_once is None else key_limits.at_once
+        tokens = api.tokens_a_minute if key_limits.tokens_a_minute is None else key_limits.tokens_a_minute
         if (at_once, tokens) != of_all:
             lines.append(f"{safe_text.name(name)} may use {_limit_words(at_once, tokens)}.")
     return lines

@@ -219,13 +219,13 @@ async def _first_answer_line(lines: AsyncGenerator[AnswerLine, None], out: Outpu
 
 def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     machines = len({stage.key for stage in answer.placement})
-    where = f" · {machines} machines" if machines > 1 else ""
+    shared = f" · {machines} machines" if machines > 1 else ""
     n_tokens = len(answer.token_ids)
     if answer.finish_reason == "length":
         out.note(_cut_off(answer, max_tokens))
     out.note_dim(
         f"{safe_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
-        f"{rate(answer.decode_tok_s)}{where}"
+        f"{rate(answer.decode_tok_s)}{shared}"
     )
     if answer.guessed:
         out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")

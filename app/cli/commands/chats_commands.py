@@ -42,12 +42,12 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.cli.chats_file import check_key, find_file, read_chats
     from app.gui.chat.history.history_cipher import Cipher
 
-    at = _home(home)
-    file = find_file(at)
+    node_home = _home(home)
+    file = find_file(node_home)
     chats, problem, place = read_chats(file), None, None
     if chats.encrypted:
         try:
-            key, place = asyncio.run(_key(at, make=False))
+            key, place = asyncio.run(_key(node_home, make=False))
             if key is None:
                 problem = Refused("history_key_gone", place=place, path=str(file))
             else:
@@ -64,22 +64,22 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
 
-    at, out = _home(home), Output(as_json)
-    file = find_file(at)
+    node_home, out = _home(home), Output(as_json)
+    file = find_file(node_home)
     chats = read_chats(file)
     if chats.encrypted and chats.swept:
         _show(out, chats, {"changed": False}, lambda: "The chats are already encrypted.")
         return
-    key, place = asyncio.run(_key(at, make=not chats.encrypted))
+    key, place = asyncio.run(_key(node_home, make=not chats.encrypted))
     if key is None:
         raise Refused("history_key_gone", place=place, path=str(file))
     cipher, turn = Cipher(key), Turn.SEAL
     if chats.encrypted:
         check_key(file, cipher, place)
         turn = Turn.SWEEP
-    now = rewrite(file, turn, cipher, _no_progress)
-    words = f"{_counts(now)} are encrypted. Their key is {place}; without it nobody can read them."
-    _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
+    rewritten = rewrite(file, turn, cipher, _no_progress)
+    sentence = f"{_counts(rewritten)} are encrypted. Their key is {place}; without it nobody can read them."
+    _show(out, rewritten, {"changed": True, "key_place": place}, lambda: f"{sentence} {LATER}")
 
 
 def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -88,22 +88,22 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.gui.chat.history.history_cipher import Cipher
     from app.gui.chat.history.history_encryption import Turn
 
-    at, out = _home(home), Output(as_json)
-    file = find_file(at)
+    node_home, out = _home(home), Output(as_json)
+    file = find_file(node_home)
     chats = read_chats(file)
     if not chats.encrypted:
         _show(out, chats, {"changed": False}, lambda: "The chats are not encrypted.")
         return
-    key, place = asyncio.run(_key(at, make=False))
+    key, place = asyncio.run(_key(node_home, make=False))
     if key is None:
         raise Refused("history_key_gone", place=place, path=str(file))
     check_key(file, Cipher(key), place)
-    now = rewrite(file, Turn.OPEN, Cipher(key), _no_progress)
-    words = (
-        f"{_counts(now)} are decrypted: anyone who can read this disk can read them. Their key is kept "
+    rewritten = rewrite(file, Turn.OPEN, Cipher(key), _no_progress)
+    sentence = (
+        f"{_counts(rewritten)} are decrypted: anyone who can read this disk can read them. Their key is kept "
         "for copies of the file."
     )
-    _show(out, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
+    _show(out, rewritten, {"changed": True, "key_place": place}, lambda: f"{sentence} {LATER}")
 
 
 def _home(home: Path | None) -> Home:
@@ -124,9 +124,9 @@ async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
         )
         key, place = answer.key, answer.place
     except Unreachable:
-        own = ChatKey(home)
-        key = await own.make() if make else await own.read()
-        place = said(await own.place())
+        chat_key = ChatKey(home)
+        key = await chat_key.make() if make else await chat_key.read()
+        place = said(await chat_key.place())
     return (base64.b64decode(key) if key is not None else None), place
 
 
@@ -137,13 +137,13 @@ def _show(out: Output, chats: Chats, more: Json, words: Callable[[], str]) -> No
 
 
 def _state(chats: Chats, place: str | None, problem: str | None) -> str:
-    kept = f"{_counts(chats)}, in {chats.file}."
+    summary = f"{_counts(chats)}, in {chats.file}."
     if not chats.encrypted:
-        return f"{kept} They are not encrypted."
+        return f"{summary} They are not encrypted."
     if problem is not None:
-        return f"{kept} {problem}"
-    rest = "" if chats.swept else " Remains of the old text may still be on the disk. Encrypt the chats again."
-    return f"{kept} They are encrypted, and their key is {place}.{rest}"
+        return f"{summary} {problem}"
+    remains = "" if chats.swept else " Remains of the old text may still be on the disk. Encrypt the chats again."
+    return f"{summary} They are encrypted, and their key is {place}.{remains}"
 
 
 def _counts(chats: Chats) -> str:

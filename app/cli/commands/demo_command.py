@@ -76,11 +76,11 @@ def _cancelled_by_signals() -> Iterator[None]:
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in numbers]
+    handlers = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(numbers, handlers, strict=True):
             signal.signal(number, handler)
 
 
@@ -130,13 +130,15 @@ async def _all_online(host: NodeClient, machines: int) -> None:
     """Wait until all machines are linked: links come up a moment after pairing."""
     from app.api.snapshot import Snapshot
 
-    ends = time.monotonic() + JOINED_SECONDS
+    deadline = time.monotonic() + JOINED_SECONDS
     while True:
-        known = (await host.get("/status", Snapshot)).machines.values()
-        if sum(machine.online or machine.this for machine in known) >= machines:
+        machines_seen = (await host.get("/status", Snapshot)).machines.values()
+        if sum(machine.online or machine.this for machine in machines_seen) >= machines:
             return
-        if time.monotonic() > ends:
-            away = next((machine.name for machine in known if not (machine.online or machine.this)), "A machine")
+        if time.monotonic() > deadline:
+            away = next(
+                (machine.name for machine in machines_seen if not (machine.online or machine.this)), "A machine"
+            )
             raise StageLost("demo_slow", name=safe_text.name(away), seconds=JOINED_SECONDS)
         await asyncio.sleep(POLL_SECONDS)
 

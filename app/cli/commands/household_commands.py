@@ -39,13 +39,13 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the machines of the household."""
     from app.api.answers import Machines
 
-    known = ask_node(home, lambda node: node.get("/machines", Machines))
+    answer = ask_node(home, lambda node: node.get("/machines", Machines))
 
     from rich.console import Group
 
     from app.cli.views.machines_view import MachinesView, nearby_view
 
-    Output(as_json).result(known, lambda: Group(MachinesView(known.machines), *nearby_view(known.strangers)))
+    Output(as_json).result(answer, lambda: Group(MachinesView(answer.machines), *nearby_view(answer.strangers)))
 
 
 def rename(
@@ -150,15 +150,15 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     from app.machine.paths import Home
     from app.network import identity
 
-    out, own = Output(as_json), Home.at(home)
-    if running_node.read(own.runtime_file) is not None:
-        raise Refused("reset_while_running", home=str(own.root))
-    if not own.root.is_dir():
-        raise BadInput("home_missing", home=str(own.root))
+    out, node_home = Output(as_json), Home.at(home)
+    if running_node.read(node_home.runtime_file) is not None:
+        raise Refused("reset_while_running", home=str(node_home.root))
+    if not node_home.root.is_dir():
+        raise BadInput("home_missing", home=str(node_home.root))
     out.confirm("Give this machine a new identity? All its pairings will be lost.", yes)
-    asyncio.run(identity.reset(own))
+    asyncio.run(identity.reset(node_home))
     text = "This machine no longer belongs to a household. Its old identity is kept beside the new one."
-    out.result({"reset": str(own.root)}, lambda: text)
+    out.result({"reset": str(node_home.root)}, lambda: text)
 
 
 def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:

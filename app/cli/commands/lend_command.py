@@ -215,13 +215,13 @@ def _megabits(typed: str) -> int:
 def _suggestion(typed: str) -> str:
     """Return the options that a bare word could have meant: an amount, a time, or both."""
     meanings = []
-    for read, way in (
+    for read, advice in (
         (read_size, f"To lend that much, write --memory {typed}."),
         (read_duration, f"To pause for that long, write --pause {typed}."),
     ):
         with suppress(typer.BadParameter):
             read(typed)
-            meanings.append(way)
+            meanings.append(advice)
     return " ".join(meanings) or "`poolhouse lend --help` lists the options."
 
 
@@ -258,14 +258,14 @@ def _apply(
     return ask_node(home, work)
 
 
-def _programs(known: list[str], more: Sequence[str], fewer: Sequence[str]) -> list[str]:
+def _programs(programs: list[str], more: Sequence[str], fewer: Sequence[str]) -> list[str]:
     """Return the programs that pause lending. Raises BadInput if a program to remove is not among them."""
-    gone = {name.casefold() for name in fewer}
-    there = {name.casefold() for name in known}
-    if strange := sorted(gone - there):
-        raise BadInput("program_unknown", name=strange[0], there=", ".join(known) or Reason("none"))
-    kept = [name for name in known if name.casefold() not in gone]
-    return kept + [name for name in more if name.casefold() not in there]
+    removed = {name.casefold() for name in fewer}
+    current = {name.casefold() for name in programs}
+    if unknown := sorted(removed - current):
+        raise BadInput("program_unknown", name=unknown[0], there=", ".join(programs) or Reason("none"))
+    remaining = [name for name in programs if name.casefold() not in removed]
+    return remaining + [name for name in more if name.casefold() not in current]
 
 
 def lend_view(shown: LendingState) -> RenderableType:
@@ -322,8 +322,8 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
     if memory != "nothing":
         memory += f" for others{_fewer_now(shown)}"
     rows = [("Memory", memory)]
-    own = shown.lending.own_bytes
-    holds = f"; yours use {size(own)} now" if own else ""
+    own_bytes = shown.lending.own_bytes
+    holds = f"; yours use {size(own_bytes)} now" if own_bytes else ""
     if shown.own_most_bytes:
         rows.append(("Own use", f"your own models may use {size(shown.own_most_bytes)} here{holds}"))
     if rules.limit_bytes:
@@ -331,10 +331,10 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
     rows += [("Devices", ", ".join(rules.devices) or "all")]
     away = "even while this computer is in use"
     if rules.idle_s:
-        seen = "nobody seems to be here"
+        reading = "nobody seems to be here"
         if reads.idle_s is not None:
-            seen = f"now: {duration(reads.idle_s)}"
-        away = f"after {duration(rules.idle_s)} unused ({seen})"
+            reading = f"now: {duration(reads.idle_s)}"
+        away = f"after {duration(rules.idle_s)} unused ({reading})"
     rows += [("Owner", away), ("Hours", rules.hours)]
     rows += [("Battery", _battery(rules.battery_percent, reads.battery))]
     running = f" (running: {', '.join(reads.programs)})" if reads.programs else ""
@@ -370,8 +370,8 @@ def _fewer_now(shown: LendingState) -> str:
 def _screen(rules: LendingRules, reads: LendingReadings) -> str:
     if not rules.screen:
         return "lends beside full-screen programs"
-    now = {True: "filled", False: "not filled", None: "unknown"}[reads.full_screen]
-    return f"pauses while a program fills it (now: {now})"
+    state = {True: "filled", False: "not filled", None: "unknown"}[reads.full_screen]
+    return f"pauses while a program fills it (now: {state})"
 
 
 def _network(rules: LendingRules, reads: LendingReadings) -> str:

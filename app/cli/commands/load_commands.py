@@ -187,7 +187,7 @@ def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: Jso
     from app.api.models import Unloaded
 
     answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=Unloaded))
-    gone = [name for name in (answer.unloaded, *answer.also) if name]
-    sentence = " ".join(f"{safe_text.name(name)} is unloaded." for name in gone)
+    unloaded = [name for name in (answer.unloaded, *answer.also) if name]
+    sentence = " ".join(f"{safe_text.name(name)} is unloaded." for name in unloaded)
     nothing = f"{safe_text.name(model)} was not loaded." if model else "No model was loaded."
     Output(as_json).result(answer, lambda: sentence or nothing)

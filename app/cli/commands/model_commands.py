@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the models on the shelf."""
-    known, suggested = ask_node(home, _shelf)
+    shelf, suggested = ask_node(home, _shelf)
 
     import msgspec
     from rich.console import Group
@@ -36,9 +36,9 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.cli.views.models_view import models_view, offered_view, starter_view
 
     starter = suggested.starter if suggested else None
-    content = msgspec.to_builtins(known) | (msgspec.to_builtins(suggested) if suggested else {})
+    content = msgspec.to_builtins(shelf) | (msgspec.to_builtins(suggested) if suggested else {})
     Output(as_json).result(
-        content, lambda: Group(*starter_view(starter), *offered_view(known.offered), models_view(known.models))
+        content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), models_view(shelf.models))
     )
 
 
@@ -46,10 +46,10 @@ async def _shelf(node: NodeClient) -> tuple[Models, StarterAnswer | None]:
     """Return the shelf, with a recommended first model if only the built-in one is there."""
     from app.api.models import Models, StarterAnswer
 
-    known = await node.get("/models", Models)
-    if known.offered or not all(model.builtin for model in known.models):
-        return known, None
-    return known, await node.get("/starter", StarterAnswer)
+    shelf = await node.get("/models", Models)
+    if shelf.offered or not all(model.builtin for model in shelf.models):
+        return shelf, None
+    return shelf, await node.get("/starter", StarterAnswer)
 
 
 def import_file(
@@ -84,7 +84,7 @@ def import_file(
     out.result(answer, lambda: models_view([model]))
 
 
-def _same_model_note(known: str, known_bytes: int, path: Path) -> str:
+def _same_model_note(name: str, known_bytes: int, path: Path) -> str:
     """Explain that the file is a model that is already on the shelf.
 
     Its metadata and tensors are identical, but the bytes after or between them may differ.
@@ -93,21 +93,21 @@ def _same_model_note(known: str, known_bytes: int, path: Path) -> str:
 
     typed_bytes = sum(Path(part).stat().st_size for part in part_paths(path))
     differs = typed_bytes - known_bytes
-    how = ""
+    detail = ""
     if differs:
         amount = "1 byte" if abs(differs) == 1 else f"{abs(differs):,} bytes"
-        how = (
+        detail = (
             f" This file is {amount} {('longer' if differs > 0 else 'shorter')}, in a part that the model does not use."
         )
-    return f"It is a copy of the model {known}, which is already on the shelf.{how} --name adds it as a second model."
+    return f"It is a copy of the model {name}, which is already on the shelf.{detail} --name adds it as a second model."
 
 
-def _is_elsewhere(known: str, path: Path) -> bool:
+def _is_elsewhere(known_file: str, path: Path) -> bool:
     """Return whether the shelf has this model from another file. The parts of a split model count as one file."""
-    if not known:
+    if not known_file:
         return False
-    there = Path(known)
-    return (there.parent, _without_part(there)) != (path.parent, _without_part(path))
+    known_path = Path(known_file)
+    return (known_path.parent, _without_part(known_path)) != (path.parent, _without_part(path))
 
 
 def _without_part(path: Path) -> str:
@@ -121,10 +121,10 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
 
     out, path = Output(as_json), f"/models/{segment(model)}"
     if not yes:  # the question shows the full name, and is not asked if there is no such model
-        meant = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
-        if meant.builtin:
-            raise BadInput("model_builtin", name=meant.name)
-        name = safe_text.name(meant.name)
+        entry = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
+        if entry.builtin:
+            raise BadInput("model_builtin", name=entry.name)
+        name = safe_text.name(entry.name)
         out.confirm(f"Take {name} off the shelf?", yes)
     answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
     name = safe_text.name(answer.removed)
@@ -181,11 +181,11 @@ def _may_create(out: Output, place: Path, create: bool) -> bool:
     to ask."""
     if create or place.exists():
         return create  # the node reports what is wrong with it
-    lacks = place
-    while not lacks.parent.is_dir():
-        lacks = lacks.parent
-    if lacks != place and not lacks.exists():
-        raise BadInput("models_folder_nested", folder=str(lacks))
+    missing = place
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    if missing != place and not missing.exists():
+        raise BadInput("models_folder_nested", folder=str(missing))
     if not out.can_ask:
         raise BadInput("models_folder_new", folder=str(place))
     typer.confirm(f"There is no folder {safe_text.line(str(place))}. Create it?", abort=True)

@@ -129,24 +129,24 @@ def without_gc() -> Iterator[None]:
 
     They are never garbage, and a node's 900 modules load in about nine tenths of the time.
     """
-    before = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if before:
+        if was_enabled:
             gc.enable()
         gc.freeze()
 
 
 def _print_ready(facts: dict[str, Any]) -> None:
-    how = (
+    next_steps = (
         "In another terminal, `poolhouse status` shows it. To add a computer, `poolhouse pair "
         "--open` shows a code and an address; use them with `poolhouse pair ADDRESS` there, or “Join "
         "a household” in its window."
     )
     name = safe_text.line(facts["name"])
-    sys.stdout.write(f"{name} is ready. {hints.with_home(how)} Ctrl-C stops it.\n")
+    sys.stdout.write(f"{name} is ready. {hints.with_home(next_steps)} Ctrl-C stops it.\n")
     sys.stdout.flush()
 
 
@@ -224,12 +224,12 @@ def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     from app.machine import running_node, uninstall
     from app.machine.paths import Home
 
-    out, own = Output(as_json), Home.at(home)
-    if running_node.read(own.runtime_file) is not None:
-        raise Refused("erase_while_running", home=str(own.root))
-    uninstall.require_own(own)  # asking for consent would be pointless if it is not a home
-    out.confirm(f"Delete all models, chats, settings and keys in {own.root}? They cannot be restored.", yes)
-    done = asyncio.run(uninstall.erase(own))
-    left = [said(reason) for reason in done.left]
-    text = "\n".join([f"{size(done.n_bytes)} deleted in {own.root}.", *left])
-    out.result({"erased": str(own.root), "bytes": done.n_bytes, "left": left}, lambda: text)
+    out, node_home = Output(as_json), Home.at(home)
+    if running_node.read(node_home.runtime_file) is not None:
+        raise Refused("erase_while_running", home=str(node_home.root))
+    uninstall.require_own(node_home)  # asking for consent would be pointless if it is not a home
+    out.confirm(f"Delete all models, chats, settings and keys in {node_home.root}? They cannot be restored.", yes)
+    erased = asyncio.run(uninstall.erase(node_home))
+    left = [said(reason) for reason in erased.left]
+    text = "\n".join([f"{size(erased.n_bytes)} deleted in {node_home.root}.", *left])
+    out.result({"erased": str(node_home.root), "bytes": erased.n_bytes, "left": left}, lambda: text)

@@ -105,14 +105,14 @@ def _open_nearby(out: Output, home: Path | None) -> str:
     from app.api.snapshot import Snapshot
     from app.cli.views.machines_view import only_open
 
-    late = time.monotonic() + DISCOVERY_SECONDS
+    deadline = time.monotonic() + DISCOVERY_SECONDS
     while True:
         snapshot = ask_node(home, lambda node: node.get("/status", Snapshot))
         try:
             stranger = only_open(snapshot)
             break
         except BadInput as error:
-            if error.reason.code != "pairing_nobody_near" or time.monotonic() > late:
+            if error.reason.code != "pairing_nobody_near" or time.monotonic() > deadline:
                 raise
         time.sleep(POLL_SECONDS)
     out.note(f"Pairing with {safe_text.name(stranger.name or stranger.id)} at {stranger.pairing_address}.")
@@ -179,7 +179,7 @@ async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> 
 
     from app.api.answers import MachineAnswer
 
-    ends = time.monotonic() + window.seconds
+    deadline = time.monotonic() + window.seconds
     tries_left = window.tries
 
     def heard(step: Progress) -> None:
@@ -188,7 +188,7 @@ async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> 
             tries_left = step.tries_left
 
     with Live(
-        get_renderable=lambda: _window_view(window, ends - time.monotonic(), tries_left),
+        get_renderable=lambda: _window_view(window, deadline - time.monotonic(), tries_left),
         console=out.stderr,
         refresh_per_second=4,
         transient=True,

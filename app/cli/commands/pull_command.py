@@ -116,17 +116,17 @@ async def _pull(
     order = {"repository": version.repository, "file": version.file, "revision": version.revision, "name": name}
     if machine := await _source_machine(node, version, source, out):
         order |= {"machine": machine, "sha256": version.sha256}
-    begun = (await node.post("/downloads", order, answer=DownloadAnswer)).download
+    started = (await node.post("/downloads", order, answer=DownloadAnswer)).download
     try:
-        done = await _wait_for_download(node, begun.id, show, out)
+        finished = await _wait_for_download(node, started.id, show, out)
     except asyncio.CancelledError:
-        await node.post(f"/downloads/{segment(begun.id)}/pause")
+        await node.post(f"/downloads/{segment(started.id)}/pause")
         raise Stopped("pull_paused", model=model) from None
-    called = done.model or ""
+    called = finished.model or ""
     if name is not None and called != name:
         out.note(f"It is already on the shelf, as {safe_text.name(called)}.")
     shelf = (await node.get("/models", Models)).models
-    return done, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
+    return finished, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
 
 async def _source_machine(
@@ -165,20 +165,20 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
 
     reported: set[str] = set()  # reasons reported since bytes last arrived
     while True:
-        every = (await node.get("/downloads", Downloads)).downloads
-        now = next((download for download in every if download.id == download_id), None)
-        if now is None:
+        downloads = (await node.get("/downloads", Downloads)).downloads
+        current = next((download for download in downloads if download.id == download_id), None)
+        if current is None:
             raise BadInput("download_unknown")
-        if now.state == "done":
-            return now
-        if now.state in ("failed", "paused"):
-            raise AppError("pull_ended", why=now.reason or "It was paused from elsewhere.")
-        reported = _note_held_up(now.held_up, reported, out)
-        step = STEPS.get("waiting" if now.held_up else now.state, "downloading")
-        if step == "checking" and not now.sha256:  # there is no hash to check it against
+        if current.state == "done":
+            return current
+        if current.state in ("failed", "paused"):
+            raise AppError("pull_ended", why=current.reason or "It was paused from elsewhere.")
+        reported = _note_held_up(current.held_up, reported, out)
+        step = STEPS.get("waiting" if current.held_up else current.state, "downloading")
+        if step == "checking" and not current.sha256:  # there is no hash to check it against
             step = "hashing"
-        if now.total_bytes:
-            show(Progress(step, None, now.done_bytes or 0, now.total_bytes, "bytes"))
+        if current.total_bytes:
+            show(Progress(step, None, current.done_bytes or 0, current.total_bytes, "bytes"))
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -226,24 +226,24 @@ async def _find_on_hub(node: NodeClient, repository: str, version: str) -> HubFi
         chosen = (file.quantisation or "").casefold() == version.casefold()
         if chosen if version else file.recommended:
             return HubFile(repository, file.file, listing.revision, file.sha256)
-    there = ", ".join(file.quantisation or file.file for file in files) or Reason("none")
-    raise BadInput("catalogue_no_version", name=repository, there=there)
+    available = ", ".join(file.quantisation or file.file for file in files) or Reason("none")
+    raise BadInput("catalogue_no_version", name=repository, there=available)
 
 
 async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
     from app.api.downloads import DownloadRemoved, Downloads
     from app.client import segment
 
-    every, typed = (await node.get("/downloads", Downloads)).downloads, model.casefold()
+    downloads, typed = (await node.get("/downloads", Downloads)).downloads, model.casefold()
 
     def is_named(download: Download) -> bool:
         file = f"{download.repository}/{download.file}"
         return typed in (name.casefold() for name in (download.id, download.name, download.repository, file))
 
-    chosen = next(filter(is_named, every), None)
+    chosen = next(filter(is_named, downloads), None)
     if chosen is None:
         version = await _find_file(node, model)
-        same = (each for each in every if (each.repository, each.file) == (version.repository, version.file))
+        same = (each for each in downloads if (each.repository, each.file) == (version.repository, version.file))
         chosen = next(same, None)
     if chosen is None:
         raise BadInput("download_unknown")
@@ -260,12 +260,12 @@ def _list_catalogue(out: Output, home: Path | None) -> None:
 
     from app.catalog.catalogue import shipped
 
-    known = shipped()
+    catalog = shipped()
     answer = _starter(home)
     starter = answer.starter if answer else None
-    listed = msgspec.to_builtins(known) | {"starter": msgspec.to_builtins(starter)}
+    listed = msgspec.to_builtins(catalog) | {"starter": msgspec.to_builtins(starter)}
     none_fits = answer is not None and starter is None
-    out.result(listed, lambda: _table(known.models, starter, none_fits=none_fits))
+    out.result(listed, lambda: _table(catalog.models, starter, none_fits=none_fits))
 
 
 def _starter(home: Path | None) -> StarterAnswer | None:
@@ -301,8 +301,8 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
         n_bytes = size(best.size_bytes) if best.size_bytes else "unknown"
         table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
     notes = []
-    if whole := ", ".join(entry.id for entry in offers if not entry.splits):
-        notes.append(f"Cannot be split, so it needs one machine: {whole}.")
+    if unsplittable := ", ".join(entry.id for entry in offers if not entry.splits):
+        notes.append(f"Cannot be split, so it needs one machine: {unsplittable}.")
     if unknown := ", ".join(entry.id for entry in offers if _recommended(entry).whole_hash is None):
         notes.append(f"Hash not yet known, so the first download pins it: {unknown}.")
     notes.append("`poolhouse pull NAME` downloads one.")

@@ -91,9 +91,9 @@ def add(
         "key": _key(),
         "certificate": certificate.read_text("utf-8", "replace") if certificate else "",
     }
-    done = "was added with a key." if order["key"] else "was added without a key."
+    outcome = "was added with a key." if order["key"] else "was added without a key."
     answer = ask_node(home, lambda node: node.post("/api/upstreams", order, answer=Upstreams))
-    _show(answer, as_json, f"{safe_text.name(name)} {done}{_no_path_hint(name, url)}")
+    _show(answer, as_json, f"{safe_text.name(name)} {outcome}{_no_path_hint(name, url)}")
 
 
 def _no_path_hint(name: str, url: str) -> str:
@@ -196,15 +196,15 @@ def _piped_key() -> str:
     return line.strip()
 
 
-def _show(known: Upstreams, as_json: bool, first: str = "") -> None:
+def _show(upstreams: Upstreams, as_json: bool, first: str = "") -> None:
     def view() -> RenderableType:
         from rich.console import Group
 
-        lines = [line for upstream in known.upstreams for line in _lines(upstream)]
+        lines = [line for upstream in upstreams.upstreams for line in _lines(upstream)]
         none = "No other server is used. `poolhouse upstream add --help` shows how to add one."
         return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
 
-    Output(as_json).result(known, view)
+    Output(as_json).result(upstreams, view)
 
 
 def _lines(upstream: Upstream) -> list[str]:

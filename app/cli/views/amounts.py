@@ -14,22 +14,22 @@ BAR_CELLS = 10
 __all__ = ["duration", "memory_bar", "milliseconds", "rate", "seconds", "size"]
 
 
-def memory_bar(used: int, whole: int, color: str = "blue") -> Text:
+def memory_bar(used: int, total: int, color: str = "blue") -> Text:
     """Return a bar of the used part of `whole`: `███░░░░░░░ 1.1 of 4.0 GiB`."""
     from rich.text import Text
 
-    share = min(1.0, used / whole) if whole > 0 else 0.0
+    share = min(1.0, used / total) if total > 0 else 0.0
     full = round(share * BAR_CELLS)
     if used > 0:
         full = max(1, full)
     bar = Text("█" * full, style=color)
     bar.append("░" * (BAR_CELLS - full), style="dim")
-    bar.append(f" {_of(used, whole)}", style="default")
+    bar.append(f" {_of(used, total)}", style="default")
     return bar
 
 
-def _of(used: int, whole: int) -> str:
-    first, second = size(used) if used else "0", size(whole)
+def _of(used: int, total: int) -> str:
+    first, second = size(used) if used else "0", size(total)
     if first.split()[-1] == second.split()[-1]:
         first = first.split()[0]
     return f"{first} of {second}"

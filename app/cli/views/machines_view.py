@@ -52,10 +52,10 @@ class MachinesView:
         self._machines = sorted(machines, key=lambda machine: (not machine.this, machine.name))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        whole = self._table(with_devices=True)
-        needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), whole).maximum
+        full_table = self._table(with_devices=True)
+        needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), full_table).maximum
         if needed <= options.max_width:
-            yield whole
+            yield full_table
             return
         yield self._table(with_devices=False)
         yield Text()
@@ -127,8 +127,8 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
         address = stranger.addresses[0] if stranger.addresses else ""
         table.add_row(_stranger_name(stranger), safe_text.line(address), Text(relation, style="dim"))
     claimed = [claims for stranger in ranked[:MAX_SHOWN] if (claims := _claimed_hardware(stranger))]
-    rest = len(ranked) - MAX_SHOWN
-    below = [f"and {rest} more"] if rest > 0 else []
+    n_hidden = len(ranked) - MAX_SHOWN
+    below = [f"and {n_hidden} more"] if n_hidden > 0 else []
     below += claimed
     below += [] if fits else [f"To join: {command}" for command in typed]
     lines = (Text(line, "dim", no_wrap=True, overflow="ignore") for line in below)
@@ -141,10 +141,10 @@ def only_open(snapshot: Snapshot) -> Stranger:
     if not is_open:
         raise BadInput("pairing_nobody_near")
     if len(is_open) > 1:
-        there = ", ".join(
+        names = ", ".join(
             f"{_stranger_name(stranger)} ({stranger.pairing_address})" for stranger in is_open[:MAX_SHOWN]
         )
-        raise BadInput("pairing_several_near", there=there)
+        raise BadInput("pairing_several_near", there=names)
     return is_open[0]
 
 
@@ -198,14 +198,14 @@ def link_medium(link: LinkMeasurement) -> str:
     """Return what carries a link: `cable (eth0)`, with `, Wi-Fi there` if only the other end uses it."""
     if not link.kind:
         return ""
-    words = KINDS.get(link.kind, "")
+    medium = KINDS.get(link.kind, "")
     if link.interface:
-        words = f"{words} ({safe_text.line(link.interface)})".strip()
+        medium = f"{medium} ({safe_text.line(link.interface)})".strip()
     if link.far_kind != link.kind and link.far_kind in KINDS:
-        words += f", {KINDS[link.far_kind]} there"
+        medium += f", {KINDS[link.far_kind]} there"
         if link.far_interface:
-            words += f" ({safe_text.line(link.far_interface)})"
-    return words
+            medium += f" ({safe_text.line(link.far_interface)})"
+    return medium
 
 
 def short_link(link: LinkMeasurement) -> str:

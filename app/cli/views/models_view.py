@@ -47,10 +47,10 @@ def starter_view(starter: Starter | None) -> list[RenderableType]:
     needs, lends = size(starter.needs_bytes), size(starter.lends_bytes)
     speed = f"; forecast: about {starter.tok_s:.0f} tok/s" if starter.tok_s else ""
     name = safe_text.name(starter.name)
-    words = (
+    sentence = (
         f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. `poolhouse pull {starter.id}`"
     )
-    return [hints.text(words), Text()]
+    return [hints.text(sentence), Text()]
 
 
 def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:

@@ -44,9 +44,9 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
     Once a loaded model has answered, the forecast includes the times of its answers.
     """
     users = plan.users or 1
-    of = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
+    prompt = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
     learned = "including the times of answers so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
-    about = ", ".join(filter(None, (of, learned)))
+    about = ", ".join(filter(None, (prompt, learned)))
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
     together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
     rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
@@ -85,10 +85,10 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
 
 def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
     """Return how long loading took, and how much was sent over the network."""
-    took = f"Loaded in {seconds(plan.loaded_seconds)}"
+    time = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
-        return f"{took}; {size(plan.fetched_bytes)} were sent to the lenders."
-    return f"{took}; no weights were sent."
+        return f"{time}; {size(plan.fetched_bytes)} were sent to the lenders."
+    return f"{time}; no weights were sent."
 
 
 def placement_view(plan: Plan) -> Table:
@@ -114,10 +114,10 @@ def placement_view(plan: Plan) -> Table:
 
 def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
     """Group the stages by the key of their machine, in the order of their first layers."""
-    held: dict[str, list[Stage]] = {}
+    by_key: dict[str, list[Stage]] = {}
     for stage in sorted(stages, key=lambda stage: stage.first):
-        held.setdefault(stage.key, []).append(stage)
-    return held
+        by_key.setdefault(stage.key, []).append(stage)
+    return by_key
 
 
 class LayerStrip:
@@ -141,8 +141,8 @@ def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WI
     picture = Text()
     for cell in range(width):
         layer = int((cell + 0.5) * n_layers / width)
-        held = any(first <= layer < last for first, last in runs)
-        picture.append(HELD if held else ELSEWHERE, style=color if held else "dim")
+        is_held = any(first <= layer < last for first, last in runs)
+        picture.append(HELD if is_held else ELSEWHERE, style=color if is_held else "dim")
     return picture
 
 

@@ -17,15 +17,15 @@ from app.cli.views.machines_view import machine_name, nearby_view, short_link, s
 from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
 
 
-def forecasts_view(last: AnswerOutcome | None, known: ForecastErrors) -> list[Text]:
+def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[Text]:
     """Return the last answer's forecast and outcome, and the usual error of forecasts."""
     lines = [Text(_last_answer(last))] if last else []
-    if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
+    if errors.answers > 1 and errors.ttft_error is not None and errors.decode_error is not None:
         lines.append(
             Text(
-                f"Over {known.answers} answers, the median error of the forecast was "
-                f"{_error_words(known.ttft_error)} for the first word and "
-                f"{_error_words(known.decode_error)} for the rest.",
+                f"Over {errors.answers} answers, the median error of the forecast was "
+                f"{_error_words(errors.ttft_error)} for the first word and "
+                f"{_error_words(errors.decode_error)} for the rest.",
                 style="dim",
             )
         )
@@ -39,12 +39,12 @@ def _error_words(error: float) -> str:
 
 def _last_answer(outcome: AnswerOutcome) -> str:
     tokens = "token" if outcome.prompt_tokens == 1 else "tokens"
-    how = " Losing or changing a machine took part of that time." if outcome.interruptions else ""
+    interruption = " Losing or changing a machine took part of that time." if outcome.interruptions else ""
     return (
         f"Last answer, {outcome.prompt_tokens:,} {tokens} in and {outcome.output_tokens:,} out: first "
         f"word after {seconds(outcome.ttft_s)} (forecast for this answer: "
         f"{seconds(outcome.forecast_ttft_s)}), then {rate(outcome.tok_s)} "
-        f"({rate(outcome.forecast_tok_s)}).{how}"
+        f"({rate(outcome.forecast_tok_s)}).{interruption}"
     )
 
 
@@ -84,8 +84,8 @@ def model_view(model: LoadedModel) -> list[RenderableType]:
 def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
     """Show the embedding model or reranker, which is loaded beside the models that write."""
     doing = ", loading" if embeds.state == "loading" else ""
-    does = "ranks texts for programs" if embeds.ranks else "vectors for programs"
-    title = Text(f"{safe_text.name(embeds.model)} · {does}{doing}", style="bold")
+    purpose = "ranks texts for programs" if embeds.ranks else "vectors for programs"
+    title = Text(f"{safe_text.name(embeds.model)} · {purpose}{doing}", style="bold")
     return [title, placement_view(embeds)]
 
 
@@ -95,9 +95,9 @@ def _head(snapshot: Snapshot) -> RenderableType:
     if node.peer_address:
         parts.append(safe_text.line(node.peer_address))
     used_by = node.lending.used_by
-    said = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by)]
-    said += [beside_sentence(model) for model in snapshot.beside]
-    sentence = hints.text(" ".join(said), "bold")
+    sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by)]
+    sentences += [beside_sentence(model) for model in snapshot.beside]
+    sentence = hints.text(" ".join(sentences), "bold")
     if node.reason:
         sentence = hints.text(safe_text.line(node.reason), "bold red")
     answers = snapshot.answers
@@ -133,11 +133,11 @@ def _model_sentence(loaded: LoadedModel, ready: str) -> str:
         return f"{name} is stopping and freeing its memory."
     match loaded.state:
         case "ready" | "":
-            held = f"{machines} machines hold" if machines > 1 else "This machine holds"
+            subject = f"{machines} machines hold" if machines > 1 else "This machine holds"
             if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host has the first stage
-                held = f"{safe_text.name(loaded.held[0].machine)} holds"
+                subject = f"{safe_text.name(loaded.held[0].machine)} holds"
             then = f" {safe_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
-            return f"{ready}{held} {name}.{then}"
+            return f"{ready}{subject} {name}.{then}"
         case "loading":
             return f"Loading {name}."
         case state:

@@ -58,21 +58,21 @@ class Cores:
     """The cores that this process may use. `logical` counts both threads of a core that runs two."""
 
     logical: int
-    whole: int
+    physical: int
 
     def within(self, quota: float | None) -> Cores:
         """Limit the cores to a control group's share of processor time."""
         if quota is None:
             return self
         most = max(1, ceil(quota))
-        return Cores(min(self.logical, most), min(self.whole, most))
+        return Cores(min(self.logical, most), min(self.physical, most))
 
 
 def worker_threads() -> Threads:
     """Return the threads of a worker on this machine: at most one per fast logical core, beginning with the physical
     ones."""
     cores = fast_cores().within(quota_cores())
-    return Threads(cores.logical, cores.whole)
+    return Threads(cores.logical, cores.physical)
 
 
 def fast_cores() -> Cores:
@@ -102,8 +102,8 @@ def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
     quick = [cpu for cpu, speed in speeds.items() if speed >= FAST_SHARE * most]
     if not quick:
         return None
-    whole = {_first_text(places[cpu] / file for file in SIBLINGS) or str(cpu) for cpu in quick}
-    return Cores(len(quick), len(whole))
+    physical = {_first_text(places[cpu] / file for file in SIBLINGS) or str(cpu) for cpu in quick}
+    return Cores(len(quick), len(physical))
 
 
 def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
@@ -124,14 +124,14 @@ def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
 
 def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
     """Yield the efficiency class and the processors in group 0 of each core."""
-    at = 0
-    while at + 8 <= len(described):
-        relationship, size = struct.unpack_from("<II", described, at)
+    offset = 0
+    while offset + 8 <= len(described):
+        relationship, size = struct.unpack_from("<II", described, offset)
         if relationship == CORE and size >= 48:
-            kind, mask, group = struct.unpack_from("<xB22xQH", described, at + 8)
+            kind, mask, group = struct.unpack_from("<xB22xQH", described, offset + 8)
             if group == 0:
                 yield kind, mask
-        at += max(size, 8)
+        offset += max(size, 8)
 
 
 def _windows_cores() -> bytes:
@@ -147,8 +147,8 @@ def _windows_cores() -> bytes:
 
 def _on_macos() -> Cores | None:
     """Return the cores of the highest performance level, or None on Macs whose cores are all alike."""
-    whole, logical = _macos_perf_level("physicalcpu"), _macos_perf_level("logicalcpu")
-    return Cores(logical, whole) if whole and logical else None
+    physical, logical = _macos_perf_level("physicalcpu"), _macos_perf_level("logicalcpu")
+    return Cores(logical, physical) if physical and logical else None
 
 
 def _macos_perf_level(key: str) -> int:

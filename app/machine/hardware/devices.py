@@ -20,8 +20,8 @@ class Memory:
 
 
 def memory() -> Memory:
-    now = psutil.virtual_memory()
-    return Memory(now.total, now.available)
+    usage = psutil.virtual_memory()
+    return Memory(usage.total, usage.available)
 
 
 def usable_cores() -> int:
@@ -78,9 +78,9 @@ class OtherProgramsLoad:
 
     def _now(self) -> tuple[float, float]:
         """Return the processor time that other programs have used so far, and the current time, in seconds."""
-        every = psutil.cpu_times()
+        times = psutil.cpu_times()
         # the time of virtual machines is already part of the user time
-        busy_s = every.user + every.system + sum(getattr(every, k, 0.0) for k in ("nice", "irq", "softirq"))
+        busy_s = times.user + times.system + sum(getattr(times, k, 0.0) for k in ("nice", "irq", "softirq"))
         return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
 
 
@@ -88,10 +88,10 @@ def other_programs_share() -> float:
     """Return the share of all cores that other programs use, from 0 to 1. Blocks briefly."""
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()
-    every = psutil.cpu_percent(SAMPLE_S) / 100
+    all_share = psutil.cpu_percent(SAMPLE_S) / 100
     n_cores = psutil.cpu_count() or 1
-    own = (_used_s(me) - before_s) / ((time.monotonic() - began_s) * n_cores)
-    return min(1.0, max(0.0, every - own))
+    own_share = (_used_s(me) - before_s) / ((time.monotonic() - began_s) * n_cores)
+    return min(1.0, max(0.0, all_share - own_share))
 
 
 def _used_s(process: psutil.Process) -> float:

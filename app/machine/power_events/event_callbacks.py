@@ -42,14 +42,14 @@ class LoopCallback:
             return
         telling = self._call_back(event)
         try:
-            done = asyncio.run_coroutine_threadsafe(telling, self._loop)
+            future = asyncio.run_coroutine_threadsafe(telling, self._loop)
         except RuntimeError:  # it was closed in the meantime
             telling.close()
             return
         if event is PowerEvent.STAYS:
             return
         try:
-            done.result(self._waits_s)
+            future.result(self._waits_s)
         except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
             log.info("not everybody heard in time that this computer %s: %r", event, error)
 
@@ -72,13 +72,13 @@ async def run_source(open_source: Callable[[], EventSource]) -> None:
 
     Raises OSError or AttributeError if the system has no such source.
     """
-    over, own = threading.Event(), ThreadPoolExecutor(1, "hear of sleep")
-    serving = asyncio.get_running_loop().run_in_executor(own, _poll_until, open_source, over)
+    over, executor = threading.Event(), ThreadPoolExecutor(1, "hear of sleep")
+    serving = asyncio.get_running_loop().run_in_executor(executor, _poll_until, open_source, over)
     try:
         await asyncio.shield(serving)
     finally:
         over.set()
-        own.shutdown(wait=False)
+        executor.shutdown(wait=False)
         await asyncio.wait((serving,))
 
 

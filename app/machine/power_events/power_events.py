@@ -71,19 +71,19 @@ async def listen(callback: PowerCallback, delay: Delay | None = None, platform: 
         await _listen_to_logind(callback, delay or Delay())
 
 
-async def _listen_to_logind(callback: PowerCallback, held: Delay) -> None:
+async def _listen_to_logind(callback: PowerCallback, delay: Delay) -> None:
     level = logging.INFO
     try:
         while True:
             try:
-                await _receive_signals(callback, held)
+                await _receive_signals(callback, delay)
             except (OSError, EOFError, ValueError) as error:
                 log.log(level, "nothing says when this computer sleeps: %s", error)
                 level = logging.DEBUG  # one message is enough
-            held.release()
+            delay.release()
             await asyncio.sleep(RETRY_SECONDS)
     finally:
-        held.release()
+        delay.release()
 
 
 async def _receive_signals(callback: PowerCallback, delay: Delay) -> None:

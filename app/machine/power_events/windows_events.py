@@ -66,8 +66,8 @@ class SessionWindow:
         self._c_callback = WNDPROC(self._on_message)  # must stay referenced as long as the window exists
         self._instance: int | None = kernel32.GetModuleHandleW(None)
         kernel32.SetProcessShutdownParameters(ASKED_FIRST, NO_RETRY)
-        made = WindowClass(procedure=self._c_callback, instance=self._instance, name=CLASS)
-        if not user32.RegisterClassW(byref(made)):
+        window_class = WindowClass(procedure=self._c_callback, instance=self._instance, name=CLASS)
+        if not user32.RegisterClassW(byref(window_class)):
             raise OSError("RegisterClassW was refused")
         self._window: int | None = user32.CreateWindowExW(
             0, CLASS, CLASS, 0, 0, 0, 0, 0, None, None, self._instance, None

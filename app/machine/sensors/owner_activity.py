@@ -46,12 +46,12 @@ def network(run: Run) -> Network | None:
 
     macOS does not tell a Python program whether a network is metered, so only VPNs are recognized there.
     """
-    way = _default_route_kind()
-    if way is LinkKind.VPN:
+    route = _default_route_kind()
+    if route is LinkKind.VPN:
         return "vpn"
     metered = _metered(run)
     if metered is None:
-        return "free" if way is not None else None
+        return "free" if route is not None else None
     return "metered" if metered else "free"
 
 
@@ -236,7 +236,7 @@ def tool_output(command: Sequence[str]) -> str | None:
     """Return the output of a system tool, or None if it is missing, fails, or takes too long."""
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
-        done = subprocess.run(
+        finished = subprocess.run(
             command,
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -250,4 +250,4 @@ def tool_output(command: Sequence[str]) -> str | None:
     except (OSError, subprocess.TimeoutExpired) as error:
         log.debug("%s: %s", command[0], error)
         return None
-    return done.stdout if done.returncode == 0 else None
+    return finished.stdout if finished.returncode == 0 else None

@@ -198,15 +198,15 @@ def running_programs() -> list[str]:
 
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
     """Return one name per program, without the system's services and without the processes `ours`."""
-    held: dict[str, int] = {}
+    bytes_by_name: dict[str, int] = {}
     for process in processes:
         name = executable(process.path)
         fits = 0 < len(name) <= MAX_PROGRAM_CHARACTERS and name.isprintable()
         # such names mean nothing to a person
-        there = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)
-        if fits and there and process.pid not in ours and not process.path.startswith(SYSTEM):
-            held[name] = held.get(name, 0) + process.bytes
-    return sorted(held, key=lambda name: (-held[name], name))[:MAX_PROGRAMS]
+        is_named = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)
+        if fits and is_named and process.pid not in ours and not process.path.startswith(SYSTEM):
+            bytes_by_name[name] = bytes_by_name.get(name, 0) + process.bytes
+    return sorted(bytes_by_name, key=lambda name: (-bytes_by_name[name], name))[:MAX_PROGRAMS]
 
 
 def _processes() -> Iterable[Process]:
@@ -221,10 +221,10 @@ def _processes() -> Iterable[Process]:
 
 def _own_process_ids() -> frozenset[int]:
     """Return the ids of this process, its workers, and the window that started it."""
-    here = psutil.Process()
+    this = psutil.Process()
     try:
-        children = here.children(recursive=True)
-        above = [process for process in here.parents() if _same_program(process)]
+        children = this.children(recursive=True)
+        above = [process for process in this.parents() if _same_program(process)]
     except psutil.Error:
         children, above = [], []
     return frozenset((os.getpid(), *(process.pid for process in (*children, *above))))

@@ -36,18 +36,18 @@ class PowerMeter:
     def watts(self) -> float | None:
         """Return the power in watts, or None if it is unknown. The processor's counter must be read twice to give a
         value."""
-        whole = battery_watts(self._supplies)
-        parts = [whole] if whole else [self._processor(), self._cards()]
+        battery = battery_watts(self._supplies)
+        parts = [battery] if battery else [self._processor(), self._cards()]
         known = [part for part in parts if part is not None and 0 < part <= MAX_WATTS]
         return sum(known) if known else None
 
     def _processor(self) -> float | None:
-        now_s, now = self._clock(), _counters(self._powercap)
-        (before_s, before), self._before = self._before, (now_s, now)
-        grown = [now[zone] - before[zone] for zone in now.keys() & before.keys()]
-        if not grown or min(grown) < 0 or now_s <= before_s:  # a counter was reset
+        now_s, counters = self._clock(), _counters(self._powercap)
+        (before_s, old_counters), self._before = self._before, (now_s, counters)
+        increases = [counters[zone] - old_counters[zone] for zone in counters.keys() & old_counters.keys()]
+        if not increases or min(increases) < 0 or now_s <= before_s:  # a counter was reset
             return None
-        return sum(grown) / 1e6 / (now_s - before_s)
+        return sum(increases) / 1e6 / (now_s - before_s)
 
     def _cards(self) -> float | None:
         now_s = self._clock()

@@ -40,8 +40,8 @@ class WaylandIdleWatch:
                 self._connect(_socket_path(environment))
             for sender, opcode, _ in self._new_messages():
                 if sender == NOTICE:
-                    now = self._clock()
-                    self._silent_since = now - SILENT_SECONDS if opcode == IDLED else None
+                    now_s = self._clock()
+                    self._silent_since = now_s - SILENT_SECONDS if opcode == IDLED else None
         except (OSError, ValueError, struct.error):  # no desktop, an incompatible one, or one that fails
             self.close()
             return None
@@ -118,11 +118,11 @@ def _socket_path(environment: Mapping[str, str]) -> Path:
 def _notification_requests(available: Mapping[str, tuple[int, int]]) -> bytes:
     """Return the requests for idle notifications. Raises ValueError if the desktop does not support them."""
     requests = b""
-    for kind, (own, most) in NEEDS.items():
+    for kind, (object_id, most) in NEEDS.items():
         if kind not in available:
             raise ValueError
         number, version = available[kind][0], min(available[kind][1], most)
-        requests += _message(REGISTRY, BIND, number, _packed(kind), version, own)
+        requests += _message(REGISTRY, BIND, number, _packed(kind), version, object_id)
     has_more = available["ext_idle_notifier_v1"][1] >= WITHOUT_INHIBITORS
     opcode = INPUT_ONLY if has_more else PLAIN
     return requests + _message(NOTIFIER, opcode, NOTICE, SILENT_SECONDS * 1000, SEAT)

@@ -72,7 +72,7 @@ def test_a_quota_bounds_both() -> None:
 
 def test_here_at_least_one_and_no_more_than_allowed() -> None:
     fast_cores = cores.fast_cores()
-    assert 1 <= fast_cores.whole <= fast_cores.logical <= (os.cpu_count() or 1)
+    assert 1 <= fast_cores.physical <= fast_cores.logical <= (os.cpu_count() or 1)
 
 
 def test_a_worker_begins_with_whole_cores(monkeypatch: pytest.MonkeyPatch) -> None:
