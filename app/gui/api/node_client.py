@@ -134,6 +134,36 @@ class Call(QObject):
         return int(code) if code is not None else 0
 
 
+class Calls:
+    """The calls in progress by name; a call that was ended reports nothing more."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Call] = {}
+
+    def keep(self, name: str, call: Call | None) -> None:
+        """Keep a call, and end the one before of the same name."""
+        self.end(name)
+        if call is not None:
+            self._running[name] = call
+
+    def done(self, name: str) -> None:
+        """Forget a call that ended by itself."""
+        self._running.pop(name, None)
+
+    def running(self, name: str) -> bool:
+        return name in self._running
+
+    def end(self, name: str) -> None:
+        """Stop it, if it runs."""
+        call = self._running.pop(name, None)
+        if call is not None and call.running:
+            call.cancel()
+
+    def end_all(self) -> None:
+        for name in list(self._running):
+            self.end(name)
+
+
 class NodeClient(QObject):
     """Sends requests to the node at `endpoint`; without one they fail at once, with a sentence."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import linecache
 import pkgutil
@@ -10,9 +11,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
 
-from PySide6.QtCore import QEvent, QObject, QSocketNotifier, QTimer, Signal
-from PySide6.QtGui import QIcon
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSocketNotifier, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app import __version__, gui
@@ -25,9 +28,8 @@ from app.gui.app.node_dialog import Sheet
 from app.gui.app.preferences import Preferences
 from app.gui.app.single_instance import SingleInstance, claim
 from app.gui.app.tray import Tray
-from app.gui.app.window import Window
+from app.gui.app.window import Told, Window
 from app.gui.chat.history.chat_lock import ChatLock
-from app.gui.diagnostics.last_crash import CrashWatch
 from app.gui.look.accessibility import FocusRing
 from app.gui.look.drawing import icon
 from app.gui.look.language import LANGUAGE, translate
@@ -35,6 +37,9 @@ from app.gui.look.motion import Motion
 from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import Importing
 from app.gui.widgets.buttons import button
+
+NAME, KEPT = "window.log", "window.log.1"  # in the folder of logs: diagnostics take them along
+
 
 PARTS = ("pool", "models", "activity", "this_computer", "settings")  # all pages except Chat
 FIRST = (  # slow imports of these pages, one at a time
@@ -123,6 +128,51 @@ def signals_heard() -> Iterator[None]:
         finally:
             signal.set_wakeup_fd(before)
             notifier.setEnabled(False)
+
+
+class CrashWatch:
+    """Finds the trace of the last window; while it is entered, a crash of this one leaves its own."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs, self.details = logs, put_aside(logs)
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> CrashWatch:
+        try:
+            self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = (self._logs / NAME).open("w", encoding="utf-8")
+        except OSError:
+            return self  # the disk is full or read-only: the window works, but a crash leaves no trace
+        faulthandler.enable(self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            faulthandler.disable()
+            self._file.close()
+
+    def tell(self, window: Window) -> None:
+        """Say that the last window crashed, with details to copy."""
+        if self.details:
+            window.say(self._words)
+
+    def _words(self, _: Window) -> Told:
+        translate, details = QCoreApplication.translate, self.details
+        sentence = translate("Diagnostics", "Poolhouse closed unexpectedly last time. Nothing was sent to anyone.")
+        copy = (translate("Diagnostics", "Copy details"), lambda: QGuiApplication.clipboard().setText(details))
+        return sentence, (copy,)
+
+
+def put_aside(logs: Path) -> str:
+    """Return the trace of the last crash, and put it aside; empty after an orderly end."""
+    file = logs / NAME
+    try:
+        details = file.read_text("utf-8", "replace").strip()
+        if details:
+            file.replace(logs / KEPT)
+    except OSError:
+        return ""
+    return details
 
 
 class QuitSheet(Sheet):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication, QObject, Qt
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
@@ -16,6 +16,7 @@ from app.gui.app import navigation, preferences
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import CHAT_ID_PREFIX
 from app.gui.app.page import Page
+from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import Ending
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_settings import ChatSettingsOpener, ModelNames
@@ -28,10 +29,9 @@ from app.gui.chat.message.body import Look
 from app.gui.chat.message.branch_view import branch, end_of, is_unanswered, state_of
 from app.gui.chat.message.conversation import Conversation
 from app.gui.chat.message.highlight import Slices
-from app.gui.chat.message.message_actions import MessageDeeds
+from app.gui.chat.message.message_actions import MessageDeeds, as_text
 from app.gui.chat.message.message_view import Deed
 from app.gui.chat.session import Running, Session
-from app.gui.chat.speaker import Speaker
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
@@ -40,6 +40,9 @@ from app.gui.widgets.files import Drops
 from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, held, row
 from app.gui.widgets.scroll_area import Bounded
+
+MOST_CHARACTERS = 2_000  # at once: nobody listens to more
+
 
 OPEN = "chat/open"  # in the preferences: the chat that was shown last
 LIST_WIDTH = 260
@@ -429,3 +432,57 @@ class ChatPage(Page):
         )
         self.history.keep(self.chat)
         self._show_surroundings()
+
+
+class Speaker(QObject):
+    """Announces the answers of the chat that is shown. shown: returns its ID; end: returns its last text."""
+
+    def __init__(
+        self,
+        session: Session,
+        preferences: Preferences,
+        view: QWidget,
+        shown: Callable[[], ChatId],
+        end: Callable[[], str],
+    ) -> None:
+        super().__init__(view)
+        self._session, self._preferences, self._view = session, preferences, view
+        self._shown, self._end = shown, end
+        self._message, self._told = "", 0  # characters of this message that were read
+        session.grew.connect(self._grew)
+        session.ended.connect(self._ended)
+
+    def _grew(self, chat: str) -> None:
+        running = self._session.running.get(ChatId(chat))
+        if running is None or chat != self._shown():
+            return
+        if running.message != self._message:
+            self._message, self._told = running.message, len(running.before)
+        if preferences.reads_paragraphs(self._preferences):
+            done = finished(running.text, self._told)
+            self._say(running.text[self._told : done])
+            self._told = done
+
+    def _ended(self, chat: str, ending: Ending) -> None:
+        if chat == self._shown() and ending.error is None:
+            self._say(self._end()[self._told :])
+        self._message, self._told = "", 0
+
+    def _say(self, markdown: str) -> None:
+        if markdown.strip():
+            announce(self._view, as_text(markdown[:MOST_CHARACTERS]))
+
+
+def finished(text: str, start: int) -> int:
+    """Return where the last finished paragraph of a growing text ends; `start` if none has ended since.
+
+    Inside a block of code a blank line ends nothing.
+    """
+    end, place, in_code = start, 0, False
+    for line in text.splitlines(keepends=True):
+        place += len(line)
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        elif not line.strip() and line.endswith("\n") and not in_code:
+            end = max(end, place)
+    return end

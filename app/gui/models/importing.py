@@ -13,9 +13,9 @@ from app.api.answers import ProgressLine
 from app.api.models import ModelAnswer
 from app.core.errors import AppError
 from app.decoding import decode
+from app.gui.api.node_client import Calls
 from app.gui.api.node_state import Link, NodeState
 from app.gui.app.preferences import Preferences
-from app.gui.models.node_calls import Calls
 
 IMPORT = "import"
 KEPT = "shelf/importing"

@@ -10,9 +10,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.api.models import Catalogue, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterAnswer
 from app.core.errors import AppError
-from app.gui.api.node_client import NodeClient
+from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import Item, found_item, matches, offer_item, other_item, shelf_item
-from app.gui.models.node_calls import Calls
 
 SEARCH, FILES, FOUND, CATALOGUE, SHELF = "search", "files", "found", "catalogue", "shelf"
 STARTER = "starter"

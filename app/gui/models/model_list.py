@@ -18,7 +18,7 @@ from app.gui.look.formats import GIB, whole_size
 from app.gui.models.library import Library, chosen
 from app.gui.models.model_item import Item
 from app.gui.models.model_rows import ITEM_ROLE, LINE_HEIGHT, Row, RowPainter, Rows
-from app.gui.models.verdict_loader import Judging
+from app.gui.models.verdicts import Judging
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow

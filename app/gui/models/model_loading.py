@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QLabel, QWidget
 from app.api.answers import Loaded, ProgressLine
 from app.api.plans import LoadedModel, Progress
 from app.core.errors import AppError
+from app.gui.api.node_client import Calls
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.models.details.plan_loader import Setup
-from app.gui.models.node_calls import Calls
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph

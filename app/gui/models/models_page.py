@@ -16,7 +16,7 @@ from app.api.models import FoundFile, ModelRemoved, ShelfModel
 from app.api.plans import LoadedModel
 from app.api.snapshot import MachineRef
 from app.core.errors import AppError
-from app.gui.api.node_client import NodeClient, segment
+from app.gui.api.node_client import Calls, NodeClient, segment
 from app.gui.api.node_state import NodeState
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
@@ -35,10 +35,9 @@ from app.gui.models.library import Library
 from app.gui.models.model_item import Item
 from app.gui.models.model_list import ModelList
 from app.gui.models.model_loading import Loading
-from app.gui.models.node_calls import Calls
 from app.gui.models.starter_card import StarterCard
 from app.gui.models.transfers import Transfers
-from app.gui.models.verdict_loader import Judging, offer_of, recommended
+from app.gui.models.verdicts import Judging, offer_of, recommended
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Compact
 from app.gui.widgets.files import Drops, LastFolder

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.api.downloads import Download
 from app.core.errors import AppError
+from app.gui.api.node_client import Calls
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import INTERNAL_ERRORS, LOG_PAGE, log_button_text
@@ -20,7 +21,6 @@ from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
 from app.gui.models.importing import Importing
-from app.gui.models.node_calls import Calls
 from app.gui.widgets.buttons import IconButton, wrapping
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Elided, label, paragraph

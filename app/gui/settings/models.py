@@ -10,11 +10,11 @@ from app.api.computer import FolderUse, Settings
 from app.api.downloads import FolderMove, FormerFolder
 from app.api.models import TokenState
 from app.core.errors import AppError
+from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
-from app.gui.models.node_calls import Calls
 from app.gui.settings.household import kept
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import Switch, button, wrapping

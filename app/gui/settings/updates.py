@@ -12,10 +12,10 @@ from app import __version__
 from app.api.computer import Computer, Settings
 from app.api.computer import Updates as UpdateState
 from app.core.errors import AppError
+from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
 from app.gui.look import sizes
 from app.gui.look.theme import set_role
-from app.gui.models.node_calls import Calls
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.about import TextDialog

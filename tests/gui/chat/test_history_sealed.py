@@ -15,8 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.chat.export.export import JSON, export, stored
-from app.gui.chat.export.import_export import rescue
+from app.gui.chat.export.import_export import JSON, export, rescue, stored
 from app.gui.chat.history import history_encryption, history_store
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain, broken

@@ -7,9 +7,8 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
 from app.gui.app.preferences import PARAGRAPHS
-from app.gui.chat import speaker
-from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.speaker import finished
+from app.gui.chat import chat_page
+from app.gui.chat.chat_page import ChatPage, finished
 from tests.gui.desk import Desk
 from tests.gui.typed_api import answer_line, finished_answer
 
@@ -39,7 +38,7 @@ def test_what_is_heard(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch, chosen: bool, heard: list[str]
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(speaker, "announce", lambda _, words: said.append(words))
+    monkeypatch.setattr(chat_page, "announce", lambda _, words: said.append(words))
     away.services.preferences.keep(PARAGRAPHS, chosen)
     page = ChatPage(away.services)
     qtbot.addWidget(page)
@@ -55,7 +54,7 @@ def test_what_is_heard(
 
 def test_what_failed_is_not_read_as_an_answer(qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(speaker, "announce", lambda _, words: said.append(words))
+    monkeypatch.setattr(chat_page, "announce", lambda _, words: said.append(words))
     page = ChatPage(away.services)
     qtbot.addWidget(page)
     page.session.send(page.chat, "Anything?")

@@ -17,7 +17,7 @@ from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, Mess
 from app.gui.chat.answer import THINK, THINK_TOKENS, Answer, question
 from app.gui.chat.export.chat_json import chats_of
 from app.gui.chat.export.documents import PdfBook, without_thoughts
-from app.gui.chat.export.export import FORMATS, JSON, PDF, export, stored
+from app.gui.chat.export.import_export import FORMATS, JSON, PDF, export, stored
 from app.gui.chat.history.history import History
 from app.gui.chat.message.body import Body, Look
 from app.gui.chat.message.highlight import Slices

@@ -10,14 +10,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.gui.app.application import KEPT, CrashWatch, put_aside
 from app.gui.app.window import Window
-from app.gui.diagnostics.last_crash import KEPT, CrashWatch, put_aside
 from tests.gui.desk import Desk
 
 CODE = """
 import os, sys
 from pathlib import Path
-from app.gui.diagnostics.last_crash import CrashWatch
+from app.gui.app.application import CrashWatch
 with CrashWatch(Path(sys.argv[1])):
     if sys.argv[2] == "crash":
         os.abort()

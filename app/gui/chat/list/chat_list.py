@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QWidget
 
 from app.core.chat import ChatId, Heading
 from app.gui.app.app_context import AppContext
-from app.gui.chat.export.export import FORMATS, Format
-from app.gui.chat.export.import_export import ExchangeDesk
+from app.gui.chat.export.import_export import FORMATS, ExchangeDesk, Format
 from app.gui.chat.history.chat_lock import CLOSED_FOLDERS
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_search import Hit

@@ -25,7 +25,7 @@ from app.gui.models.details.setup_form import EXACT, SetupForm
 from app.gui.models.details.verdict_view import VerdictView
 from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_loading import Loading, LoadSteps
-from app.gui.models.verdict_loader import Judging
+from app.gui.models.verdicts import Judging
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import Whole
 from app.gui.widgets.layouts import EmptyState, column, line

@@ -12,12 +12,11 @@ from app.api.models import HubFile, TokenState
 from app.api.requests import FindCopies
 from app.api.snapshot import MachineRef
 from app.core.errors import AppError
-from app.gui.api.node_client import NodeClient
+from app.gui.api.node_client import Calls, NodeClient
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.model_item import Item
-from app.gui.models.node_calls import Calls
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow

@@ -12,9 +12,8 @@ from app.api.answers import ProgressLine
 from app.api.models import Verdicts
 from app.api.plans import Plan
 from app.core.errors import AppError
-from app.gui.api.node_client import NodeClient
+from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import Item
-from app.gui.models.node_calls import Calls
 from app.gui.models.verdicts import sketch
 
 PAUSE_MS = 60  # of a moving slider, before the node is asked

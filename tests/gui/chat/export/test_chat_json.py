@@ -20,8 +20,7 @@ from app.core.errors import AppError, BadInput
 from app.core.reasons import said
 from app.gui.chat.export import import_export
 from app.gui.chat.export.chat_json import FORMAT, HEAD, TAIL, chats_of
-from app.gui.chat.export.export import FORMATS, JSON, Format
-from app.gui.chat.export.import_export import ExchangeDesk, Work
+from app.gui.chat.export.import_export import FORMATS, JSON, ExchangeDesk, Format, Work
 from app.gui.chat.history.history import History
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.notice import NarrowNotice

@@ -14,7 +14,7 @@ from app.core.chat import ATTACHMENTS, Chat, Message, MessageId, Role, add, edit
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.chat_json import chats_of
-from app.gui.chat.export.export import FORMATS, HTML, JSON, MARKDOWN, PDF, Format, export, stored
+from app.gui.chat.export.import_export import FORMATS, HTML, JSON, MARKDOWN, PDF, Format, export, stored
 from app.gui.chat.history.history import History
 from tests.gui.chat.talk import history, talked
 
