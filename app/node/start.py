@@ -206,7 +206,7 @@ def _end_now() -> None:
 
 
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
-    """Return the saved settings with the options of this start. A name among them is saved for the next start."""
+    """Return the saved settings, overridden by the options of this start. A name among the options is saved."""
     saved = settings.load(home.settings_file)
     if options.name and options.name != saved.given_name:  # otherwise a later renaming takes precedence
         saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
