@@ -1,6 +1,6 @@
-"""What two real nodes answer on the routes of the loopback API, reduced to its form; run it to write the form anew.
+"""The answers of two real nodes on the routes of the loopback API, reduced to their form.
 
-`python -m tests.api.recording` writes golden/. Do that only where the contract is meant to change.
+`python -m tests.api.recording` writes golden/. Do that only if the contract is meant to change.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def form(value: object) -> object:
 
 
 def differences(golden: object, now: object, at: str) -> Iterator[str]:
-    """Where `now` has another form. None and an empty list or map stand for any: nothing was there at that moment."""
+    """Return where `now` has another form. None and an empty list or map match anything: nothing was there at that
+    moment."""
     if golden in (None, [], {}) or now in (None, [], {}):
         return
     if isinstance(golden, dict) and isinstance(now, dict):

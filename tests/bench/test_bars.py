@@ -1,4 +1,4 @@
-"""Which side stands above which in a ratio, and when a bar holds."""
+"""Tests of the bars: which side is the numerator of a ratio, and when a bar is met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from the command line, from counters, from stacks; and what quotas are written."""
+"""Tests of parsing the command line, counters and stacks, and of writing quotas."""
 
 from __future__ import annotations
 

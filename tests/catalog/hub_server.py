@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Faults:
-    """What goes wrong; a test sets it and changes it on the way."""
+    """The faults of the server, which a test sets and changes."""
 
     break_after: list[int] = field(default_factory=list)  # bytes of each answer before it is cut
     statuses: list[int] = field(default_factory=list)  # of the store's next answers

@@ -1,4 +1,4 @@
-"""What stages are made of, for tests: their bytes in frames, the whole file, and what lies in the folder."""
+"""Parts of stages for tests: their bytes in frames, the whole file, and the contents of the folder."""
 
 from __future__ import annotations
 

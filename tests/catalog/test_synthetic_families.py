@@ -91,7 +91,7 @@ async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["gemma3", "cohere2-moe", "gemma4", "llama4"])
 def test_windows_are_counted_as_in_the_model(name: str) -> None:
-    """Which layers have one is written for each run as the whole model has it there."""
+    """Each run states which layers have a window, as in the whole model."""
     header, model = opened(name)
     near = windows(header, FAMILIES[model.architecture])
     assert near is not None

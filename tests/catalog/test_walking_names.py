@@ -31,7 +31,7 @@ def names(n: int) -> list[str]:
 
 
 def stays_inside(name: str) -> bool:
-    """On both kinds of systems."""
+    """Return whether a name stays inside its folder on both kinds of systems."""
     for path in (PurePosixPath(name), PureWindowsPath(name)):
         if path.is_absolute() or path.drive or path.root or ".." in path.parts or not path.parts:
             return False
@@ -47,7 +47,7 @@ def is_taken(repository: str, file: str, revision: str | None = None) -> bool:
 
 
 def test_a_thousand_names_are_refused_or_stay_inside() -> None:
-    """On the hub, that is: here a download is called by its hash, so a device's name does no harm."""
+    """Tests names on the hub. Downloads here are named by their hash, so a device's name does no harm."""
     files = [file for name in names(1000) for file in (name, f"{name}.gguf", f"folder/{name}.gguf")]
     repositories = [
         repository for name in names(1000) for repository in (name, f"owner/{name}", f"{name}/model", f"owner/{name}/x")

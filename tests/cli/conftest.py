@@ -19,7 +19,7 @@ from tests.cli.fake_node import Answer, FakeNode
 
 @dataclass(frozen=True)
 class Said:
-    """What one command did."""
+    """The output and exit code of one command."""
 
     code: int
     out: str

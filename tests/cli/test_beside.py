@@ -1,4 +1,4 @@
-"""What the command line says of several models that are loaded at once."""
+"""Tests of the command line with several models loaded at once."""
 
 from __future__ import annotations
 

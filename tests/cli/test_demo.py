@@ -27,7 +27,7 @@ DEAF = "import time; print('{}', flush=True); time.sleep(60)"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the demo makes its homes."""
+    """Return the folder in which the demo makes its homes."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

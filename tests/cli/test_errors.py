@@ -1,4 +1,4 @@
-"""What goes wrong is one sentence on stderr, an exit code, and with --json one object on stdout."""
+"""Tests of errors: one sentence on stderr, an exit code, and with --json one object on stdout."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_copied_home_has_no_node_of_its_own(poolhouse: Any, answering: Any, ho
 def test_a_node_that_hangs_is_not_waited_for_in_silence(
     poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes the connection, and answers nothing."""
+    """The node accepts the connection, and never answers."""
     monkeypatch.setattr("app.client.KNOWN_SECONDS", 1.0)
     home.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as deaf:

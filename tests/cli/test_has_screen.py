@@ -1,4 +1,4 @@
-"""Where a window can be shown, and what is said where it cannot."""
+"""Tests of whether a window can be shown, and of the message if it cannot."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def test_where_nobody_can_be_asked_nothing_is_removed(poolhouse: Any, answering:
 def test_what_is_not_there_needs_no_consent(
     poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str
 ) -> None:
-    """Or what stays in any case: who adds --yes would only be told so then."""
+    """The same holds for what stays in any case: --yes would only be answered with that."""
     no_machine = Failed(404, error("BadInput", "said_by_node", sentence, sentence=sentence))
     guide = {"model": {"name": "guide", "builtin": True}}
     node = answering({

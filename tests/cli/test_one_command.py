@@ -1,4 +1,4 @@
-"""What may stand before a command."""
+"""Tests of options before a command."""
 
 from __future__ import annotations
 

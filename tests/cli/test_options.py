@@ -1,4 +1,4 @@
-"""What people type, and what it means."""
+"""Tests of the values that people type, and their meaning."""
 
 from __future__ import annotations
 

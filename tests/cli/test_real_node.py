@@ -214,7 +214,7 @@ def broken(path: Path) -> Path:
 def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
     pool: Run, attic: Run, tmp_path: Path, split: str
 ) -> None:
-    """On the first machine, on the other one, and whole; then nobody answers in its place unasked."""
+    """Covers the first machine, the other one, and the whole model. No other model then answers unasked."""
     assert pool("unload").code == 0
     assert pool("import", str(broken(tmp_path / "broken.gguf")), "--name", "broken").code == 0
     said = pool("load", "broken", "--split", split)

@@ -198,7 +198,7 @@ def test_a_message_amid_an_answer_has_a_line_of_its_own_where_both_come_out(answ
 @POSIX
 @pytest.mark.parametrize("command", ["ask", "load", "rm", "remove"])
 def test_bytes_that_are_no_text_are_said_so(poolhouse: Any, answering: Any, command: str) -> None:
-    """As the shell gives them: what is no UTF-8 comes as lone surrogates."""
+    """The shell passes bytes that are not UTF-8 as lone surrogates."""
     node = answering({})
     said = poolhouse(command, "\udcff", *(["--yes"] if command.startswith("r") else []))
     assert (said.code, said.out, said.err) == (2, "", f"{NOT_UTF8}\n")
@@ -241,7 +241,7 @@ def test_a_terminal_without_columns_shows_all(answering: Any, home: Path) -> Non
 
 
 def in_terminal(arguments: list[str], **more: str) -> str:
-    """What a command draws on a terminal of 80 columns."""
+    """Return the output of a command on a terminal of 80 columns."""
     import pty
 
     outer, inner = pty.openpty()

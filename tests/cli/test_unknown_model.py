@@ -1,4 +1,4 @@
-"""What is said of a model that is not on the shelf: it may be in the catalogue, or be a file."""
+"""Tests of the message about a model that is not downloaded: it may be in the catalog, or be a file."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
 
 
 def test_the_next_window_may_end_what_a_killed_one_started(tmp_path: Path) -> None:
-    """Else its node would run on for ever, as if it were a service."""
+    """Otherwise its node would keep running forever, like a service."""
     home = Home.at(tmp_path / "den")
     first = NodeLauncher(home, ["--port", "0", "--bind", "127.0.0.1", "--no-discovery"])
     first.start()

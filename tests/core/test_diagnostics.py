@@ -1,4 +1,4 @@
-"""Of several findings the likeliest cause comes first."""
+"""Tests of the order of several findings: the likeliest cause comes first."""
 
 from __future__ import annotations
 

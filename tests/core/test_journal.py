@@ -1,4 +1,4 @@
-"""What of two snapshots is worth an entry in the journal."""
+"""Tests of which difference of two snapshots is worth an entry in the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model's parts weigh in each role, and which cuts are the whole model."""
+"""Tests of the weight of a model's parts in each role, and of which cuts make the whole model."""
 
 from __future__ import annotations
 

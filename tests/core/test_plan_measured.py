@@ -1,4 +1,4 @@
-"""What the planner chooses when machines and links were measured, and what it says about it."""
+"""Tests of the planner's choice with measured machines and links, and of its explanation."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_forecast_of_replicas_is_of_those_that_are_there() -> None:
 
 
 def runs(placed: Plan) -> list[list[tuple[str, int]]]:
-    """Who holds how many layers, of each pipeline."""
+    """Return the number of layers per machine of each pipeline."""
     return [[(stage.name, len(stage.layers)) for stage in part.stages] for part in placed.parts]
 
 

@@ -1,4 +1,4 @@
-"""When a sample of a lender's work is kept, how far rows are apart, and who is believed."""
+"""Tests of when a sample of a lender's work is kept, how far rows may differ, and who is believed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_lender_is_blamed_only_where_nobody_else_has_its_numbers(lender: Findi
 
 
 def test_a_choice_that_fell_otherwise_in_some_rows_blames_nobody() -> None:
-    """Of experts: such a row is far off, on whichever machine it fell so."""
+    """Experts may be chosen differently on any machine, which makes a row differ a lot."""
     near, far = [0.001] * 44, [0.2] * 20
     for own, theirs, said in (
         ([0.001] * 64, near + far, AGREES),

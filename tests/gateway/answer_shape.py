@@ -12,9 +12,11 @@ REASONS = frozenset(("finish_reason", "stop_reason"))
 
 
 def shape_of(body: bytes, always: bool = False) -> Shape:
-    """Of an answer, or of all events of a stream together; of those that name their type, each type by itself, and
-    the order in which they come. always: it is the same whenever it is asked for, so that it counts why it ended, and
-    of a chat's stream the order in which its parts come."""
+    """Return the shape of an answer, or of all events of a stream together.
+
+    Events that name their type have one shape per type, and their order counts. With `always`, the answer is the
+    same every time, so that its end counts, and the order of the parts in a chat's stream.
+    """
     named = NAMES | REASONS if always else NAMES
     text = body.decode("utf-8")
     if not text:
@@ -33,7 +35,7 @@ def shape_of(body: bytes, always: bool = False) -> Shape:
 
 
 def _order(events: list[Any]) -> str:
-    """What the chunks of a chat bring, one after another; texts apart, which depend on the model."""
+    """Return the parts that the chunks of a chat bring, in order, without texts, which depend on the model."""
     brought: list[str] = []
     for choice in (choice for event in events for choice in event["choices"]):
         brought += sorted(choice.get("delta", {}).keys() - {"content"})
@@ -42,7 +44,7 @@ def _order(events: list[Any]) -> str:
 
 
 def _together(values: list[Any], words: frozenset[str]) -> Shape:
-    """What any of them may be."""
+    """Return a shape that allows all of these."""
     whole, *shapes = (_shape(value, words) for value in values)
     for shape in shapes:
         whole = _merged(whole, shape)
@@ -75,7 +77,7 @@ def _shape(value: Any, words: frozenset[str]) -> Shape:
 
 
 def _merged(item: Shape, other: Shape) -> Shape:
-    """What either may be."""
+    """Return a shape that allows either."""
     match item, other:
         case dict(), dict():
             keys = [*item, *(key for key in other if key not in item)]
@@ -91,7 +93,7 @@ def _merged(item: Shape, other: Shape) -> Shape:
 
 
 def misses(theirs: Shape, ours: Shape, path: str = "") -> list[str]:
-    """What of their shape ours has not, by its path."""
+    """Return the paths of their shape that ours lacks."""
     match theirs, ours:
         case dict(), dict():
             names = [f"{path}.{key}" for key in theirs if key not in ours]

@@ -159,7 +159,7 @@ STREAMED = frozenset(
 
 
 def is_sure(case: Case) -> bool:
-    """Whether its answer is always the same: nothing in it is left to chance."""
+    """Return whether the answer is always the same, with nothing left to chance."""
     _, path, body = case
     return body is None or path in (COUNT, READ, VECTORS) or body.get("temperature") == 0
 
@@ -195,7 +195,7 @@ def vector_cases() -> dict[str, Case]:
 
 
 def ollama_cases() -> dict[str, Case]:
-    """What Ollama's clients ask, of the Guide."""
+    """Return the requests of Ollama's clients to the Guide."""
     chat: Json = {"model": "guide", "messages": HELLO, "options": {"num_predict": 4}}
     text: Json = {"model": "guide", "prompt": "Hello", "options": {"num_predict": 4}}
     result: dict[str, Case] = {

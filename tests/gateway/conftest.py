@@ -16,7 +16,7 @@ from tests.node.pool import Json, TestNode, node
 
 @dataclass(frozen=True)
 class Open:
-    """Where it listens, and what opens it."""
+    """The address of an open API, and its key."""
 
     node: TestNode
     port: int

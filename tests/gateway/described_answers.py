@@ -31,7 +31,7 @@ def check(path: str, status: int, body: bytes) -> None:
 
 
 def pieces_of(path: str, body: bytes) -> list[bytes] | None:
-    """What a stream is made of; None for what is none."""
+    """Return the pieces of a stream, or None if it is not a stream."""
     if body.startswith((b"data:", b"event:")):
         data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
         return [data for data in data if data != b"[DONE]"]
@@ -40,5 +40,5 @@ def pieces_of(path: str, body: bytes) -> list[bytes] | None:
 
 
 def is_exact(kind: Any) -> bool:
-    """Whether a kind names all that an object may have."""
+    """Return whether a type names all the fields that an object may have."""
     return bool(getattr(kind, "__struct_config__", None)) and kind.__struct_config__.forbid_unknown_fields

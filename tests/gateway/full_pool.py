@@ -19,7 +19,7 @@ HOLDER = "hold-a-slot"
 
 
 async def figures(http: aiohttp.ClientSession) -> dict[str, float]:
-    """Those of /metrics, by name and labels, of one moment."""
+    """Return the present values of /metrics by name and labels."""
     async with http.get("/metrics") as answer:
         matches = re.findall(r"^poolhouse_(\S+) (\S+)$", await answer.text(), re.MULTILINE)
     return {name: float(value) for name, value in matches}
@@ -42,7 +42,7 @@ class Full:
     since: int
 
     async def until(self, so: Callable[[], Awaitable[bool]]) -> None:
-        """Or until one of those who hold the slots has come to its end."""
+        """Wait for the condition, or until one of the requests that occupy the slots ends."""
         while not (await so() or any(task.done() for task in self.holding)):  # noqa: ASYNC110  seen from outside
             await asyncio.sleep(0.01)
 

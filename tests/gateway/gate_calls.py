@@ -1,4 +1,4 @@
-"""What tests of the Chat API's gate share: a request, its bytes, and whether the node rests."""
+"""Helpers for tests of the Chat API's checks: a request, its bytes, and whether the node is idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely tokens were, told with their text and never without it; and one call where one is wanted."""
+"""Tests of logprobs, which are sent only with their text, and of one call if one is wanted."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def client(api: Open) -> Iterator[Anthropic]:
 
 
 def asked(**changes: Any) -> Json:
-    """What newer clients do not name goes as it is."""
+    """Send a request with the newer fields that the client has no parameters for."""
     named = {name: changes.pop(name) for name in ("temperature", "top_k", "top_p") if name in changes}
     rest = {"temperature": 0} | named
     return {"model": "guide", "messages": HELLO, "max_tokens": 12, "extra_body": rest} | changes
@@ -106,7 +106,7 @@ def test_a_stream_says_what_the_whole_says(client: Anthropic, changes: Json) -> 
 
 
 def test_an_answer_has_the_id_of_its_request(client: Anthropic) -> None:
-    """Where the client looks for it; an error's is beside its words, too."""
+    """It is where the client looks for it, and an error also contains it."""
     own = {"X-Request-Id": "my-own-id.8"}
     assert ask(client, extra_headers=own)._request_id == "my-own-id.8"
     with client.messages.stream(**asked(extra_headers=own)) as stream:

@@ -1,4 +1,4 @@
-"""What the Chat API makes of bodies: huge ones, odd ones, fields out of bounds, schemas, names (SAFETY.md 7)."""
+"""Tests of bodies: huge and odd ones, fields out of bounds, schemas and names (SAFETY.md 7)."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def test_what_would_change_the_answer_and_is_not_there_is_refused_by_name(
 async def test_a_chat_that_is_too_long_is_so_to_programs_that_would_shorten_it(
     http: aiohttp.ClientSession, words: int
 ) -> None:
-    """Also one of more characters than are read at all."""
+    """Includes a chat of more characters than are read."""
     long = ASK | {"messages": [{"role": "user", "content": "word " * words}]}
     body, kind = io.BytesIO(json.dumps(long).encode()), {"Content-Type": "application/json"}
     async with http.post(CHAT, data=body, headers=kind) as answer:

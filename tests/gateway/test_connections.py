@@ -69,7 +69,7 @@ async def test_many_connections_that_rest_take_no_files_from_others(api: Open) -
 
 
 async def test_half_closed_connections_leave_nothing_behind(api: Open) -> None:
-    """Who sends no more is taken for gone: his answer ends, and so does our half."""
+    """A client that closes its sending half is treated as gone: its answer ends, and so does our half."""
     body, name = json.dumps(ENDLESS).encode(), "half-closed"
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     writer.write(head(api, f"X-Request-Id: {name}", f"Content-Length: {len(body)}") + body)

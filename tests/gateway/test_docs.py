@@ -36,7 +36,7 @@ def ask(model: str, text: str) -> str:
 
 
 def ours(text: str, api: Open) -> str:
-    """With the address and the key of this test."""
+    """Return the example with the address and the key of this test."""
     assert "47114" in text
     assert "ph-YOUR-KEY" in text
     return text.replace("47114", str(api.port)).replace("ph-YOUR-KEY", api.key)

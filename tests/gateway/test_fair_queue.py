@@ -25,7 +25,7 @@ async def take(queue: FairQueue, name: str, order: list[str]) -> None:
 
 
 async def all_had_a_turn() -> None:
-    """On the loop, often enough for whatever waits for no clock."""
+    """Yield to the event loop often enough for everything that waits for no clock."""
     for _ in range(50):
         await asyncio.sleep(0)
 

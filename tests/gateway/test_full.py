@@ -32,7 +32,7 @@ async def test_the_owner_is_next_before_programs_that_came_earlier(api: Open, ht
 
 
 async def ends_in_turn(pool: Full) -> list[str]:
-    """Whose answers end after the first one was broken off; nothing if that had come to its end before."""
+    """Return the requests that end after the first was canceled, or nothing if that one had already ended."""
     first, ours = pool.holding[0], {"prompt": "Hello", "max_tokens": 40, "ignore_end": True}
 
     async def own() -> None:
@@ -72,7 +72,7 @@ async def test_who_would_wait_too_long_is_told_when_to_come_again_in_the_shape_o
 
 
 async def told_by_all(pool: Full) -> list[tuple[str, int, str, Any]]:
-    """What each API says while all places are taken, streams too; nothing if the pool was not full till then."""
+    """Return the answers of each API, streams too, while all slots are taken; nothing if the pool was not full yet."""
     reports: list[tuple[str, int, str, Any]] = []
 
     async def tell(path: str, body: Json) -> None:

@@ -1,4 +1,4 @@
-"""What docs/api.md says of ignored and of refused fields is what the routes do with them; no node."""
+"""Tests that docs/api.md lists the ignored and refused fields of each route correctly. No node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OTHERS: Json = {  # what stands in the table without being a field of the body
 
 
 def columns() -> dict[str, tuple[list[str], list[str]]]:
-    """Of each route the names that are ignored, and those that are refused."""
+    """Return the ignored and the refused field names of each route."""
     page = PAGE.read_text("utf-8")
     section = page.split("## What is ignored, and what is refused")[1].split("\n## ")[0]
     result = {}

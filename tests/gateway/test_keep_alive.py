@@ -1,4 +1,4 @@
-"""Which models a program may let go; no node."""
+"""Tests of which models a program may unload. No node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Model:
 
 
 class Held(dict[str, Model]):
-    """What is loaded."""
+    """The loaded models."""
 
     def named(self, name: str) -> Model | None:
         return self.get(name)

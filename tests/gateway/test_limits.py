@@ -1,4 +1,4 @@
-"""What one key may have: requests at once and tokens a minute, by the command line, over HTTP."""
+"""Tests of the limits of a key: concurrent requests and tokens per minute, set by the command line, over HTTP."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SHAPES: list[tuple[Any, Json, str]] = [
 
 
 def tokens_of(result: Json) -> tuple[int, str]:
-    """How many tokens an answer has, and why it ended."""
+    """Return the number of tokens in an answer, and why it ended."""
     usage = result["usage"]
     n = usage.get("completion_tokens", usage.get("output_tokens"))
     why = (

@@ -17,7 +17,7 @@ from tests.node.pool import Json, node
 
 @pytest.fixture(scope="module")
 def tooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
-    """With a model that knows tools; asking for it loads it."""
+    """Open the API with a model that supports tools, which a request loads."""
     folder = tmp_path_factory.mktemp("namespaces")
     with node(folder / "den", "den") as test_node:
         test_node.run("import", str(hermes(folder)), "--name", MODEL)
@@ -28,7 +28,7 @@ def tooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 @pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses_name_the_namespace_of_a_tool(tooled: Open, stream: bool) -> None:
-    """So that its program finds it: Codex keeps those of each MCP server in one."""
+    """The program finds its tool by it: Codex keeps those of each MCP server in one namespace."""
     clock = {"type": "function", "name": "clock", "parameters": SCHEMA}
     request: Json = {
         "model": tooled.model, "input": [USER], "max_output_tokens": 400, "parallel_tool_calls": False,

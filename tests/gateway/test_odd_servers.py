@@ -132,7 +132,7 @@ def test_calls_are_told_apart_by_their_ids_where_a_server_numbers_none() -> None
 
 
 def test_whole_calls_without_ids_and_numbers_stay_apart() -> None:
-    """Of two tools, or twice of one; a server that says the name with each piece makes one call of them."""
+    """Covers two tools, and one tool twice. A server that repeats the name in each piece makes one call."""
     heard = UpstreamAnswer(0)
     for name, arguments in (
         ("clock", '{"zone": "UTC"}'), ("clock", '{"zone": "CET"}'), ("date", "{}"),

@@ -1,4 +1,4 @@
-"""What is under way when a door closes: its error, or none where a stream has said it."""
+"""Tests of open requests when a port closes: each gets an error, unless its stream has sent it."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, case: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_tokens_that_a_stop_took_away_are_told_with_no_likelihood(client: OpenAI, stream: bool) -> None:
-    """Also where the stop begins in the middle of one."""
+    """Includes a stop string that begins in the middle of a token."""
     whole = content(chat(client, max_tokens=20))
     for stop in (whole[6:12], whole[3:9], whole[8]):
         reports = [("", "")] * 2

@@ -46,7 +46,7 @@ def test_every_reference_is_there() -> None:
 
 
 def test_no_route_is_missing() -> None:
-    """Of the door for programs, as a node builds it."""
+    """Covers the port for programs, as a node builds it."""
     api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
     api.answering = api.budget = api.metrics = api.cards = nobody
     api._open_requests = WeakSet()

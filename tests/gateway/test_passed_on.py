@@ -1,4 +1,4 @@
-"""What an upstream is asked with: everything that a program asked for, in every API, or a refusal that names it."""
+"""Tests of requests to an upstream: they contain everything that a program set in any API, or are refused."""
 
 from __future__ import annotations
 

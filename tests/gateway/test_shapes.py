@@ -1,4 +1,4 @@
-"""What is read of a request in an API's shape, and refused before it waits for a model."""
+"""Tests of parsing requests in each API's format, and of refusals before they wait for a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an upstream may cost: its cap holds for many requests at once, and whatever the server there says or does."""
+"""Tests of an upstream's cost: its cap holds for many concurrent requests, whatever the server does."""
 
 from __future__ import annotations
 

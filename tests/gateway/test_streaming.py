@@ -32,7 +32,7 @@ LARGE_BODY = bytes(64 << 20)  # more than a system keeps for who does not read i
 
 
 class Parts:
-    """What the route sends, and whether it was closed."""
+    """The parts that the route sends, and whether they were closed."""
 
     def __init__(self) -> None:
         self.n_before = 0
@@ -343,7 +343,7 @@ async def test_who_reads_nothing_of_a_whole_answer_is_left_and_counted_until_the
 
 
 async def asked(url: tuple[str, str], path: str) -> asyncio.StreamWriter:
-    """Of somebody who then reads nothing."""
+    """Send a request, and then read nothing."""
     port = url[0].rsplit(":", 1)[1]
     _, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=1)
     head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Api-Key: {url[1]}\r\n\r\n"

@@ -112,7 +112,7 @@ def test_what_came_of_several_calls_is_told_to_a_model_whose_template_takes_one(
 
 @pytest.mark.parametrize("tooled", [("llama3", LLAMA3)], indirect=True, ids=lambda p: p[0])
 def test_several_system_messages_are_told_to_a_model_whose_template_takes_one(tooled: Open) -> None:
-    """As agents send them, some in the middle of a chat."""
+    """Agents send several, some in the middle of a chat."""
     first, later = ({"role": "system", "content": words} for words in ("Be kind.", "Be brief."))
     also = {"role": "developer", "content": "You may not write files."}
     common: Json = {"model": tooled.model}
@@ -231,7 +231,7 @@ async def test_a_call_as_llama_cpps_server_answers(tooled: Open, name: str) -> N
 
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
-    """As OpenAI and Anthropic tell it; but Ollama's clients would make it, and get the text of it."""
+    """This matches OpenAI and Anthropic. Ollama's clients would execute the call, so they get its text."""
     key, request, few = tooled.key, {"role": "user", "content": "Call the clock!"}, 8
     common: Json = {"model": tooled.model, "temperature": 0}
     with openai.OpenAI(api_key=key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
@@ -277,7 +277,7 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
 
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 def test_a_model_may_call_though_its_answer_has_a_form(tooled: Open) -> None:
-    """As agents ask that want JSON in the end: with the form in every turn."""
+    """Agents that want JSON in the end send the schema in every turn."""
     request, form = {"role": "user", "content": "Call the clock!"}, {"name": "done", "schema": SCHEMA}
     odd = tool("odd")
     odd["function"]["parameters"] = {"type": "object", "properties": {"a": {"pattern": "x"}}}
@@ -298,7 +298,7 @@ def test_a_model_may_call_though_its_answer_has_a_form(tooled: Open) -> None:
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(tooled: Open, stream: bool) -> None:
-    """In every API that can ask for it, and with the reason that a single call has."""
+    """Covers every API that has the option, with the finish reason of a single call."""
     request, common = {"role": "user", "content": "Call the clock!"}, {"model": tooled.model}
     choice: Any
     answer: Any

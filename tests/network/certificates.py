@@ -95,7 +95,7 @@ def loaded(context: ssl.SSLContext, path: Path) -> ssl.SSLContext:
 
 @dataclass
 class Outcome:
-    """What came of a handshake: errors of each side, and whom the server saw."""
+    """The outcome of a handshake: the errors of each side, and the identity that the server saw."""
 
     client_error: str | None
     server_error: str | None

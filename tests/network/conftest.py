@@ -1,4 +1,4 @@
-"""What many tests of the household network begin with."""
+"""Common fixtures of tests of the household network."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Node:
 
 
 def a_chat() -> web.Application:
-    """What guests may ask, in small."""
+    """The routes that guests may use, in a small form."""
 
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"models": []})
@@ -123,7 +123,7 @@ class Nodes:
         self.rooms: Callable[[], dict[str, web.Application]] = lambda: {GUEST_PATH: a_chat()}
 
     def home(self, name: str) -> Home:
-        """Where a node keeps its things."""
+        """Return the home of a node."""
         return Home.at(self._directory / name)
 
     async def open(self, name: str, heartbeat: Heartbeat | None = None, port: int = 0) -> Node:
@@ -185,6 +185,6 @@ def at(node: Node) -> Address:
 
 
 async def measured(den: Node, attic: Node, port: int | None = None) -> Measured:
-    """What den finds on the way to attic, or to a relay's port of this computer."""
+    """Return den's measurement of the path to attic, or to a relay's port on this computer."""
     where = at(attic) if port is None else Address("127.0.0.1", port)
     return (await measured_paths.measured(den.network, attic.network.id, where)).measured

@@ -29,7 +29,7 @@ def key_of(pem: str) -> bytes:
 
 
 def shown(path: Path) -> bytes:
-    """What it shows to who connects."""
+    """Return the certificate shown to a client."""
     return x509.load_pem_x509_certificate(path.read_bytes()).fingerprint(hashes.SHA256())
 
 

@@ -30,7 +30,7 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
 
 
 def begun(pace: HandshakePace, now: list[float], host: str, seconds: float) -> int:
-    """How many handshakes of a host without end are begun in that time, all for nothing."""
+    """Return how many endless handshakes of a host begin in that time, all for nothing."""
     end, n = now[0] + seconds, 0
     while now[0] + (wait_s := pace.wait_s(host)) <= end:
         now[0] += wait_s

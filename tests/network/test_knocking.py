@@ -1,4 +1,4 @@
-"""Whoever knocks in vain leaves nothing behind, also before Python looks for rings of references."""
+"""Tests that failed pairing attempts leave nothing behind, even before Python collects reference cycles."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ STEPS = st.lists(
 
 
 def lines_of(steps: Sequence[Step]) -> list[Operation]:
-    """What the machines sign; what is signed by a machine that may not is among it."""
+    """Return the lines that the machines sign, including some signed by a machine that may not."""
     lines = [FIRST]
     for step in steps:
         signer = WHO[step.signer]
@@ -154,7 +154,7 @@ class NodeLog:
         await self.keeper.merge(lines)
 
     async def starts(self) -> None:
-        """As a new start finds it: the same log, and a port for exactly its members."""
+        """Restart with the same log, and a port for exactly its members."""
         assert self.keeper.log is not None
         again = self._keeper()
         await again._store.save(self.keeper.log)
@@ -167,7 +167,7 @@ class NodeLog:
 
 
 async def exchange(nodes: Sequence[NodeLog]) -> None:
-    """As each link does when it comes up, until nobody learns anything."""
+    """Exchange lines as each link does when it comes up, until nobody learns anything new."""
     for _ in range(20):
         before = [set(node.keeper.lines()) for node in nodes]
         for node_log in nodes:
@@ -294,7 +294,7 @@ async def test_a_change_that_another_admin_outranks_is_refused(tmp_path: Path) -
 
 
 async def test_a_log_of_an_older_version_is_healed(tmp_path: Path) -> None:
-    """It took in certificates that nobody may pin, and removals of nobody."""
+    """It accepted certificates that nobody may pin, and removals of nobody."""
     den = NodeLog(0, tmp_path)
     admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     bad = [signed(WHO[1], body_of(Step("unfit", 1, 0, (Role.LENDER,), number), ())) for number in range(len(UNFIT))]

@@ -1,4 +1,4 @@
-"""What measuring finds on links of known speed."""
+"""Tests of measurements on links of known speed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:
 
 
 async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> None:
-    """Beside a link without the delay, in the same moments; a busy computer only adds, so the least count."""
+    """It is compared with a link without the delay. The minimum counts, since a busy computer only adds time."""
     den, attic = await nodes.paired("den", "attic")
     port, far = attic.network.port, attic.network.id
     least = [math.inf, math.inf]
@@ -104,7 +104,7 @@ async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> Non
 
 
 async def test_ways_may_differ(nodes: Nodes) -> None:
-    """What goes out is not taken for what comes in: the far end is slowed by its own reading."""
+    """Outgoing and incoming speed are not confused: the far end is slowed by its own reading."""
     den, attic = await nodes.paired("den", "attic")
     measurement = await measured(den, attic)
     assert measurement.round_trips.median_s < 0.1

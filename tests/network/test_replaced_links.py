@@ -46,7 +46,7 @@ async def gone(nodes: Nodes) -> tuple[Node, Node]:
 async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the machine counted as away for as long as the new link lives."""
+    """Otherwise the machine would count as away for as long as the new link lives."""
     monkeypatch.setattr(peer_links, "REPLACED_SECONDS", 0.05)
     den, attic = await gone(nodes)
     reports: list[tuple[str, str]] = []
@@ -100,7 +100,7 @@ async def test_who_calls_waits_until_the_other_side_has_made_way(nodes: Nodes, m
 
 
 async def test_a_burst_of_messages_that_are_carried_out_at_once_is_no_flood(nodes: Nodes) -> None:
-    """As after an hour without a link: all that was given back meanwhile is told again."""
+    """After an hour without a link, everything that was given back in the meantime is reported again."""
     den, attic = await gone(nodes)
     count = 4 * WAITING_MESSAGES
     async with Puppet(den, attic) as puppet:

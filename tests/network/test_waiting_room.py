@@ -1,4 +1,4 @@
-"""Who has a place at a port before it has proved anything: nobody keeps others out by being there first."""
+"""Tests of places at a port before a client has proved anything: nobody keeps others out by being there first."""
 
 from __future__ import annotations
 

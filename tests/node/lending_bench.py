@@ -56,7 +56,7 @@ class StandIn(StageHost):
 
 
 class Terms:
-    """What an owner allows: everything, unless a test says for which reason not."""
+    """The owner's permissions: everything, unless a test gives a reason against it."""
 
     def __init__(self) -> None:
         self.why: str | None = None
@@ -134,7 +134,7 @@ class Bench:
         return [message.code if isinstance(message, messages.StageFailed) else "ready" for message in self.said]
 
     def is_kept(self) -> bool:
-        """Whether somebody keeps the stage file from being deleted."""
+        """Return whether anything keeps the stage file from being deleted."""
         return self.cut.manifest.id in self.home.stages._held
 
 

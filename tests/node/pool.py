@@ -68,7 +68,7 @@ class TestNode:
             return apart.submit(asyncio.run, call()).result()
 
     def answers(self) -> Json:
-        """How many it makes, and how many wait."""
+        """Return how many answers it is making, and how many wait."""
         return dict(self.control("GET", "/status")["answers"])
 
     async def until_nobody(self, within_s: float = REST_SECONDS) -> None:
@@ -100,7 +100,7 @@ class TestNode:
 
 
 def _is_worker(process: psutil.Process) -> bool:
-    """Whether a node started it: what a worker itself starts looks alike."""
+    """Return whether a node started this process. A worker's own children look alike."""
     try:
         by = process.parent()
         names = [process.cmdline()[-1:] for process in (process, by) if process is not None]
@@ -187,7 +187,7 @@ def _sees(test_node: TestNode, other: TestNode) -> bool:
 
 
 def _end(*processes: subprocess.Popen[str]) -> None:
-    """As a person's Ctrl-C would; a node that needs a kill, or leaves a child, is a failure."""
+    """End the node as Ctrl-C would. A node that needs a kill, or leaves a child behind, is a failure."""
     running = [process for process in processes if process.poll() is None]
     children = [child for process in running for child in psutil.Process(process.pid).children(recursive=True)]
     for process in running:

@@ -68,7 +68,7 @@ def knock() -> None:
 
 
 def window(net: Lan, home: Path) -> None:
-    """It is open for a while, from when it keeps something of its own."""
+    """Run a window for a while, from when it saves its first setting."""
     shown = net.start(
         0, sys.executable, "-m", "app", "--home", str(home),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -25,7 +25,7 @@ async def both(hosting: ModelManager) -> None:
 
 
 def shown(hosting: ModelManager) -> tuple[str | None, list[str]]:
-    """What a question without a name is for, and what is beside it."""
+    """Return the model for questions without a name, and the others beside it."""
     loaded, beside = hosting.loaded.json()
     return loaded["model"] if loaded else None, [item["model"] for item in beside]
 
@@ -81,7 +81,7 @@ async def test_nobody_waits_for_a_model_that_comes_beside(hosting: ModelManager,
 async def test_a_load_that_is_being_stopped_says_so(
     hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as it is called off; until then, and once it is over, it is not."""
+    """It does so as soon as it is canceled, and neither before that nor once it is over."""
     values: list[bool] = []
 
     def look() -> None:

@@ -1,4 +1,4 @@
-"""What a program without a right lets go after its answer: what its own question brought, and nothing else."""
+"""Tests of which models a program without the right unloads after its answer: only those that its request loaded."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
 
 @pytest.mark.parametrize("first", ["stop", "cancel"])
 async def test_work_that_gives_back_what_it_had_is_not_interrupted(first: str) -> None:
-    """It is stopped, and while it ends whoever waits for it is cancelled: once, twice, as often as they like."""
+    """While it is being stopped, those who wait for it are canceled, once or several times."""
     stop, ending, may_end, ended = (asyncio.Event() for _ in range(4))
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""What may be done again only after a while."""
+"""Tests of actions that may be repeated only after a while."""
 
 from __future__ import annotations
 

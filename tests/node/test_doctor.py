@@ -1,4 +1,4 @@
-"""What the doctor says of one other machine."""
+"""Tests of the doctor's findings about one other machine."""
 
 from __future__ import annotations
 

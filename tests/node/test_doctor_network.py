@@ -1,4 +1,4 @@
-"""What the doctor says of this computer's network."""
+"""Tests of the doctor's findings about this computer's network."""
 
 from __future__ import annotations
 

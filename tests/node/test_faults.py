@@ -80,7 +80,7 @@ async def test_nobody_notices_that_a_clock_is_set(home: Clocked) -> None:
 
 
 async def stays_loaded(host: NodeClient) -> None:
-    """Who has left took its own memory, and the others keep theirs also when nobody asks any more."""
+    """Wait until the model is stably loaded: a machine that left freed its memory, and the others keep theirs."""
     for _ in range(15):
         loaded = (await host.get("/status"))["loaded"]
         assert loaded["state"] == "ready", loaded["reason"]

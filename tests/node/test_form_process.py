@@ -1,4 +1,4 @@
-"""What follows an answer's form is killed, or hangs: that answer ends alone, and no machine is told as lost."""
+"""Tests with a grammar process that is killed or hangs: only its answer ends, and no machine is reported as lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[TestN
 
 
 async def heard(http: aiohttp.ClientSession, question: str, more: Json, came: Callable[[], None]) -> Json:
-    """What one stream said, why it ended, and what error it told."""
+    """Return a stream's text, why it ended, and its error."""
     result: Json = {"said": "", "end": "", "error": "", "n": 0}
     body = {
         "model": "guide", "stream": True, "temperature": 0, "max_tokens": N_TOKENS, "ignore_eos": True,
@@ -62,7 +62,7 @@ async def heard(http: aiohttp.ClientSession, question: str, more: Json, came: Ca
 
 
 def followers(den: TestNode) -> list[psutil.Process]:
-    """Of forms: a worker's child starts them."""
+    """Return the grammar processes, which are children of a worker."""
     result = []
     for worker in den.workers():
         for starter in worker.children():
@@ -88,7 +88,7 @@ async def all_heard(api: Open, strike: Callable[[], None]) -> tuple[Json, list[J
 
 
 def machines(den: TestNode) -> Json:
-    """What is said of each machine."""
+    """Return the report on each machine."""
     status = den.control("GET", "/status")
     assert status["loaded"]["state"] == "ready"
     return {machine["name"]: (machine["online"], machine["reason"]) for machine in status["machines"].values()}

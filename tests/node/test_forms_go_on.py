@@ -28,7 +28,7 @@ EACH = 4  # of each form at once
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[TestNode], Open]]:
-    """With a random model that computes the same numbers beside others and alone."""
+    """Run a household with a random model that computes the same numbers beside others and alone."""
     folder = tmp_path_factory.mktemp("forms")
     with paired(folder, "den", "attic") as nodes:
         assert nodes[0].run("import", str(hermes(folder)), "--name", MODEL).returncode == 0
@@ -36,7 +36,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[TestN
 
 
 async def told(http: aiohttp.ClientSession, body: Json, came: Callable[[], None]) -> Json:
-    """What a stream says in all: text or arguments, why it ended, what it cost."""
+    """Return a stream's text or arguments, why it ended, and its cost."""
     result: Json = {"said": "", "end": "", "usage": None}
     async with http.post("/v1/chat/completions", json=body) as answer:
         async for line in answer.content:

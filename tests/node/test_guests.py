@@ -153,7 +153,7 @@ async def test_who_leaves_ends_the_answer_on_the_host(pool: Pool) -> None:
 
 
 async def test_a_loss_on_the_host_takes_no_token_of_its_answers(pool: Pool) -> None:
-    """It is told what happened, as the host's own people are, and its API's stream goes on to the same end."""
+    """The guest is told what happened, as the host's own people are, and its stream continues to the same end."""
     request = {"messages": [{"role": "user", "content": QUESTION}]}  # an answer that ends: nothing odd after it
     order, stream = request | {"sampling": {"temperature": 0}}, request | {"temperature": 0}
     undisturbed = await _both(pool, order, stream)

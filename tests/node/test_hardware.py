@@ -17,7 +17,7 @@ FOUND = Engine("llamacpp", "0.3", features=["FMA", "AVX2"], devices=[Device("Car
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[list[Engine]]:
-    """What the engines say, one time after another."""
+    """Return the engines' reports, one after another."""
     said: list[list[Engine]] = []
 
     async def probe_all() -> list[Engine]:

@@ -27,7 +27,7 @@ OVER_ALL = {"model": "guide", "split": [2, 2, 2, 2]}
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
-    """They have other names than they were started with: each test may be the first, or the only one."""
+    """Yield the nodes, with other names than at their start: each test may be the first or the only one."""
     with paired(tmp_path_factory.mktemp("household"), "den", "attic", "kitchen") as nodes:
         den, attic, kitchen = nodes
         post(den, "/machines/attic/name", {"name": "loft"})
@@ -38,7 +38,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
 
 
 def of(test_node: TestNode, work: Callable[[NodeClient], Coroutine[Any, Any, Json]]) -> Json:
-    """As a command would, without starting a program each time."""
+    """Act as a command would, without starting a program each time."""
 
     async def ask() -> Json:
         async with test_node.client() as client:

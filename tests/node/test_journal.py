@@ -255,7 +255,7 @@ def codes(result: Json) -> list[str]:
 
 
 def wait_for(test_node: TestNode, code: str, n_answers: int = 0) -> Json:
-    """What it has written down, once that event and so many answers are there."""
+    """Return the node's journal once it contains this event and this many answers."""
     end = time.monotonic() + 60
     while code not in codes(content := read(test_node)) or len(content["answers"]) < n_answers:
         assert time.monotonic() < end, content

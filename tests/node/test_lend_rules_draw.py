@@ -1,4 +1,4 @@
-"""What a computer draws is told when it is another, as far as whole watts."""
+"""Tests that a computer's power draw is reported when it changes by whole watts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lender hears of the hosts it computes for: that an answer passes, and that one is no host any more."""
+"""Tests of what a lender hears of its hosts: that an answer passes, and that one is no longer a host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.node.lending_bench import Bench, member, new
 
 
 async def test_a_host_says_when_an_answer_passes_and_a_silent_one_keeps_nothing(bench: Bench) -> None:
-    """Between two frames another machine may compute for long: no frame is no end."""
+    """Another machine may compute for long between two frames, so a pause is not the end."""
     bench.lending.host_answers(member().id, now=True)
     assert not bench.lending.answers()  # it has nothing here
     await bench.bring(pipeline := new())

@@ -56,7 +56,7 @@ class Household:
         )  # fmt: skip
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
-        """By cable, by another cable that is no better, and where it never was."""
+        """Return the addresses by cable, by another cable that is no better, and by one that was never there."""
         n = MACHINES.index(machine)
         return Address(f"10.0.0.{n}", 1), Address(f"10.0.1.{n}", 1), Address(f"10.0.2.{n}", 1)
 

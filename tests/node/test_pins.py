@@ -122,7 +122,7 @@ def test_a_pin_that_does_not_hold_together_counts_for_nothing(tmp_path: Path) ->
 
 
 async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path) -> None:
-    """In one sentence with its cure; others of the household hear that this machine knows nothing."""
+    """One sentence names the remedy. Others in the household hear that this machine knows nothing."""
     path, messages = tmp_path / "pins.json", list[str]()
     path.write_bytes(b"[{")
 

@@ -66,7 +66,7 @@ async def test_three_nodes_say_what_the_whole_model_says(host: NodeClient) -> No
 
 
 async def test_the_link_between_two_others_is_known_here(pool: list[TestNode], host: NodeClient) -> None:
-    """It is measured by one of the two, and told to the third."""
+    """One of the two measures it, and tells the third."""
     await linked(pool[1], pool[2].ready["id"])
     await measured(pool[1], pool[2].ready["id"])
     result = await told_between(host, pool[1].ready["id"], pool[2].ready["id"])
@@ -305,7 +305,7 @@ def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="stops a node by SIGSTOP")
 async def test_a_lender_that_stood_still_gives_back_what_the_lost_link_held(tmp_path: Path) -> None:
-    """It has room for these layers once, and heard nothing of their end."""
+    """It has room for these layers only once, and heard nothing of their end."""
     order = {"model": "guide", "split": [3, 2, 3]}
     with node(tmp_path / "host", "host", "2GiB") as den, node(tmp_path / "attic", "attic", "110MiB") as attic:
         pair(den, attic)

@@ -74,7 +74,7 @@ async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
 async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
     hosting: ModelManager, place: Place
 ) -> None:
-    """Also where nobody asked for that: as when it goes back to a machine that came again."""
+    """This holds even if nobody requested the move, as when it returns to a machine that came back."""
     await load(hosting, "one")
     await load(hosting, "two", beside=True)
     item, two = hosting.loaded

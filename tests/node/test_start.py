@@ -1,4 +1,4 @@
-"""What a start was told, and what was chosen since."""
+"""Tests of the options of a start, and of choices made since."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_start_refuses_what_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_start_clears_what_a_killed_node_was_checking(tmp_path: Path) -> None:
-    """Of a check nothing goes on after a kill, and the next one may be weeks away."""
+    """No check continues after a kill, and the next one may be weeks away."""
     left = tmp_path / "home" / "checking" / "old.gguf"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"old")
@@ -102,7 +102,7 @@ def test_a_network_that_is_away_is_one_line_of_the_log(error: Exception, expecte
 
 
 def test_the_log_keeps_no_bytes_of_strangers() -> None:
-    """Whoever logs what became of them: aiohttp's errors carry them."""
+    """This holds whoever logs the failure: aiohttp's errors contain such bytes."""
     try:
         try:
             raise TransferEncodingError("the cat sleeps")

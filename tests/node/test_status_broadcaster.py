@@ -1,4 +1,4 @@
-"""What lenders are told of the answers that pass through their layers. Links without a network."""
+"""Tests of what lenders are told about answers that pass through their layers. Links without a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Link:
 
 @dataclass
 class Links:
-    """As app/network/network.py, as far as this asks it."""
+    """A stand-in for app/network/network.py, as far as it is used here."""
 
     links: dict[MachineId, Link]
     said: list[tuple[MachineId, bool]] = field(default_factory=list)

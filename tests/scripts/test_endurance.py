@@ -44,7 +44,7 @@ def test_what_rises_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["nones", "trues"])
 def test_references_that_are_lost_are_told(name: str) -> None:
-    """At zero the process ends."""
+    """The process ends when the count reaches zero."""
     (fault,) = ledger(replace(STILL, **{name: getattr(STILL, name) - 3000})).faults()
     assert fault.startswith(f"{name} fell")
 

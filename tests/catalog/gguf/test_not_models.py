@@ -20,7 +20,7 @@ Write = Callable[[Any], None]
 
 
 def written(path: Path, architecture: str, write: Write) -> Path:
-    """As the programs do that make such files: a key or two, and tensors."""
+    """Write a file as the programs that make such files do: a key or two, and tensors."""
     writer = gguf.GGUFWriter(str(path), architecture)
     write(writer)
     writer.write_header_to_file()
@@ -101,7 +101,7 @@ def test_it_is_named_with_what_to_choose_instead(
 
 
 def test_an_imatrix_without_an_architecture_is_named_too(tmp_path: Path) -> None:
-    """As llama.cpp's own tool writes it."""
+    """llama.cpp's own tool writes it this way."""
     path = written(tmp_path / "x.gguf", "", imatrix)
     with pytest.raises(BadInput) as error:
         model_of(read_header(path), "x", "")

@@ -31,7 +31,7 @@ class Elsewhere(HubServer):
 
 @pytest.fixture
 async def silent() -> AsyncGenerator[Hub, None]:
-    """It takes every connection, and never says a word."""
+    """Run a server that accepts every connection and never answers."""
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -195,7 +195,7 @@ def test_the_token_is_only_for_the_hub_itself() -> None:
 
 
 def test_a_node_loads_what_speaks_to_the_hub_only_when_it_asks() -> None:
-    """It would be a sixth of its start. Nor does it compute with arrays at all: that is the workers' part."""
+    """Loading it would take a sixth of the start. A node needs no arrays either: those are the workers' part."""
     code = "import sys, app.node.start as _; print({'truststore', 'numpy'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
     assert run.stdout == "set()\n"

@@ -277,7 +277,7 @@ def cuts_of(home: Home, n_models: int) -> list[Cut]:
 
 
 def bring(store: StageStore, cut: Cut, n_bytes: int | None = None) -> None:
-    """What a host does: offer, and send all of it or a part."""
+    """Act as a host: offer a stage, and send all of it or a part."""
     with store.accept(cut.manifest) as receiver:
         receiver.write(b"".join(read_pieces(cut, receiver.wants))[:n_bytes])
         if n_bytes is None:
@@ -285,7 +285,7 @@ def bring(store: StageStore, cut: Cut, n_bytes: int | None = None) -> None:
 
 
 def test_what_others_bring_never_goes_beyond_the_limit(home: Home, lender: Home) -> None:
-    """Not even when all claim to be of one model, whose stages are otherwise spared."""
+    """This holds even if all claim to belong to one model, whose stages are otherwise spared."""
     store = lender.stages
     claims = [replace(cut.manifest, model_id="0" * 64) for cut in cuts_of(home, 4)]
     cuts = [Cut(claim, cut.sources) for claim, cut in zip(claims, cuts_of(home, 4), strict=True)]

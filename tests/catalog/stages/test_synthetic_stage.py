@@ -111,7 +111,7 @@ def test_every_pattern_is_whole_blocks_and_always_the_same() -> None:
 
 
 def test_all_number_types_of_weights_can_be_made_up() -> None:
-    """Those beside them are for what an engine computes with, or plain whole numbers."""
+    """The other types are those that an engine computes with, or plain integers."""
     rest = {"Q8_1", "Q8_K", "I8", "I16", "I32", "I64", "F64"}
     assert {name for name, *_ in tensor_types.TENSORS.values()} == MADE_UP | rest
 

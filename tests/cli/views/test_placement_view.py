@@ -1,4 +1,4 @@
-"""What is said of a forecast."""
+"""Tests of the words for a forecast."""
 
 from __future__ import annotations
 

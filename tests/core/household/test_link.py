@@ -1,4 +1,4 @@
-"""What an owner's limit makes of a measured link."""
+"""Tests of an owner's limit on a measured link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which interface a link should use instead."""
+"""Tests of the advice to use another interface for a link."""
 
 from __future__ import annotations
 

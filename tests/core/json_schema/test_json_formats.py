@@ -74,7 +74,7 @@ LETTERS = ("0", "12ab", "FFFF", "12345", "g", "")
 
 
 def test_ipv6() -> None:
-    """Of parts that there are and that there are not, with and without what stands for zeros."""
+    """Covers present and missing parts, with and without the abbreviation for zeros."""
     addresses = allowed("ipv6")
     texts = {"::", "::1", "1::", "1::2::3", ":::", ":", "::ffff:192.168.0.1", "::256.0.0.1", "1:2:3:4:5:6:1.2.3.4",
              "1:2:3:4:5:6:7:1.2.3.4", "1.2.3.4", "[::1]", "1:2:3:4:5:6:7::", "::1:2:3:4:5:6:7",

@@ -19,7 +19,7 @@ TRIED += ["-0", "-0.5", "-0.0"]
 
 
 def pattern(grammar: str) -> re.Pattern[str]:
-    """What these few signs of a grammar mean to Python."""
+    """Return the few symbols of a grammar as a Python pattern."""
     return re.compile(grammar.replace('"."', r"\.").replace('"', "").replace(" ", ""))
 
 

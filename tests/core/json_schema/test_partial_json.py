@@ -1,4 +1,4 @@
-"""What of a JSON text is whole, wherever it was cut."""
+"""Tests of the complete part of a JSON text, wherever it was cut."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_begins_no_list_and_no_object_is_refused(text: str) -> None:
 
 
 def within(part: Any, whole: Any) -> bool:
-    """Whether a value is the beginning of another."""
+    """Return whether a value is the beginning of another."""
     match part, whole:
         case dict(), dict():
             names = list(whole)[: len(part)]

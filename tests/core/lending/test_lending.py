@@ -1,4 +1,4 @@
-"""What lending does next: pauses by hand and by rule, drains that end, and stops at once."""
+"""Tests of the states of lending: pauses by hand and by rule, drains that end, and immediate stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May it lend: each rule alone, thresholds that lie apart, and no flapping."""
+"""Tests of the lending policy: each rule alone, separate thresholds, and no flapping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would help most: the numbers are those of the plan with just that changed."""
+"""Tests of the most helpful advice, whose numbers are those of the plan with only that change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every run of layers must hold, and which boundaries are of any use."""
+"""Tests of the minimum of every run of layers, and of which boundaries are useful."""
 
 from __future__ import annotations
 

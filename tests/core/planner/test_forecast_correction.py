@@ -17,7 +17,7 @@ ATTIC = machine("attic", 1000, speed(0.01), link())
 
 
 def learned(true_factor: float, n: int, noise: float = 0.0, seed: int = 1) -> Factor:
-    """After n answers of a machine that takes so many times as long as was measured of it."""
+    """Return the state after n answers of a machine that takes this many times as long as measured."""
     chance, factor = Random(seed), Factor()
     for _ in range(n):
         factor = factor.learned(2.0 * factor.value, 2.0 * true_factor * (1 + chance.uniform(-noise, noise)))

@@ -9,7 +9,7 @@ from app.core.planner.split_search import Arrangement, arrange, furthest
 
 
 def stands(arrangement: Arrangement, firsts: int, starts: list[int], lengths: list[int]) -> bool:
-    """Whether every run of an arrangement begins where it may."""
+    """Return whether every run of an arrangement begins at an allowed layer."""
     edge = arrangement.first_run
     legal = bool(firsts >> edge & 1)
     for lender in arrangement.order:

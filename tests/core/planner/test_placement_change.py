@@ -1,4 +1,4 @@
-"""What moving costs, and when it is worth it: what can stay stays; nothing moves for a little speed."""
+"""Tests of the cost of moving layers, and when it pays: what can stay stays, and a little speed moves nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_without_a_spare_machine_nothing_is_kept() -> None:
 
 
 def test_a_whole_model_may_stay_whole() -> None:
-    """So that what it does now can be compared with what it would do in a split."""
+    """Its present speed can then be compared with that of a split."""
     roomy = replace(DEN, lends_bytes=1 << 40, speed=speed(0.02))
     whole = plan(roomy, [], MODEL, WORK)
     split = plan(roomy, [ATTIC, KITCHEN], MODEL, WORK)

@@ -1,4 +1,4 @@
-"""What layers cost that were not measured, from one that was: sums by hand, and what must always hold."""
+"""Tests of the cost of layers that were not measured, from one that was: sums by hand, and invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model a household begins with: the best that fits and is read along with."""
+"""Tests of the first model of a household: the best that fits and is fast enough to read along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who fails again and again gets no layers back for some minutes."""
+"""Tests of the quarantine: a machine that fails repeatedly gets no layers for some minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided when a placement breaks: each case of the machine, and that every way ends."""
+"""Tests of the decisions when a placement breaks: each state, and that every path ends."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ EVENTS = st.sampled_from([LOSS, GONE, OTHER, Planned(("den",), 1), Misfit(SHORT)
 
 @given(st.lists(EVENTS, max_size=40))
 def test_each_state_asks_for_one_thing(events: list[Event]) -> None:
-    """And for nothing when it is over: nobody waits for what never comes."""
+    """A final state asks for nothing, so that nobody waits forever."""
     state: recovery.State = Steady()
     for event in events:
         before = state

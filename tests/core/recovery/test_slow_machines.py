@@ -1,4 +1,4 @@
-"""Who became far slower than it was, and what that does to a forecast."""
+"""Tests of machines that became far slower than before, and of the effect on a forecast."""
 
 from __future__ import annotations
 

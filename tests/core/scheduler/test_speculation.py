@@ -1,4 +1,4 @@
-"""What is guessed, how a score follows what comes, and when a guess is worth its time."""
+"""Tests of speculative tokens, of how a score follows the outcomes, and of when a guess pays."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ KINDS = {str: "string", int: "integer", bool: "boolean", float: "number", list: 
 
 
 def written(style: str, arguments: dict[str, Any]) -> str:
-    """As the templates of a family write a call."""
+    """Write a call as the templates of a family do."""
     plain = {key: v if isinstance(v, str) else json.dumps(v) for key, v in arguments.items()}
     match style:
         case "qwen_coder":

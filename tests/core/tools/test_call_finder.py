@@ -185,7 +185,7 @@ def test_so_is_a_sign_that_is_only_spoken_of(style: str, spoken: str) -> None:
 
 @given(st.data())
 def test_where_a_text_is_cut_changes_nothing(data: st.DataObject) -> None:
-    """Of any text made of what stands in calls: the same text and calls, in one piece and in many."""
+    """Any text made of parts of calls gives the same text and calls, in one piece and in many."""
     style = data.draw(st.sampled_from(sorted(FORMATS)))
     own = [text for of, text, _, _ in CASES if of == style]
     pieces = sorted({*own, *(part for text in own for part in SPLIT.split(text)), *"<>[]{} \nUc"})
@@ -207,7 +207,7 @@ PARTS = {
 
 
 def steps(style: str, n_parts: int) -> int:
-    """How many functions are called to read a call of so many parts, token by token."""
+    """Return how many functions are called to read a call of this many parts, token by token."""
     first, part, last = PARTS[style]
     text = first.format() + "".join(part.format(n=n) for n in range(n_parts)) + last.format()
     finder, calls, n_calls = (CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}), list[Call](), 0)
@@ -263,7 +263,7 @@ DEEP = [*(f"{'[' * depth}{']' * depth}" for depth in range(800, 1000, 2)), "[" *
 @pytest.mark.parametrize("style", [*FORMATS])
 @pytest.mark.parametrize("values", [DEEP, ["NaN", "[-Infinity]", "1e400"]])
 def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> None:
-    """Also what is read just so, and is too deep to be written again."""
+    """The same holds for values that can just be read, but nest too deeply to be written again."""
     for value, is_cut in product(values, (False, True)):
         finder = CallFinder(FORMATS[style], {"clock": {"type": "object"}})
         text = WITH[style].replace("VALUE", value)
@@ -309,7 +309,7 @@ def test_arguments_are_told_while_they_come(style: str, size: int) -> None:
 
 @pytest.mark.parametrize(("style", "text", "expected", "calls"), CASES)
 def test_in_pieces_whole_calls_are_the_same(style: str, text: str, expected: str | None, calls: list[Call]) -> None:
-    """What begins as a call and turns out to be none has been told, and is one that was cut."""
+    """A call that turns out to be none has been sent already, and counts as one that was cut."""
     said, results, _ = in_pieces(style, list(text))
     if not any(call.half for call in results) and (calls or not results):
         assert said == (text if expected is None else expected)

@@ -57,7 +57,7 @@ def long_enum(n: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("style", sorted(FORMATS))
 def test_tools_without_a_grammar_take_any_arguments_where_nobody_must_call(style: str) -> None:
-    """By themselves, and where all together are too long; at last the answer is JSON alone."""
+    """Covers single tools, tools that are too long together, and finally an answer of JSON alone."""
     odd = {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}
     answer = {"enum": ["yes", "no"]}
     loose = calls_or_json(FORMATS[style], {"clock": {}, "odd": odd}, True, answer)

@@ -42,7 +42,7 @@ def test_calls_without_results_and_single_ones_stay() -> None:
 
 
 def ids(reports: list[dict[str, Any]]) -> list[list[str]]:
-    """Of each message: of its calls, or of the call it is the result of."""
+    """Return for each message the IDs of its calls, or of the call whose result it is."""
     return [[call["id"] for call in item.get("tool_calls", ())] or [item["tool_call_id"]]
             for item in reports if item["role"] != "user"]  # fmt: skip
 

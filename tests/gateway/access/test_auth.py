@@ -1,4 +1,4 @@
-"""Who may pass the Chat API's gate (SAFETY.md 7), and how much of one key at once, against a real node."""
+"""Tests of who may use the Chat API (SAFETY.md 7), and how much at once with one key, against a real node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host answers to a guest's program goes on to it, however large; no node."""
+"""Tests of forwarding a host's answer to a guest's program, however large it is. No node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N_PARTS = ANSWER_BYTES // len(PART) + 2
 
 
 class Host:
-    """It answers with more than a guest holds at once, and may go away on the way."""
+    """A host whose answer is larger than a guest's buffer, and that may disconnect midway."""
 
     def __init__(self) -> None:
         self.host, self.goes = SimpleNamespace(name="den"), False

@@ -1,4 +1,4 @@
-"""Who may ask at a host's door for guests, how that ends, and what a guest passes on; no network."""
+"""Tests of who may use a host as a guest, how that ends, and what a guest forwards. No network."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ async def test_what_is_told_is_where_it_was_really_met() -> None:
 
 
 async def test_old_places_push_out_no_living_one() -> None:
-    """Where one member is linked with it, and four others only remember other places each."""
+    """One member is linked with it, and four others each only remember other addresses."""
     known, said = Known(), list[Message]()
     living = Address("192.168.1.30", 1)
     known.places.learn(Whereabouts(machines={ATTIC: [str(living)]}), BY)

@@ -1,4 +1,4 @@
-"""What is announced, and what is believed of it: any bytes may come."""
+"""Tests of the contents of announcements, and of what is believed of one: any bytes may arrive."""
 
 from __future__ import annotations
 

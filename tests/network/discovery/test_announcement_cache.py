@@ -1,4 +1,4 @@
-"""Who is heard: whole announcements become hints; forged ones cost little and prove nothing."""
+"""Tests of received announcements: complete ones become hints, and forged ones cost little and prove nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE, THERE = "192.168.1.20", "192.168.1.21"
 
 @dataclass
 class Air:
-    """What zeroconf is to a Hearing: its cache, and the packets that come. Time stands in `now`."""
+    """A stand-in for zeroconf: its cache and the incoming packets. The time is in `now`."""
 
     cache: DNSCache = field(default_factory=DNSCache)
     now: float = 1000.0
@@ -37,7 +37,7 @@ class Air:
         self.news += 1
 
     def packet(self, *records: DNSRecord) -> None:
-        """As zeroconf does it: updates first, then the cache, then the end of the packet."""
+        """Deliver a packet as zeroconf does: updates first, then the cache, then the end of the packet."""
         moment = current_time_millis()
         updates = [RecordUpdate(record, self.cache.async_get_unique(record)) for record in records]  # type: ignore[arg-type]
         self.hearing.async_update_records(cast("Zeroconf", self), moment, updates)
@@ -217,7 +217,7 @@ def test_any_mixture_of_records_is_borne(air: Air, seed: int) -> None:
 
 
 def test_the_wire_brings_nothing_but_what_is_announced() -> None:
-    """Through the real codec: no name of this computer, no user, nothing but the hint."""
+    """It passes through the real codec: no name of this computer and no user, only the hint."""
     import getpass
     import socket
 

@@ -68,7 +68,7 @@ def _second_cable(made: Lan) -> str:
 
 
 def _carried_by(made: Lan, through: Through | None) -> str:
-    """By which interface of computer 0 some kilobytes go to computer 1."""
+    """Return the interface of computer 0 that carries some kilobytes to computer 1."""
     before = [_sent(made, "eth0"), _sent(made, "eth1")]
     server = made.on(1, lambda: socket.create_server((made.address(1), 0)))
     client = made.on(0, lambda: made_socket(*TCP, through))

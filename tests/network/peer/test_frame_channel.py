@@ -19,7 +19,7 @@ Ends = tuple[FrameStream, FrameStream, list[Exception | None]]
 
 
 class Before(asyncio.Protocol):
-    """Whoever had the connection."""
+    """The previous user of the connection."""
 
     def __init__(self, heard: list[Exception | None]) -> None:
         self._heard = heard

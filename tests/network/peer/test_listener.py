@@ -120,7 +120,7 @@ async def test_who_passes_the_handshake_and_is_no_member_now_gets_no_connection(
 
 
 async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) -> None:
-    """It keeps its connections open, whatever it was told."""
+    """The machine keeps its connections open although it was told."""
     den, attic = await nodes.paired("den", "attic")
     member = den.network.members[den.network.id]
     client = PeerClient(member, at(den), attic.network.dialling_context(member))

@@ -123,7 +123,7 @@ async def test_neighbouring_protocols_link(nodes: Nodes, apart: int, monkeypatch
 
 
 async def test_what_was_never_released_is_told_both_versions(nodes: Nodes) -> None:
-    """It would take the link for broken, again and again: a Status has a field that it does not know."""
+    """Otherwise it would repeatedly treat the link as broken: a Status has a field that it does not know."""
     den, attic = await gone(nodes)
     async with Puppet(den, attic) as puppet:
         answer = await puppet.greet(protocol=OLDEST_PROTOCOL - 1, build="0.0.9")

@@ -216,7 +216,7 @@ async def both(script: Scripted, lies: object) -> AppError:
 
 
 async def test_tokens_cannot_be_sent_before_the_bytes() -> None:
-    """Who confirms what it has not read would look fast. It cannot know the tokens."""
+    """A peer that confirms bytes it has not read would appear fast. It cannot know the tokens."""
     script = Scripted()
 
     async def lies() -> None:

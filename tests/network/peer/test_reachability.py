@@ -34,7 +34,7 @@ def closed_port() -> int:
 
 
 async def reached(near: CallBack) -> bool | None:
-    """What the far one says of it."""
+    """Return the far machine's report about it."""
     called = await near.ask()
     assert called is not None
     return called.reached

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def every_route(home: Path) -> list[tuple[str, str]]:
-    """Of the surface as a node builds it."""
+    """Return every route of the control API as a node builds it."""
     node = MagicMock(home=Home.at(home))  # which nobody asks anything
     routes = Servers(node, lambda: None).control.routes
     return [(route.method, route.resource.canonical) for route in routes if route.resource is not None]

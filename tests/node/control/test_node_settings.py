@@ -1,4 +1,4 @@
-"""What the owner chose about the node itself, shown and changed on a real one."""
+"""Tests of the owner's settings of the node itself, shown and changed on a real one."""
 
 from __future__ import annotations
 

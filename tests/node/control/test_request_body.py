@@ -1,4 +1,4 @@
-"""What the decoder really says of wrong bodies, and what a person reads."""
+"""Tests of the decoder's real messages about wrong bodies, and of the sentences for a person."""
 
 from __future__ import annotations
 

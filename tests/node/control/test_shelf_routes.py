@@ -99,7 +99,7 @@ async def test_a_loaded_model_stays_though_nobody_looks_at_it(place: Place) -> N
 
 
 async def test_a_model_whose_file_cannot_be_deleted_stays_on_the_shelf(place: Place) -> None:
-    """Else its file would lie there, and no name would be left to delete it by."""
+    """Otherwise its file would remain with no name by which to delete it."""
     name = (await place.add()).name
     place.origins.refuses = BadInput("model_file_stays", path="/disk/m.gguf", why="read-only")
     with pytest.raises(BadInput):

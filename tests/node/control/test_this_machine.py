@@ -1,4 +1,4 @@
-"""What the page "This computer" asks of the node: the switch, since when, hardware, programs, speed."""
+"""Tests of the requests of the page "This computer": the switch, since when, hardware, programs, speed."""
 
 from __future__ import annotations
 

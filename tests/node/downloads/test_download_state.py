@@ -1,4 +1,4 @@
-"""What a download tells of its last check."""
+"""Tests of a download's report about its last check."""
 
 from __future__ import annotations
 

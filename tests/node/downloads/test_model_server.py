@@ -1,4 +1,4 @@
-"""What a machine gives, asked over a real pinned link by whoever means no good: nothing but the files it offers."""
+"""Tests of the model server against a hostile peer on a real pinned link: it serves only the files that it offers."""
 
 from __future__ import annotations
 

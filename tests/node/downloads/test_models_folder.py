@@ -81,7 +81,7 @@ async def test_models_go_along_and_are_whole_there(computer: Computer, disk: Pat
 async def test_a_choice_waits_until_the_last_move_is_taken_up(
     server: HubServer, tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else that of the last start and the new one would move the same files at once."""
+    """Otherwise the move of the last start and the new one would move the same files at once."""
     settings.save(tmp_path / "settings.json", settings.Settings("den"))
     begins, mended = list[str](), threading.Event()
     begin = ModelsFolder._begin
@@ -346,7 +346,7 @@ async def test_a_disk_that_hangs_is_away_and_blocks_nobody(
 async def test_a_look_that_came_back_is_over_although_its_thread_lives_on(
     computer: Computer, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a busy computer: a move would leave out what is taken for away."""
+    """This happens on a busy computer: a move would skip a folder that is thought to be away."""
     await computer.folder.choose(str(disk), move=False)
     await computer.rested()
     over = threading.Event()

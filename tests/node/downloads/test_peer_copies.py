@@ -40,7 +40,7 @@ PASSES_BYTES = 3 << 19  # more than the receiver gathers before it writes
 
 @dataclass
 class Source:
-    """What den gives, and when: its pace stands still until `go_on`."""
+    """The files that den offers, and when: its transfer pauses until `go_on`."""
 
     files: tuple[Path, ...]
     sha256: str

@@ -1,4 +1,4 @@
-"""How fast bytes move, by a clock of the test's own."""
+"""Tests of transfer rates with the test's own clock."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ async def server() -> AsyncGenerator[Server, None]:
 
 @dataclass
 class Home:
-    """What the owner chose, the time, and what the journal heard."""
+    """The owner's choice, the time, and the entries of the journal."""
 
     folder: Path
     daily: bool = False

@@ -75,7 +75,7 @@ async def told(den: NodeClient, **expected: Any) -> Json:
 
 
 async def alone(den: NodeClient) -> bool:
-    """Whether its model answers without the lender."""
+    """Return whether its model answers without the lender."""
     now = (await den.get("/status"))["loaded"]
     return now["state"] == "ready" and {stage["machine"] for stage in now["stages"]} == {"den"}
 
@@ -250,7 +250,7 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
 
 
 class Owner(OwnerSensors):
-    """What a test says the owner does."""
+    """A simulated owner, whose actions a test sets."""
 
     def __init__(self) -> None:
         self.now = Readings(0.0)
@@ -260,7 +260,7 @@ class Owner(OwnerSensors):
 
 
 class Layers:
-    """What others have here; a kill takes it away."""
+    """The layers of others on this machine, which a kill removes."""
 
     def __init__(self) -> None:
         self.hosts: set[MachineId] = set()

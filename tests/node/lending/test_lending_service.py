@@ -1,4 +1,4 @@
-"""What hosts may do on a lender: offers, transfers, runs, and that all of it is given back once."""
+"""Tests of hosts on a lender: offers, transfers, runs, and that everything is given back exactly once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_the_owner_says_how_many_threads_others_get(bench: Bench, of_worke
 
 @pytest.mark.parametrize(("kv_cells", "context"), [(256, 128), (512, 256)])
 async def test_layers_come_compute_and_are_given_back(bench: Bench, kv_cells: int, context: int) -> None:
-    """With a real worker and the real engine."""
+    """It uses a real worker and the real engine."""
     async with StageHost(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
         bench.lending = LendingService(lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed)
@@ -329,7 +329,7 @@ async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
 
 
 async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
-    """What the node is told by its network; the rest of it has no part in that."""
+    """Only the network's report to the node is involved."""
     nobody = SimpleNamespace(link_lost=lambda *_: None, lender_left=lambda _: None)
     household = SimpleNamespace(apply=lambda _: None)
     lenders = SimpleNamespace(answers=nobody)

@@ -1,4 +1,4 @@
-"""What is lent and what own models may take, as free memory and choices have it."""
+"""Tests of how much memory is lent or left to own models, by free memory and the owner's choices."""
 
 from __future__ import annotations
 

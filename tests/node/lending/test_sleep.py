@@ -1,4 +1,4 @@
-"""Before a computer sleeps or its node ends: who has layers there is told first. Rules without a node."""
+"""Tests of sleep and shutdown: machines that have layers there are told first. Rules without a node."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_it_waits_no_longer_than_the_system_does(bench: Bench, monkeypatch
 
 
 async def test_who_needs_it_still_is_told_before_it_goes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not when what is lent is looked at next: by then it may sleep, or the node's links are closed."""
+    """The next periodic look would be too late: by then it may sleep, or the node's links are closed."""
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
     monkeypatch.setattr(lending_policy, "DRAIN_LOOK_SECONDS", 3600.0)
     await follow(bench.rules, PowerEvent.ENDS)

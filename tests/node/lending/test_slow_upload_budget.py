@@ -77,7 +77,7 @@ async def test_who_trickles_keeps_no_check_from_running(bench: Bench, clock: Clo
 
 async def test_short_uploads_count_together_and_of_each_member_alone(bench: Bench, clock: Clock) -> None:
     async def tried(peer: Member, seconds: float) -> bool:
-        """Whether a check could run beside an upload that breaks off."""
+        """Return whether a check could run beside an upload that breaks off."""
         sends = BreaksOff(bench, clock, seconds)
         await bench.offer(pipeline := new(), peer)
         with pytest.raises(TooSlow):

@@ -1,4 +1,4 @@
-"""What hosts bring to a lender: offers, and the bytes of layers."""
+"""Tests of hosts' uploads to a lender: offers, and the bytes of layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a sleep would break something off."""
+"""Tests of when a sleep would interrupt something."""
 
 from __future__ import annotations
 

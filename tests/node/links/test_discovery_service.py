@@ -44,7 +44,7 @@ def soon(true: Callable[[], object]) -> None:
 
 
 def stalled_seconds() -> float:
-    """For how long programs had to wait for a processor here, since the start; 0 where nobody counts."""
+    """Return how long programs had to wait for a processor since the start, or 0 if the system does not count it."""
     try:
         some = Path("/proc/pressure/cpu").read_text().split("\n")[0]
     except OSError:
@@ -136,7 +136,7 @@ def test_without_multicast_they_meet_by_address(three: list[Computer]) -> None:
 @pytest.mark.long
 @pytest.mark.root
 def test_discovery_that_goes_one_way_is_named_on_both_sides(three: list[Computer]) -> None:
-    """As behind a firewall that lets no announcements in: den is heard, and hears nobody."""
+    """A firewall that blocks incoming announcements causes this: den is heard, and hears nobody."""
     den, attic, _ = three
     den.lan.multicast(works=False, to=den.number)
     started([den, attic])

@@ -1,4 +1,4 @@
-"""When a machine was linked last outlives the node."""
+"""Tests that the time of a machine's last link outlives the node."""
 
 from __future__ import annotations
 

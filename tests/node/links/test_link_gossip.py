@@ -1,4 +1,4 @@
-"""What others measured of the links between them: told, heard, and shown once each."""
+"""Tests of measurements of links between other machines: sent, received, and shown once each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = 2e9
 
 
 def heard(between: LinkGossip, teller: MachineId, far: MachineId, link: Link, at: float) -> None:
-    """As it comes over the wire."""
+    """Return a message as it arrives over the wire."""
     message = decode(encode(message_of({far: Known(link, "10.0.0.2:1", at)}, NOW)))
     assert isinstance(message, LinksMeasured)
     between.receive(teller, message, {DEN, ATTIC, STUDIO})
@@ -77,7 +77,7 @@ def test_age_alone_is_no_news() -> None:
 
 
 async def test_whoever_comes_is_told_all_of_it() -> None:
-    """Also that nothing is measured: it may remember what was told before."""
+    """This includes that nothing is measured, since it may remember an earlier report."""
     reports: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -93,7 +93,7 @@ async def test_whoever_comes_is_told_all_of_it() -> None:
 
 
 async def told_between(host: NodeClient, name: str, other: str) -> dict[str, Any]:
-    """What a real node shows of the link between two others, once it was told."""
+    """Return how a real node shows the link between two others after it was told."""
     async with asyncio.timeout(60):
         while True:
             between = (await host.get("/status"))["links_between"]

@@ -1,4 +1,4 @@
-"""What two owners chose for the network makes one limit of the link between their machines."""
+"""Tests that two owners' choices for the network make one limit of the link between their machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When links are measured, what is kept of them, and which way is taken."""
+"""Tests of when links are measured, what is kept of them, and which interface is used."""
 
 from __future__ import annotations
 

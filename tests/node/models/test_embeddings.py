@@ -43,7 +43,7 @@ class Place:
         self.n_changes += 1
 
     async def embed(self, n_texts: int = 1) -> int:
-        """How many values a vector has."""
+        """Return vectors whose number of values is the requested one."""
         made = await self.vectors.embed(self.entry, [IDS] * n_texts, None, cut=False)
         return len(made.vectors[0].values)
 
@@ -108,7 +108,7 @@ async def test_a_long_text_takes_no_more_than_was_counted(tmp_path: Path, monkey
 
 
 async def test_each_text_is_told_once_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that who leaves before the last one has had the others."""
+    """A client that leaves before the last one is charged for the others."""
     values, asked_for = list[int](), list[object]()
     whole, begun = Embedder.embed, asyncio.Event()
 
@@ -244,7 +244,7 @@ async def test_one_that_dies_under_a_text_reads_it_again_and_once_only(
 
 
 async def code(work: object) -> str:
-    """Of its error."""
+    """Return the code of its error."""
     try:
         await work  # type: ignore[misc]
     except AppError as error:

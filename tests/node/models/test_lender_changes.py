@@ -1,4 +1,4 @@
-"""Of what lenders tell again and again, what a plan may depend on."""
+"""Tests of which of the lenders' periodic reports a plan may depend on."""
 
 from __future__ import annotations
 

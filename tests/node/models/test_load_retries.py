@@ -1,4 +1,4 @@
-"""What failed tries of a load say of the next one, and what is told in the end."""
+"""Tests of what failed attempts of a load mean for the next one, and of the final message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets which model when several people ask: loads in turn, swaps between answers, stops at once."""
+"""Tests of several people using models: loads in turn, swaps between answers, immediate stops."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 
 class Scene:
-    """What the placements of one test do, and what was placed so far."""
+    """The behavior of the placements of one test, and the placements so far."""
 
     def __init__(self) -> None:
         self.placed: list[FakeRunning] = []
@@ -236,7 +236,7 @@ async def test_a_question_without_a_name_takes_what_is_there(hosting: ModelManag
 
 
 async def first_line(hosting: ModelManager, model: str | None = None) -> str:
-    """What is said before the answer."""
+    """Return the line before the answer."""
     async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as lines:
         async for line in lines:
             if "by" in line or "delta" in line:

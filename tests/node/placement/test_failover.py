@@ -37,7 +37,7 @@ async def test_it_is_looked_again_also_without_news(said: bool, monkeypatch: pyt
 
 
 class Placing:
-    """Where the layers of one plan lie; what others are to take is noted."""
+    """The places of one plan's layers, and the layers that others are to take."""
 
     def __init__(self, now: Plan, spare: Sequence[PlannedStage] = ()) -> None:
         self._held, self.prepared = {*now.stages, *spare}, list[str]()
@@ -58,7 +58,7 @@ class Placing:
 
 @pytest.mark.parametrize("has_spare", [True, False])
 async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spare: bool) -> None:
-    """At once, and with how long it takes: the answer goes on meanwhile. What lies there already is no wait."""
+    """The notice comes at once, with the expected time, while the answer continues. Layers in place need no wait."""
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     then = spread(STUDY, KITCHEN, sizes=[2, 2, 2, 2])
     stage_set = Placing(now, then.stages if has_spare else ())
@@ -86,14 +86,14 @@ DIED = Reason("worker_died")
 
 
 async def chosen(made: Failover) -> set[str]:
-    """Who shall hold layers now."""
+    """Return the machines chosen to hold layers now."""
     plan, _ = (await made.options(frozenset()))[0]
     return {stage.name for stage in plan.stages[1:-1]}
 
 
 @pytest.mark.parametrize("has_other", [True, False])
 async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: bool) -> None:
-    """So neither a recovery nor a move for speed gives it layers back."""
+    """Neither a recovery nor a move for speed gives it layers back."""
     with_it, without_it = spread(ATTIC, sizes=[2, 4, 2]), spread(KITCHEN, sizes=[2, 4, 2])
 
     async def replan(without: frozenset[MachineId]) -> list[Any]:

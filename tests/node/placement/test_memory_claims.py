@@ -1,4 +1,4 @@
-"""What placements have of a machine's memory, and which of two that choose at once gets it."""
+"""Tests of the memory that placements claim on a machine, and which of two concurrent ones gets it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHOLE = plan(DEN, [], MODEL, WORK)
 
 
 class Placed:
-    """In place of what opens stages."""
+    """A stand-in for the code that opens stages."""
 
     def __init__(self, room: Reservation, held: Plan) -> None:
         self.room, self.stages = room, list(held.stages)
@@ -46,7 +46,7 @@ class Placed:
 
 
 async def nothing_goes(_: Plan) -> None:
-    """There is room."""
+    """Free nothing, as there is room."""
 
 
 def state_of(now: Plan) -> PlacementState:

@@ -58,8 +58,8 @@ async def test_it_is_tried_until_it_opens(attempts: tuple[AppError | str, ...]) 
 
 
 async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What falls into a silence costs little at first, whenever that ends; later there is time for a slow network.
-    While there is no link, nothing was tried."""
+    """An attempt during an outage costs little at first, whenever that ends. Later there is time for a slow network.
+    Nothing is attempted while there is no link."""
     monkeypatch.setattr(lenders, "TRIES_SECONDS", (0.01, 0.02, 0.03))
     values: list[float] = []
 

@@ -41,12 +41,12 @@ LONG_AGO = -1e6  # by the monotonic clock
 
 
 async def nothing_goes(_: Plan) -> None:
-    """There is room."""
+    """Free nothing, as there is room."""
 
 
 @dataclass
 class Placed:
-    """In place of what opens stages: what it was asked for."""
+    """A stand-in for the code that opens stages, which records the requests."""
 
     prepared: list[PlannedStage] = field(default_factory=list)
     opened: list[Plan] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Placed:
 
 @dataclass
 class Opened:
-    """In place of an opener: pipelines of fake engines, and how each would be placed anew."""
+    """A stand-in for an opener, with pipelines of fake engines and their replacements."""
 
     state: PlacementState
     parts: list[Plan] = field(default_factory=list)

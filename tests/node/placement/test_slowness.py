@@ -1,4 +1,4 @@
-"""What is remembered of machines that became slow."""
+"""Tests of the memory of machines that became slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lenders answer reaches whoever waits, and nothing of it stays behind."""
+"""Tests that lenders' answers reach those who wait for them, and leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How stages get to their machines: cut here, sent there, and nothing left behind when that fails."""
+"""Tests of the path of stages to their machines: cut here, sent there, with nothing left behind on failure."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ async def test_a_planned_stage_has_room_for_all_of_its_file(place: Place) -> Non
 
 
 class Channel:
-    """To a machine that hangs: what is closed is so once it may be."""
+    """A channel to a machine that hangs, which closes only once it is allowed to."""
 
     def __init__(self) -> None:
         self.closing, self.may_close = asyncio.Event(), asyncio.Event()

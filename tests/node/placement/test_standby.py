@@ -1,4 +1,4 @@
-"""What is done for a loss that may come, and for a machine that came back: only while nobody asks."""
+"""Tests of preparing for a possible loss, and for a machine that returned: only while nobody asks."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ async def until(holds: Any) -> None:
 
 
 class Checking:
-    """In place of app/node/verification/verifier.py: who is doubted, and whether a sample waits."""
+    """A stand-in for app/node/verification/verifier.py: the doubted machines, and whether a sample waits."""
 
     def __init__(self, *quarantine: MachineId, is_due: bool = False) -> None:
         self.quarantine, self.is_due, self.looked = set(quarantine), is_due, 0
@@ -314,7 +314,7 @@ async def test_where_nobody_can_replace_it_the_placement_stays(monkeypatch: pyte
 
 
 async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the usual pauses, though nothing else is new."""
+    """It is retried at the usual intervals, even if nothing else is new."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
     scene.verifier, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0

@@ -1,4 +1,4 @@
-"""What came of forecasts: compared, kept, learned from; and plans made from what was measured, on real nodes."""
+"""Tests of the outcomes of forecasts (compared, saved, learned from) and of plans from measurements, on real nodes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhe
 
 
 def as_it_is(now: Plan) -> Summary:
-    """In truth everything takes 1.5 times as long as was first measured, whatever is forecast."""
+    """Return the true time: 1.5 times the first measurement, whatever is forecast."""
     return replace(answered(1.5), stages=tuple(
         replace(figures, name=stage.name)
         for figures, stage in zip(answered(1.5).stages, now.stages, strict=True)

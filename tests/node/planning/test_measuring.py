@@ -106,7 +106,7 @@ class Side:
     sent: list[messages.Message] = field(default_factory=list)
 
     async def answer(self, order: MeasureSpeed, member: Member = HOST) -> Any:
-        """What comes back when a member asks."""
+        """Return the answer to a member's request."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
         await self.measuring.answer_request(member, order, queue.put)
         return await queue.get()
@@ -229,7 +229,7 @@ async def test_an_answer_that_begins_ends_the_trial(tmp_path: Path, monkeypatch:
 
 @dataclass
 class Link:
-    """To a lender in this process, or to one that answers as the test likes."""
+    """A link to a lender in this process, or to one that answers as the test chooses."""
 
     answer: Callable[[MeasureSpeed], Any]
     asked: list[MeasureSpeed] = field(default_factory=list)
@@ -284,7 +284,7 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
 
 @pytest.mark.long
 async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path) -> None:
-    """Else the Pool page had no forecast any more after an answer that was forecast badly, or a broken link."""
+    """Otherwise the Pool page would lose its forecast after a badly forecast answer, or a broken link."""
     async with side(tmp_path / "lender") as lender:
 
         async def answer(order: MeasureSpeed) -> None:
@@ -312,7 +312,7 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
 
 
 async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_path: Path) -> None:
-    """And what it computes from that is an estimate, also when nothing is measured any more."""
+    """The figure computed from it remains an estimate, even if nothing is measured any more."""
 
     async def answer(order: MeasureSpeed) -> None:
         if order.shape == host.measuring._basis(host.entry).shape:

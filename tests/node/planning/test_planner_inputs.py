@@ -1,4 +1,4 @@
-"""Who may lend, as plans see it."""
+"""Tests of the machines that may lend, as plans see them."""
 
 from __future__ import annotations
 

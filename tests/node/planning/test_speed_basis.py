@@ -1,4 +1,4 @@
-"""What is measured for a model, and what is said of one whose layers cannot be."""
+"""Tests of what is measured for a model, and of the report on one whose layers cannot be measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a placement keeps of states, and how that is told."""
+"""Tests of the states that a placement keeps, and of the words for it."""
 
 from __future__ import annotations
 

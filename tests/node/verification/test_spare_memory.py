@@ -1,4 +1,4 @@
-"""What a check of a sample takes of this machine, and that it gives all of it back to whoever wants it."""
+"""Tests of the memory that a check of a sample uses, and that it gives all of it back on demand."""
 
 from __future__ import annotations
 
