@@ -65,8 +65,11 @@ CALLS: dict[str, tuple[int, ...]] = {"one": (0,), "other": (1,), "two": (0, 1), 
 
 
 def samples(source: str) -> tuple[CallFormat | None, dict[str, list[str]]]:
-    """How a template's model calls, and answers as the template writes them: without thoughts and what stands around
-    the text of an answer, as we are given them; then with that, as some servers want them."""
+    """Return sample answers with calls as a template's model writes them.
+
+    First as we get them, without thoughts and the markers around the text; then with these, as some servers want
+    them.
+    """
     item = call_format(source, TOKENS, ENDS)
     result: dict[str, list[str]] = {}
     for name, choice in CALLS.items():
@@ -161,7 +164,7 @@ def ours(item: CallFormat, text: str, size: int = 0) -> tuple[str, list[Json]]:
 
 
 def theirs(sample: Json) -> tuple[str, list[Json]]:
-    """What llama.cpp's server finds."""
+    """Return the calls that llama.cpp's server finds."""
     calls = [
         {"name": call["name"], "arguments": json.loads(call["arguments"] or "{}", strict=False)}
         for call in sample["calls"]
@@ -214,12 +217,12 @@ REFUSED = {  # why its server reads nothing where ours reads what was written, e
 
 
 def expected(key: str) -> tuple[str, list[Json]]:
-    """What was written."""
+    """Return the calls that were written."""
     text = TEXT if key in ("text", "none") else ""
     return text, [{"name": NAMES[number], "arguments": ARGUMENTS[number]} for number in CALLS[key]]
 
 
 @lru_cache(maxsize=128)
 def of_template(name: str) -> CallFormat | None:
-    """How a model of this template of the record calls."""
+    """Return the call format of a template of the record."""
     return call_format(record()["templates"][name]["source"], TOKENS, ENDS)

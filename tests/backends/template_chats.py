@@ -168,7 +168,7 @@ def record() -> Json:
 
 
 def rendered(name: str, chat: str) -> Rendered:
-    """What we make of a chat with a template of the record, told as a node tells it. Raises TemplateFailed."""
+    """Return our rendering of a chat with a template of the record, as for a node. Raises TemplateFailed."""
     kept, value = record(), CHATS[chat]
     template = ChatTemplate(kept["templates"][name]["source"], kept["tokens"])
     return template.render(
@@ -186,13 +186,13 @@ def ours(name: str, chat: str) -> str:
 
 @lru_cache(maxsize=128)
 def _format(name: str) -> CallFormat | None:
-    """How a model of this template calls, by which a node tells its chats."""
+    """Return the call format of this template, by which a node prepares its chats."""
     kept = record()
     return call_format(kept["templates"][name]["source"], kept["tokens"], ENDS)
 
 
 def _read(message: Json) -> Json:
-    """As a node has it: arguments of calls are objects."""
+    """Return a chat as a node has it, with the arguments of calls as objects."""
     if not (calls := message.get("tool_calls")):
         return message
     functions = [{**call["function"], "arguments": json.loads(call["function"]["arguments"])} for call in calls]
@@ -200,7 +200,7 @@ def _read(message: Json) -> Json:
 
 
 def theirs(name: str, chat: str) -> str | None:
-    """What llama.cpp's server made of it, but for the first token; None: it refused."""
+    """Return the rendering of llama.cpp's server without the first token, or None if it refused."""
     kept = record()
     result: Json = kept["templates"][name]["chats"][chat]
     prompt: str | None = result.get("prompt")

@@ -1,4 +1,4 @@
-"""Where the engine was never compiled, that is what is said."""
+"""Tests of the message if the engine was never compiled."""
 
 from __future__ import annotations
 

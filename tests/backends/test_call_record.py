@@ -38,7 +38,7 @@ def test_what_was_written_is_found_in_one_piece_and_in_many(name: str, key: str)
 
 @pytest.mark.parametrize(("name", "key"), CASES)
 def test_llama_cpp_finds_the_same(name: str, key: str) -> None:
-    """Where it reads the answer at all."""
+    """This covers the answers that it can parse."""
     call_format, sample = of_template(name), record()["templates"][name]["samples"][key]
     assert call_format is not None
     assert ("error" in sample) == ((name, key) in REFUSED)
@@ -73,7 +73,7 @@ TO = "to=functions.get_weather"
     ],
 )  # fmt: skip
 def test_gpt_oss_thinks_before_it_calls(text: str, output: str, n_calls: int) -> None:
-    """What is left when its thoughts were taken out is read."""
+    """The rest is parsed after its thoughts were removed."""
     name = "openai-gpt-oss-120b"
     call_format, form = of_template(name), form_of(record()["templates"][name]["source"])
     splitter = ThoughtSplitter(form, AnswerStart(passes_calls=True))

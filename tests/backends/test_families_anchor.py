@@ -48,6 +48,6 @@ def test_llamacpp_says_what_transformers_says(family: Family) -> None:
 
 @pytest.mark.parametrize("family", [family for family in families().values() if family.note], ids=lambda f: f.name)
 def test_what_is_known_to_differ_still_does(family: Family) -> None:
-    """Else its note, and the line in docs/families-anchor.md, are no longer true."""
+    """Otherwise its note, and the line in docs/families-anchor.md, are no longer true."""
     first = next(rows(family))
     assert float(np.abs(first - family.logits).max()) > MOST_APART

@@ -42,12 +42,12 @@ def _formats() -> dict[str, CallFormat]:
 
 
 def _signs(call_format: CallFormat) -> set[str]:
-    """What its models have tokens of, and what ends a value as a whole, for a model that knows nothing to end it."""
+    """Return the strings that are tokens of its models, and those that end a value, for a model that cannot end one."""
     return {sign for sign in (*_ends(call_format), *markers_of(call_format).all) if len(sign) > 1}
 
 
 def _ends(call_format: CallFormat) -> set[str]:
-    """What ends a value."""
+    """Return the strings that end a value."""
     if call_format.payload is Payload.GEMMA:
         return {QUOTE}
     if call_format.payload is not Payload.NESTED:
@@ -71,7 +71,7 @@ class Writer:
         self._stage, self._text = LlamaStage(value), LlamaVocabulary(str(path))
 
     def written(self, call_format: CallFormat, many: bool, seed: int) -> str:
-        """What it writes within the grammar of a call, to its end."""
+        """Return the text that it writes to the end within the grammar of a call."""
         ends = _ends(call_format)
         own = ((FIRST_SIGN + SIGNS.index(sign), sign in ends) for sign in sorted(_signs(call_format)))
         soon = {tiny.FIRST_BYTE + ord(sign): ENDS_SOON for sign in BYTES_THAT_END} | {tiny.END: ENDS_SOON}

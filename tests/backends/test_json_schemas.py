@@ -46,7 +46,7 @@ def lets_through(vocab: str, schema: object, text: str) -> bool:
 
 
 def allows(vocab: str, grammar: str, text: str) -> bool:
-    """Whether the whole text is allowed, and the answer may end there."""
+    """Return whether the whole text is allowed, and the answer may end there."""
     ids = [tiny.FIRST_BYTE + byte for byte in text.encode()]
     sampling = replace(GREEDY, grammar=grammar)
     try:

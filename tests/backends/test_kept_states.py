@@ -1,4 +1,4 @@
-"""Where states of recurrent layers are kept, from the steps alone."""
+"""Tests of where states of recurrent layers are kept, from the steps alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from backends.contract import KEPT_STATES, Keep, Kept, Segment
 
 
 def through(*sizes: int, kept: Kept | None = None) -> Kept:
-    """After segments of so many rows."""
+    """Return the kept states after segments of these row counts."""
     kept = kept or Kept()
     for size in sizes:
         kept = kept.after(Segment(0, size, kept.end))

@@ -1,4 +1,4 @@
-"""What a worker writes reaches its node in one piece."""
+"""Tests that a worker's output reaches its node in one piece."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="one buffer a wr
 
 
 def test_all_answers_to_a_frame_leave_in_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else its node, on the same core, wakes for the first and keeps the worker from the second."""
+    """Otherwise its node, on the same core, wakes up for the first and delays the second."""
     writes, writev = list[int](), os.writev
 
     def counted(fd: int, parts: Sequence[bytes]) -> int:

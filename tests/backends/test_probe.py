@@ -1,4 +1,4 @@
-"""What llama.cpp says of a build, in lines as other machines recorded them."""
+"""Tests of llama.cpp's report about a build, with lines recorded on other machines."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_split_equals_whole(path: Path, cuts: tuple[int, ...]) -> None:
 
 
 def test_its_effect_is_small_and_there(path: Path) -> None:
-    """After the prompt's first chunk: later scores follow tokens that may differ."""
+    """Only the prompt's first chunk is compared: later scores follow tokens that may differ."""
     exact, near = (said(path, (), kv)[0] for kv in KvType)
     assert 0 < np.abs(exact - near).max() < FAR
 

@@ -1,4 +1,4 @@
-"""What a waiting worker does to stay ready changes no answer, whatever came before."""
+"""Tests that a waiting worker's rehearsals change no answer, whatever came before."""
 
 from __future__ import annotations
 

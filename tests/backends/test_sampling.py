@@ -184,7 +184,7 @@ OPENS = tiny.FIRST_BYTE + ord("[")
 
 
 def followed(stage: LlamaStage, grammar: str, token: int, most: int = 200) -> int:
-    """How many such tokens are taken before it is too heavy to follow."""
+    """Return how many such tokens are accepted before the grammar is too heavy to follow."""
     sampling = replace(GREEDY, grammar=grammar)
     sampler, logits = (sampler_for(sampling, N_VOCAB, stage.vocabulary), np.zeros(N_VOCAB, np.float32))
     logits[token] = 9.0

@@ -73,7 +73,7 @@ def together(stages: list[Stage], sequences: list[Sequence], chance: random.Rand
 
 
 def drawn(slots: list[int], chance: random.Random) -> dict[int, int]:
-    """How many tokens each of these takes in one step, most of them one; no more than a batch has rows."""
+    """Return how many tokens each takes in one step: mostly one, and together no more than a batch has rows."""
     sizes, room = dict[int, int](), BATCH_ROWS
     for n_before, slot in enumerate(slots):
         n_after = len(slots) - n_before - 1

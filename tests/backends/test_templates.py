@@ -1,4 +1,4 @@
-"""What chat templates of well-known families use, and the style of calls that they show."""
+"""Tests of the features that chat templates of well-known families use, and of their call formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "o
 
 
 def test_json_is_as_models_have_seen_it_in_training() -> None:
-    """With transformers' blanks and arguments: GLM's templates and ten other families' name `ensure_ascii`."""
+    """It has transformers' spacing and arguments: the templates of GLM and ten other families use `ensure_ascii`."""
     plain = '{"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}'
     for filters in ("tojson", "tojson(ensure_ascii=False)", "tojson(separators=(', ', ': '))"):
         assert render("{{ tools[0] | " + filters + " }}", HELLO, tools=[TOOL]) == plain
@@ -80,7 +80,7 @@ def test_nothing_else_is_changed_by_a_template(change: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such timer")
 def test_a_timer_that_runs_is_not_stopped_by_a_template() -> None:
-    """Whoever renders in a process of its own may have set one, as pytest-timeout does here."""
+    """A process that renders may have set one, as pytest-timeout does here."""
     before = signal.setitimer(signal.ITIMER_REAL, 1000, 7)
     render("{{ messages[0].content }}", HELLO)
     left, every = signal.setitimer(signal.ITIMER_REAL, *before)

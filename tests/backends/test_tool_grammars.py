@@ -155,7 +155,7 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(voca
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("end", ["</arg>", "]<]m[>[</x>", "<|close|>arg", "aab"])
 def test_a_text_may_hold_all_but_its_end(vocab: str, end: str) -> None:
-    """Also where the first character of an end stands in it again."""
+    """This includes ends whose first character occurs in them again."""
     rules = Rules()
     grammar = rules.grammar(f"{rules.without(end)} {literal(end)}")
     chance = random.Random(5)

@@ -24,7 +24,7 @@ RUNS = [(Role.FIRST, Layers(0, 1)), (Role.MIDDLE, Layers(1, 2)), (Role.LAST, Lay
 
 @contextmanager
 def answer(stage_config: StageConfig) -> Iterator[worker_orders.Answer]:
-    """What a worker says that shall open this."""
+    """Return a worker's answer to the request to open this."""
     order = worker_orders.OpenStage(
         request=1, pipeline="0" * 32, epoch=1, number=int(Number.F32), context=64,
         memory_limit_bytes=0, config=stage_config,

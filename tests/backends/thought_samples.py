@@ -39,18 +39,18 @@ ON: Mapping[str, Scalar] = {"enable_thinking": True}
 
 
 def form_of(source: str) -> ReasoningFormat:
-    """How a template has thoughts written."""
+    """Return the thought format of a template."""
 
     return of_template(source, TOKENS)
 
 
 def where(source: str, form: ReasoningFormat) -> AnswerStart:
-    """Where an answer begins with thinking turned on, as llama.cpp's server has it."""
+    """Return where an answer begins with thinking turned on, as in llama.cpp's server."""
     return answer_start(form, render(source, [HELLO], tokens=TOKENS, options=ON))
 
 
 def samples(form: ReasoningFormat, place: AnswerStart) -> dict[str, Json]:
-    """What a model of this form may write."""
+    """Return texts that a model with this format may write."""
     if form.messages is not None:
         signs = form.messages
         answer = signs.to_reader + signs.header_end + ANSWER
@@ -96,6 +96,6 @@ def sources() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def record() -> Json:
-    """What llama.cpp's parser made of the samples, by template."""
+    """Return the results of llama.cpp's parser for the samples, by template."""
     data: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
     return data

@@ -79,7 +79,7 @@ class Pipe:
         self._in.close()
 
     def words(self) -> str:
-        """What it wrote to stderr; for a worker that has ended."""
+        """Return the stderr output of a worker that has ended."""
         assert isinstance(self.process.stderr, io.BufferedReader)
         return self.process.stderr.read().decode()
 

@@ -107,13 +107,13 @@ class Matrix:
                 self.add(Outcome(*kind, not gives_up, why, in_time=not gives_up, struck=False))
 
     async def one(self, run: Callable[[], Awaitable[Outcome]]) -> None:
-        """With a seed of its own, which for the first is that of the call: so each can be made again."""
+        """Run one case with its own seed, so that each can be repeated. The first has the seed of the call."""
         seed, self._seed, busy = self._seed, self._seeds.randrange(SEEDS), load()
         random.seed(seed)
         self.add(replace(await run(), seed=seed, load=busy))
 
     def _left(self, rows: Counter[Kind]) -> Counter[Kind]:
-        """What is still to be run of these; where that is nothing, no household is made for it."""
+        """Return the remaining runs of these. If there are none, no household is started for them."""
         missing = self._book.missing(rows)
         return Counter({kind: n for kind, n in missing.items() if self._wants(kind)})
 
@@ -122,7 +122,7 @@ class Matrix:
         return named and (not self._rows or kind[0] in self._rows)
 
     def share(self, parts: Sequence[wanted.Part[wanted.K]]) -> tuple[Counter[Kind], dict[Kind, wanted.K]]:
-        """How many runs of each kind of these parts, and what each kind is."""
+        """Return how many runs of each kind these parts make, and the kinds."""
         rows = Counter[Kind]()
         for part in parts:
             rows += spread([kind.kind for kind in part.kinds], round(self._n * part.share))

@@ -60,7 +60,7 @@ async def garbage(order: Json) -> Json:
 
 
 async def frames(order: Json) -> Json:
-    """As a member: `n` bad frames and first words to the machine `victim`, each on a connection of its own."""
+    """Act as a member: send `n` bad frames and first messages to the machine `victim`, each on its own connection."""
     counts: Counter[str] = Counter()
     async with _mole(order) as (mole, victim):
         agreed = await mole.lay(victim)

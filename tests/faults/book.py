@@ -37,7 +37,7 @@ class Book:
 
     @property
     def made(self) -> list[Outcome]:
-        """By this call, of whatever the book holds."""
+        """Return the runs of this call, whatever else the book contains."""
         return self.outcomes[self._before :]
 
     @property
@@ -55,17 +55,17 @@ class Book:
                 file.write(line + "\n")
 
     def missing(self, expected: Counter[Kind]) -> Counter[Kind]:
-        """What is still to be run."""
+        """Return the remaining runs."""
         return expected - Counter(outcome.kind for outcome in self._counted if outcome.struck or not outcome.passed)
 
     def holds_siege(self, kind: Kind, n: int) -> bool:
-        """Whether so many tries were withstood in one siege. One that was not withstood is made again."""
+        """Return whether this many attempts were withstood in one siege. A failed siege is repeated."""
         return any(
             outcome.passed and outcome.facts.get("n", 0) >= n for outcome in self._counted if outcome.kind == kind
         )
 
     def missed_in_a_row(self, kind: Kind) -> int:
-        """How often, after its last real run, a kind struck nobody."""
+        """Return how often a kind struck nobody since its last real run."""
         outcomes = [outcome for outcome in self._counted if outcome.kind == kind]
         return next((n for n, outcome in enumerate(reversed(outcomes)) if outcome.struck), len(outcomes))
 

@@ -147,7 +147,7 @@ def judged(kind: tuple[str, str, str], bars: tuple[float, float], heard: Heard, 
 
 
 def wrong(heard: Heard, right: list[int]) -> str:
-    """What is wrong with an answer; nothing, if it is all there."""
+    """Return what is wrong with an answer, or "" if it is complete."""
     if heard.error:
         return f"ended with {heard.error}"
     if heard.done is None:

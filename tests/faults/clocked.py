@@ -29,7 +29,7 @@ def has_time_namespaces() -> bool:
 
 
 def enter_time(ahead_s: int) -> None:
-    """From here on this process's clocks since start are so far ahead. Raises OSError."""
+    """Move this process's clocks since start ahead by this much. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWTIME):
         raise OSError(ctypes.get_errno(), "no time namespace of our own")
@@ -40,7 +40,7 @@ def enter_time(ahead_s: int) -> None:
 
 
 class Clocks:
-    """How far they are off."""
+    """The offsets of the clocks."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -52,7 +52,7 @@ class Clocks:
         self._file.unlink()
 
     def put(self) -> None:
-        """In place of the true ones, before anybody has them by another name."""
+        """Replace the true clocks, before anything imports them under another name."""
         wall, wall_ns, local = time.time, time.time_ns, time.localtime
         moved: dict[str, Callable[..., Any]] = {
             "time": lambda: wall() + self.wall_s,

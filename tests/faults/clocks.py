@@ -30,7 +30,7 @@ OURS, THEIRS, ALL = "host's node", "1st lender's node", "all lenders"
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """What is done to whose clocks. Neither: they are apart all the time, and a worker is killed."""
+    """The change of clocks, and whose. With neither, they differ all the time and a worker is killed."""
 
     name: str
     whom: str
@@ -60,7 +60,7 @@ def jumps() -> list[Jump]:
 
 
 def can_be(case: Jump) -> bool:
-    """Whether it can be made on this computer."""
+    """Return whether the case can be run on this computer."""
     return case.whom != ALL or has_time_namespaces()
 
 
@@ -123,7 +123,7 @@ async def run(home: Clocked, case: Jump) -> Outcome:
 
 
 def _waited(outcome: Outcome, case: Jump, heard: Heard) -> Outcome:
-    """Where nothing was lost, the longest wait for a token counts, whenever that was."""
+    """Return the outcome with the longest wait for any token, if nothing was lost."""
     times = [heard.struck_at, *(at for at in heard.deltas_at if at > heard.struck_at)]
     longest_s = max((b - a for a, b in pairwise(times)), default=math.inf)
     in_time = outcome.passed and longest_s <= case.bars[1]

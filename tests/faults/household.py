@@ -95,7 +95,7 @@ class Household:
         return machines(loaded)[1:-1]
 
     async def _started_again(self) -> None:
-        """Whoever is gone. One that was killed may need a while until the system counts it as dead."""
+        """Restart the machines that are gone. It may take a while until the system counts a killed one as dead."""
         for name, test_node in list(self.nodes.items()):
             if _stands_still(test_node.process.pid):
                 test_node.process.kill()
@@ -104,7 +104,7 @@ class Household:
                 await asyncio.to_thread(self.start, name)
 
     def _states(self, status: Json) -> list[str]:
-        """What is known of each machine, for whoever looks for the fault."""
+        """Return the known state of each machine, to help find the fault."""
         return [
             f"{m['name']}: {'runs' if self.nodes[m['name']].process.poll() is None else 'ended'}, "
             f"{'online' if m['online'] else 'offline'}, lends {m['lent_bytes']}, {m['state']}, {m['reason']}"
@@ -144,7 +144,7 @@ class Household:
         return heard
 
     async def lost(self, heard: Heard, *, may_be_away: bool = False) -> str:
-        """Who was taken for dead and is not. `may_be_away`: not counted as there, for a moment."""
+        """Return the machines wrongly taken for dead. With `may_be_away`, one may be missing for a moment."""
         if (heard.done or {}).get("recoveries"):
             return "a machine was given up that lived"
         if may_be_away:
@@ -160,7 +160,7 @@ class Household:
             await host.post("/unload")
 
     async def load_measured(self) -> list[str]:
-        """As `whole` has it, after every machine's speed was measured: now there is a forecast."""
+        """Load as in `whole`, after every machine's speed was measured, so that there is a forecast."""
         await self.forget()
         async with self.client() as host:
             loaded = (await host.work("POST", "/load", LOAD | {"measure": True}))["loaded"]
@@ -184,7 +184,7 @@ class Household:
         return await self._answered(heard, lambda: None)
 
     async def _struck(self, strike: Callable[[], None]) -> None:
-        """As soon as the process is there."""
+        """Strike as soon as the process exists."""
         for _ in range(500):
             try:
                 return strike()
@@ -202,7 +202,7 @@ class Household:
 
 
 async def _beside(look: Callable[[], None]) -> None:
-    """Also while no line comes."""
+    """Run this while the lines arrive, and while none does."""
     while True:
         look()
         await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Which ports a node's processes listen at, seen from inside their own network namespace (Linux)."""
+"""The ports at which a node's processes listen, seen from inside their own network namespace (Linux)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = tuple[str, int]
 
 
 def unexpected(nodes: Iterable[TestNode]) -> str:
-    """What is wrong: a port beside that for members and the control port, or the latter not on loopback."""
+    """Return unexpected ports: any besides those for members and control, or a control port not on loopback."""
     for node in nodes:
         members, control = node.ready["peer_port"], node.ready["control_port"]
         names = set(listening(node.process.pid))

@@ -32,13 +32,13 @@ ANSWERS = (messages.StageReady, messages.StageFailed)
 
 
 class Mole:
-    """It is linked with everybody."""
+    """A hostile member that is linked with everybody."""
 
     def __init__(self, node: Node, folder: Path) -> None:
         self.node, self._folder = node, folder
 
     async def lay(self, victim: MachineId) -> Agreed:
-        """Have the victim hold some layers for us, as any host may; what was agreed."""
+        """Make the victim hold some layers for us, as any host may. Return the agreement."""
         guide, folder = guide_file(), self._folder
         shelf = Shelf(folder / "models", guide, StageStore(folder / "stages", 1 << 30))
         entry = shelf.get("guide")
@@ -62,7 +62,7 @@ class Mole:
         return Agreed(bytes(pipeline), entry.model.width, Number.F32, SLOTS, CONTEXT)
 
     async def send_bad_frame(self, victim: MachineId, agreed: Agreed, chance: random.Random) -> str:
-        """On a connection of its own; what became of it: "dropped", or what should not be."""
+        """Send a bad frame on its own connection. Return the outcome, which should be "dropped"."""
         channel = await self._channel(victim, PipelineId(agreed.pipeline))
         try:
             await channel.send(noise.frame(chance, agreed))
@@ -109,7 +109,7 @@ class Mole:
 
 @asynccontextmanager
 async def let_in(folder: Path, host: Path, name: str = "mole") -> AsyncIterator[Mole]:
-    """It has joined the household of the node that lives at `host`."""
+    """Yield a mole that has joined the household of the node at `host`."""
     async with opened(folder) as nodes:
         node = await nodes.open(name)
         await joined(node, host)

@@ -173,7 +173,7 @@ def _disturb(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], N
 
 
 def _with_gaps(outcome: Outcome, case: Trouble, heard: Heard, usual_s: float, back_s: float | None) -> Outcome:
-    """With what the row measures beside: the gaps between tokens, and when all were there again."""
+    """Return the outcome with the gaps between tokens, and the time until all lenders were back."""
     times = heard.deltas_at
     gap_s = quantile((b - a for a, b in pairwise(times)), 0.95) or 0.0
     facts = {"gap_p95_s": gap_s, "usual_gap_p95_s": usual_s}
@@ -187,8 +187,10 @@ def _with_gaps(outcome: Outcome, case: Trouble, heard: Heard, usual_s: float, ba
 
 
 async def _back(home: Cabled) -> float | None:
-    """How long until all lenders are there again, each by its own cable: what it lost besides, as the second
-    interface, is not left for the next run to notice."""
+    """Return the seconds until all lenders are back, each over its own cable.
+
+    Otherwise the next run would notice other losses, such as the second interface.
+    """
     began = time.monotonic()
     async with home.client() as host:
         while time.monotonic() - began < BACK_SECONDS:

@@ -1,4 +1,4 @@
-"""What attackers send: connections that are none, frames and messages that break what was agreed. No I/O."""
+"""Hostile input: invalid connections, and frames and messages that violate the protocol. No I/O."""
 
 from __future__ import annotations
 

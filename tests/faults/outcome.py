@@ -1,4 +1,4 @@
-"""What one run of the matrix found, and the few sums that are made of many of them."""
+"""The outcome of one run of the matrix, and a few sums over many of them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def quantile(values: Iterable[float | None], share: float) -> float | None:
 
 
 def spread(kinds: Sequence[Kind], n: int) -> Counter[Kind]:
-    """So many runs, evenly over the kinds; at least one of each."""
+    """Return this many runs, spread evenly over the kinds, with at least one of each."""
     each, more = divmod(max(n, len(kinds)), len(kinds))
     return Counter({kind: each + (number < more) for number, kind in enumerate(kinds)})
 
 
 def commit() -> str:
-    """What runs: the commit that is checked out, and whether anything that no run writes differs from it."""
+    """Return the checked-out commit, and whether tracked files differ from it other than by a run."""
     name = _git("rev-parse", "--short", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":!{name}" for name in WRITTEN))
     return (name or "unknown") + ("-dirty" if changed else "")

@@ -149,7 +149,7 @@ async def run(proof: Proof) -> Outcome:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """It and all that it started: nodes, workers, relays."""
+    """End the process and everything that it started: nodes, workers, relays."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -173,7 +173,7 @@ def _has_passed(case: ET.Element) -> bool:
 
 
 def _is_of(where: str, case: ET.Element) -> bool:
-    """Whether a case that has passed is one of what a proof names."""
+    """Return whether a passed case is one that the proof names."""
     file, _, name = where.partition("::")
     named = Path(file).with_suffix("").parts
     theirs = case.get("classname", "").split(".")

@@ -1,4 +1,4 @@
-"""What the matrix found, as a page of tables: how many runs, how many passed, how long it took."""
+"""The results of the matrix as a page of tables: how many runs, how many passed, and how long they took."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def written(outcomes: Sequence[Outcome], n_tokens: int, expected: Set[Kind], sim
 
 
 def _commits(outcomes: Sequence[Outcome]) -> str:
-    """What ran, and in how many runs where it was not always the same; `dirty`: with changes that no commit has."""
+    """Return the commits that ran, with the number of runs if there are several. `dirty` marks uncommitted changes."""
     commits = Counter(outcome.commit or "unknown" for outcome in outcomes)
     if len(commits) == 1:
         return f"\nCommit {next(iter(commits))}.\n"
@@ -167,7 +167,7 @@ def _commits(outcomes: Sequence[Outcome]) -> str:
 
 
 def _machines(outcomes: Sequence[Outcome]) -> str:
-    """Where they were made."""
+    """Return the machines on which the runs were made."""
     kinds = Counter(outcome.made_on or "a kind of machine that is not known" for outcome in outcomes)
     return "".join(f"{n} of them on {name}. " for name, n in kinds.most_common())
 
@@ -180,7 +180,7 @@ def _groups(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
 
 
 def _order(kind: Kind) -> tuple[object, ...]:
-    """By row, then by name with its numbers as numbers."""
+    """Return the sort key: by row, then by name with its numbers as numbers."""
     words = [(0, float(word), "") if _is_number(word) else (1, 0.0, word) for word in kind[1].split()]
     return kind[0], words, kind[2]
 
@@ -190,7 +190,7 @@ def _is_number(word: str) -> bool:
 
 
 def _spreads(outcomes: Sequence[Outcome]) -> list[str]:
-    """How the times of each row are spread, load left out: then no answer ran yet."""
+    """Return the spread of each row's times, without loads, during which no answer was running."""
     rows: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.phase != "load":

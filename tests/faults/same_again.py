@@ -100,10 +100,10 @@ class House:
         return Planned(("lender",), 0.1)
 
     def failed(self, loss: Loss) -> None:
-        """Here nobody else could be taken."""
+        """Do nothing, since no other machine could be used here."""
 
     def forgive(self, machines: Sequence[str]) -> None:
-        """As here nobody is left out."""
+        """Do nothing, since no machine is left out here."""
 
     async def alone(self) -> bool:
         return False
@@ -149,14 +149,14 @@ async def said(made: House, prompt: Sequence[int], owner: str = "", at: int = 0)
 
 
 async def same(made: House, chance: random.Random) -> bool:
-    """Whether one answer says the same in all, undisturbed and interrupted."""
+    """Return whether an answer has the same tokens undisturbed and interrupted."""
     prompt = [chance.randrange(3, made.model.n_vocab) for _ in range(chance.randrange(3, 120))]
     owner, at = chance.choice(("host", "lender")), chance.randrange(1, N_TOKENS - 4)
     return await said(made, prompt) == await said(made, prompt, owner, at)
 
 
 async def compared(n: int, seed: int, seconds: float) -> dict[str, float]:
-    """As many as there is time for."""
+    """Compare as many answers as there is time for."""
     chance, began, result = random.Random(seed), time.monotonic(), list[bool]()
     async with house() as made:
         while len(result) < n and time.monotonic() - began < seconds:

@@ -59,7 +59,7 @@ class Stronghold:
         return str(self.nodes[name].ready["id"])
 
     def memory(self) -> int:
-        """Of both nodes' processes; the workers are not what is attacked."""
+        """Return the memory of both nodes' processes. The workers are not attacked."""
         nodes = (psutil.Process(node.process.pid) for node in self.nodes.values())
         return sum(node.memory_info().rss for node in nodes)
 
@@ -116,7 +116,7 @@ class Stronghold:
             await asyncio.wait({answering})
 
     def alive(self) -> str:
-        """What has come to harm."""
+        """Return what has come to harm."""
         dead = [name for name, node in self.nodes.items() if node.process.poll() is not None]
         faults = [name for name, node in self.nodes.items() if _bugs(node)]
         if dead:

@@ -18,7 +18,7 @@ Attack = Callable[[Stronghold, int], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Siege:
-    """So many tries at once. They count when one siege has made them all: what is kept adds up in it."""
+    """A number of attempts at once. They count only if one siege made them all, so that leftovers add up in it."""
 
     kind: Kind
     n: int
@@ -49,7 +49,7 @@ def sieges(share: float) -> list[Siege]:
 
 
 def beside(every: Sequence[Siege]) -> dict[str, list[Siege]]:
-    """Those that only wait, by the place where they do: what waits at one leaves the others alone."""
+    """Return the attacks that only wait, by the place where they do. Those at one place leave the others alone."""
     result = dict[str, list[Siege]]()
     for siege in every:
         if siege.kind[2] == slow.PHASE:

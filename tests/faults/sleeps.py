@@ -26,7 +26,7 @@ BARS = (1.0, 10.0)  # told, goes on
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """What the system is about to do."""
+    """An announcement of the system's sleep or shutdown."""
 
     name: str
     member: str = ""  # of logind's signals; none: it says nothing
@@ -125,7 +125,7 @@ async def run(home: Drowsy, case: Sleep) -> Outcome:
 
 
 def end_session(processes: list[psutil.Process]) -> None:
-    """As systemd does it with the scope of a session: both signals to each of its processes (systemd.kill(5))."""
+    """End processes as systemd ends a session's scope: both signals to each of them (systemd.kill(5))."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         for process in processes:
             with suppress(psutil.NoSuchProcess):
@@ -134,7 +134,7 @@ def end_session(processes: list[psutil.Process]) -> None:
 
 @contextmanager
 def stopped(processes: list[psutil.Process]) -> Iterator[None]:
-    """They stand still, as all of a computer does that sleeps."""
+    """Stop the processes during the block, as a sleeping computer does."""
     for process in processes:
         process.send_signal(signal.SIGSTOP)
     try:

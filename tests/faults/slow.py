@@ -19,7 +19,7 @@ TO_PROGRAMS = "POST $path HTTP/1.1\r\nHost: 127.0.0.1:$port\r\nAuthorization: Be
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What such a connection says first, and whether a byte a second comes after it."""
+    """The first bytes of such a connection, and whether one byte per second follows."""
 
     name: str
     said: str
@@ -55,7 +55,7 @@ def kind_of(start: Start, where: str) -> Kind:
 
 
 def door(kind: Kind) -> str:
-    """Where those of a kind wait: a member comes in where strangers knock."""
+    """Return the port at which connections of a kind wait. A member uses the same one as strangers."""
     where = kind[1].rpartition(", ")[2]
     return PORTS[0] if where == OF_MEMBER else where
 
@@ -68,7 +68,7 @@ def most(start: Start, where: str) -> int:
 
 
 async def run(hold: Stronghold, start: Start, where: str, n: int) -> Outcome:
-    """So many such connections at once, while it answers."""
+    """Open this many such connections at once while the node answers."""
     heard = hold.n_heard
     if where == OF_MEMBER:
         got = await hold.attack(
@@ -92,7 +92,7 @@ async def run(hold: Stronghold, start: Start, where: str, n: int) -> Outcome:
 
 
 async def _key(hold: Stronghold, where: str) -> str:
-    """What a program shows to be heard there."""
+    """Return the key that a program needs there."""
     async with hold.host() as host:
         if where == "host's control port":
             return host.runtime.token

@@ -58,7 +58,7 @@ def can_be() -> bool:
 
 
 async def run(home: Household, case: Slowed) -> Outcome:
-    """It answers on, at its pace and to the last token; a machine that stays far slower is replaced at rest."""
+    """Check that it answers at its pace to the last token, and that a much slower machine is replaced when idle."""
     name = (await home.whole())[0]
     if case.moves:
         name = (await home.load_measured())[0]  # what is not forecast is not compared
@@ -102,7 +102,7 @@ def _judged(home: Household, case: Slowed, heard: Heard, moved_s: float | None, 
 
 
 def _became_slow(home: Household, heard: Heard) -> bool:
-    """Beside the undisturbed answer: where the whole computer is slow, one machine does not stand out."""
+    """Compare with the undisturbed answer: if the whole computer is slow, no machine stands out."""
     gaps = [b - a for a, b in pairwise(heard.deltas_at) if a > heard.struck_at]
     return (quantile(gaps, 0.5) or 0.0) >= SLOWER * home.usual_gap_s
 
@@ -122,7 +122,7 @@ def _own(base: Path) -> Path:
 
 
 async def _moved(home: Household, name: str) -> float | None:
-    """How long until this machine holds nothing of what answers."""
+    """Return the seconds until this machine holds no layers of the answering model."""
     began = time.monotonic()
     async with home.client() as host:
         while time.monotonic() - began < MOVED_BAR_S:

@@ -23,10 +23,10 @@ Sample = tuple[float, int, int]  # seconds at a fault every 30 s, bytes, open fi
 
 
 async def run(home: Household, seconds: float, every_s: float = EVERY_SECONDS) -> Outcome:
-    """For so long; it ends with the first answer that is not as it should be.
+    """Run for this long, or until the first wrong answer.
 
-    What grows grows with the faults, so a run whose faults follow faster is told as if it had lasted as long as they
-    would have taken.
+    Growth depends on the number of faults, so a run with more frequent faults is reported as if it had lasted as
+    long as those faults usually take.
     """
     await home.whole()
     host = psutil.Process(home.nodes[HOST].process.pid)

@@ -1,4 +1,4 @@
-"""Who must not get in at a member's port: every kind of certificate but a member's, and what each has come to."""
+"""Strangers at a member's port: every kind of certificate except a member's, and the outcome for each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Strangers:
         self.closed_s = closed_s  # how long the link of the removed one stayed
 
     async def knock(self, n: int) -> Counter[str]:
-        """So many tries in turn: how many of each kind were refused, and what else became of them."""
+        """Make this many attempts in turn. Return how many of each kind were refused, and the other outcomes."""
         kinds = [*self._contexts, "a member without the role"]
         counts: Counter[str] = Counter()
         for number in range(n):
@@ -79,7 +79,7 @@ class Strangers:
 
 @asynccontextmanager
 async def outside(folder: Path, host: Path, machine: MachineId) -> AsyncIterator[Strangers]:
-    """Before the door of the node `who` that lives at `host`: one that was removed, a lender, and forgers."""
+    """Yield strangers at the port of the node `who` at `host`: a removed machine, a lender, and forgers."""
     async with opened(folder) as nodes, NodeClient(Home.at(host)) as admin:
         removed = await nodes.open("removed")
         await joined(removed, host)

@@ -1,4 +1,4 @@
-"""Which runs make the whole matrix: every kind, by the part of it that makes them, and how many of each."""
+"""The runs that make the whole matrix: every kind, by the part of it that makes them, and how many of each."""
 
 from __future__ import annotations
 

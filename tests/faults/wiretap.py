@@ -48,14 +48,14 @@ class Tapped(Cabled):
 
 
 async def alone(folder: Path) -> Outcome:
-    """As `run`, in a household of its own."""
+    """Do the same as `run`, in a separate household."""
     with together(folder, Tapped) as home:
         assert isinstance(home, Tapped)
         return await run(home)
 
 
 async def run(home: Tapped) -> Outcome:
-    """From its pairing on: one load and two answers, to a text, and to known token ids. Once for each household."""
+    """Capture the traffic from pairing on: one load, and answers to a text and to token IDs. Once per household."""
     await home.whole()
     about = {"max_tokens": N_TOKENS}
     heard = await home.ask(lambda: None, lambda _: False, ORDER | about | {"prompt": SECRET})
@@ -76,7 +76,7 @@ async def run(home: Tapped) -> Outcome:
 
 
 def judged(captured: bytes, answers: str, ids: list[int]) -> str:
-    """What is wrong with what was captured: too little of it, or something in plain."""
+    """Return what is wrong with the capture: too little of it, or something in plain text."""
     missed = [name for name in LENDERS if MARK + name.encode() not in captured]
     if missed:
         return f"what was sent in plain was not captured: {', '.join(missed)}"
@@ -87,7 +87,7 @@ def judged(captured: bytes, answers: str, ids: list[int]) -> str:
 
 
 def needles(answers: str, ids: list[int]) -> Iterator[tuple[str, bytes]]:
-    """What was asked and answered, as text and as token ids; and what would show that anything is in plain."""
+    """Return the questions and answers as text and as token IDs, and what would show anything in plain text."""
     for word in WORDS:
         for code in ("utf-8", "utf-16-le", "utf-16-be"):
             yield word, word.encode(code)

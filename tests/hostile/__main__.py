@@ -35,7 +35,7 @@ def chosen(roles: Sequence[str], names: Sequence[str]) -> list[Kind]:
 
 
 class Runs:
-    """So many of them, over all kinds evenly, in an order that the seed has."""
+    """The requested number of runs, spread evenly over all kinds, in an order set by the seed."""
 
     def __init__(self, book: Book, page: Path, seed: int, seconds: float, only_seed: int | None = None) -> None:
         self._book, self._page = book, page

@@ -44,7 +44,7 @@ UTC = dt.UTC
 
 
 class Admin:
-    """What an attack has at hand."""
+    """The means of an attack by an admin."""
 
     def __init__(self, bad: Node, nodes: Sequence[Node], chance: random.Random) -> None:
         self.bad, self.others, self.chance = bad, nodes, chance
@@ -207,7 +207,7 @@ async def run(folder: Path, name: str, seed: int) -> Outcome:
 
 
 async def _said(bad: Node, lines: Sequence[str]) -> None:
-    """To everybody, whatever they say to it; then once more when it is linked again."""
+    """Send this to everybody, whatever they answer, and once more when linked again."""
     batches = (
         list(log_batches(list(lines))) if all(line.isascii() for line in lines) else [Log(operations=list(lines)[:100])]
     )
@@ -218,7 +218,7 @@ async def _said(bad: Node, lines: Sequence[str]) -> None:
 
 
 async def _removed(den: Node, attic: Node, bad: MachineId) -> str:
-    """Whether the first machine can still remove it, and both members agree on who there is."""
+    """Return whether the first machine can still remove it, and both members then agree on the members."""
     if bad in den.network.members:
         try:
             await den.network.remove(bad)

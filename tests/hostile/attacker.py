@@ -52,7 +52,7 @@ async def linked(moles: list[Mole], victim: MachineId) -> Mole | None:
 
 
 async def carried_out(order: Json, mole: Mole | None, folder: Path) -> str:
-    """How it ended: nothing, or an error of the attacker that no attack should have."""
+    """Carry the attack out. Return None, or an error that no attack should have."""
     chance, name = random.Random(f"{order['name']} {order['seed']}"), order["name"]
     try:
         async with asyncio.timeout(order["seconds"]):

@@ -116,7 +116,7 @@ def status(n: int) -> Message:
 
 
 def ways(member: Member) -> Message:
-    """Of its links, which are shown to people."""
+    """Return its links, which are shown to people."""
     machines = [machine for machine in member.node.network.members if machine != member.node.network.id]
     links = [
         messages.MeasuredLink(
@@ -129,7 +129,7 @@ def ways(member: Member) -> Message:
 
 
 def floods(member: Member) -> dict[str, Sequence[Message]]:
-    """What is sent as fast as the link takes it."""
+    """Return the messages that are sent as fast as the link allows."""
     return {
         "forged log lines": logs(member, about_nobody=False),
         "log lines about nobody": logs(member, about_nobody=True),
@@ -188,7 +188,7 @@ async def compute(share: float) -> None:
 
 
 async def carried_out(order: dict[str, Any], members: Sequence[Member], folder: Path) -> str:
-    """Until cancelled; else an error, which no flood should have."""
+    """Flood until canceled. Otherwise return an error, which no flood should have."""
     member = members[order.get("member", 0)]
     try:
         match order["name"]:

@@ -25,7 +25,7 @@ AT_ONCE, NEXT_SECONDS = 40, 0.03
 
 
 class Guest:
-    """What an attack has at hand."""
+    """The means of an attack by a guest."""
 
     def __init__(self, mole: Mole, victim: MachineId, chance: random.Random) -> None:
         self.mole, self.victim, self.chance = mole, victim, chance

@@ -33,7 +33,7 @@ MANY_BYTES = 1 << 20
 
 
 class Host:
-    """What an attack has at hand. It is linked again by itself where its link was ended."""
+    """The means of an attack by a host, which reconnects by itself."""
 
     def __init__(self, mole: Mole, victim: MachineId, chance: random.Random) -> None:
         self.mole, self.victim, self.chance = mole, victim, chance

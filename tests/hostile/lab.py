@@ -96,12 +96,12 @@ class Lab:
 
     @property
     def lie_is_told(self) -> bool:
-        """Whether the liar had occasion to."""
+        """Return whether the liar had occasion to lie."""
         return lender.told_file(self._lie).exists()
 
     @property
     def load(self) -> Json:
-        """What is loaded: on the host and both lenders, whoever else is a member."""
+        """Load the model on the host and both lenders, whoever else is a member."""
         return LOAD | {"without": self.others}
 
     def client(self) -> NodeClient:
@@ -158,7 +158,7 @@ class Lab:
         raise AssertionError("the model is not on three machines")
 
     async def _loads(self) -> bool:
-        """Whether it is on three machines then."""
+        """Load, and return whether the model is then on three machines."""
         async with self.client() as node_client:
             with suppress(AppError):
                 await node_client.post("/unload")
@@ -169,7 +169,7 @@ class Lab:
                 return False
 
     async def restart(self, name: str) -> Json:
-        """As a person would; the host's status once everybody is linked again."""
+        """Restart as a person would. Return the host's status once everybody is linked again."""
         process = self.nodes[name].process
         process.terminate()
         await asyncio.to_thread(process.wait, END_SECONDS)
@@ -198,7 +198,7 @@ class Lab:
         return heard
 
     def wrong(self, heard: Heard) -> str:
-        """What is wrong with an answer."""
+        """Return what is wrong with an answer."""
         if heard.error:
             return f"an answer ended with {heard.error}"
         return "" if heard.ids == self.expected else "an answer says something else"
@@ -217,7 +217,7 @@ class Lab:
         return sorted(names | {name for name in (HOST, HONEST) if said.get(name)})
 
     def memory(self) -> int:
-        """Of the nodes' own processes; workers hold layers, and those come and go."""
+        """Return the memory of the nodes' own processes. Workers hold layers, which come and go."""
         count = 0
         for test_node in self.nodes.values():
             with suppress(psutil.Error):
@@ -225,7 +225,7 @@ class Lab:
         return count
 
     def bugs(self) -> str:
-        """What a node logged since the last look that no input may cause."""
+        """Return log entries since the last look that no input may cause."""
         for name, test_node in self.nodes.items():
             file = test_node.root / "stderr.txt"
             words = file.read_bytes()[self.read.get(name, 0) :]
@@ -287,7 +287,7 @@ class Lab:
     # what is measured meanwhile
 
     async def returned_s(self) -> float:
-        """How long an honest member takes that comes back now."""
+        """Return the seconds that an honest member needs to come back now."""
         async with opened(self.folder / "porch") as nodes:
             back = await self._porch(nodes)
             began = time.monotonic()
@@ -303,7 +303,7 @@ class Lab:
         return made
 
     async def paired_s(self, address: str, code: str) -> float:
-        """How long a newcomer with the code takes, from its first knock on."""
+        """Return the seconds that a newcomer with the code needs, from its first attempt on."""
         began = time.monotonic()
         async with opened(self.folder / f"newcomer-{random.randrange(1 << 30)}") as nodes:
             new = await nodes.open("newcomer")
@@ -323,7 +323,7 @@ def free_port() -> int:
 
 
 def _is_whole(loaded: Json | None) -> bool:
-    """Whether the model is on all three of them."""
+    """Return whether the model is on all three of them."""
     if not loaded or loaded.get("state") != "ready":
         return False
     return {str(stage["machine"]) for stage in loaded["stages"]} == set(NAMES)
@@ -331,7 +331,7 @@ def _is_whole(loaded: Json | None) -> bool:
 
 @asynccontextmanager
 async def laboratory(folder: Path) -> AsyncIterator[Lab]:
-    """Until the end of the block."""
+    """Run the laboratory until the end of the block."""
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     with ExitStack() as stack:
         lab = Lab(folder, stack)

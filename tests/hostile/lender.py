@@ -40,7 +40,7 @@ KIND_AT, PIPELINE_AT, EPOCH_AT, SEQ_AT = 3, 4, 20, 24  # bytes of a header
 
 
 class Liar:
-    """Which lie is told now, and the chance it draws from."""
+    """The present lie, and the random numbers for it."""
 
     def __init__(self) -> None:
         self.lie, self.chance, self.n_told = "", random.Random(0), 0
@@ -56,19 +56,19 @@ class Liar:
         file.unlink()
 
     def tells(self) -> None:
-        """From now on it has done so."""
+        """Record that it has lied from now on."""
         if self._told is not None:
             self._told.touch()
             self._told = None
 
     def now(self, answer: bytes) -> bool:
-        """Whether this answer is lied about: after some true ones, so that an answer is under way."""
+        """Return whether to lie in this answer: only after some true ones, so that an answer is in progress."""
         self.n_told += 1
         return bool(self.lie) and is_output(answer) and self.n_told > 2
 
 
 def told_file(file: Path) -> Path:
-    """What is there once the lie of that file was told."""
+    """Return the file that exists once the lie was told."""
     return file.with_suffix(".told")
 
 

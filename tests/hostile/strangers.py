@@ -56,7 +56,7 @@ NAMES = (*SIEGES, PAIRING)
 
 
 async def besiege(name: str, port: int, chance: random.Random) -> None:
-    """Until cancelled."""
+    """Attack until canceled."""
     words, n_hosts = SIEGES[name]
     places = hosts(n_hosts)
 
@@ -77,7 +77,7 @@ async def besiege(name: str, port: int, chance: random.Random) -> None:
 
 
 async def greet(port: int, identity: Identity) -> None:
-    """At a pairing window, until cancelled: an attempt after the other, none of which brings a proof."""
+    """Try to pair again and again until canceled, without ever sending a proof."""
 
     async def one() -> None:
         while True:

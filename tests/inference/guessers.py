@@ -23,7 +23,7 @@ class Oracle:
         self._texts.append(array("i", [*prompt, *said]))
 
     def find(self, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch | None:
-        """As Lookup.find."""
+        """Return guesses, like Lookup.find."""
         place = len(tokens) + len(pending)
         for text in self._texts:
             if place < len(text) and text[: len(tokens)] == tokens:
@@ -34,6 +34,6 @@ class Oracle:
         return None
 
     def speaks(self, patch: pytest.MonkeyPatch) -> None:
-        """In place of every lookup; and no guess is too bad to be made."""
+        """Replace every lookup, and make every guess however unlikely."""
         patch.setattr(Lookup, "find", lambda _self, *known: self.find(*known))
         patch.setattr(Gain, "pays", lambda _self, _chance: True)

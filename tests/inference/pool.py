@@ -81,7 +81,7 @@ async def runs_in_one(worker: Worker, *sizes: int, path: str = "fake:") -> Async
 
 @dataclass(eq=False)
 class Port:
-    """How a host gets at a lender: here it is let in whoever it is."""
+    """A host's access to a lender, which admits anyone here."""
 
     lender: StageHost
 
@@ -105,7 +105,7 @@ def port_for_all(lender: StageHost, _: asyncio.TaskGroup) -> Port:
 
 @dataclass
 class Making:
-    """How the stages of a pool are made, the first time and when they are made again."""
+    """The way in which a pool's stages are made, at first and again."""
 
     sizes: tuple[int, ...]
     form: PipelineConfig
@@ -202,7 +202,7 @@ class Lent:
 
 
 async def _served(port: Port, pipeline: bytes, channel: MemoryChannel) -> None:
-    """As a node's port has it: what is not open any more ends the channel."""
+    """Serve as a node's port does: a frame for something that is no longer open ends the channel."""
     try:
         await port.serve(pipeline, channel)
     except (Refused, Unreachable):

@@ -32,7 +32,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
 async def told(built: Pool, n_answers: int = 3) -> list[StageLost]:
-    """How several answers end that are under way when something happens."""
+    """Return how several answers end that are in progress when something happens."""
     ended = await asyncio.gather(
         *(answer(built.pipeline, request("x" * 100, 900)) for _ in range(n_answers)), return_exceptions=True
     )

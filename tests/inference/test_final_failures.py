@@ -1,4 +1,4 @@
-"""What would fail again ends its answer once, at once and by its own name; all others go on, and no machine is lost."""
+"""Tests of errors that a retry would repeat: the answer ends at once by that error, and no machine is lost."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def begins(built: Pool) -> None:
 @pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: int, number: Number) -> None:
-    """On the first run, on a lender, and where tokens are chosen."""
+    """It covers the first run, a lender, and the run that samples tokens."""
     expected = await undisturbed()
     paths = [f"fake:{SLOW}"] * 3
     paths[place] = NAN
@@ -148,7 +148,7 @@ async def test_memory_that_runs_out_on_this_machine_is_not_looked_for_three_time
 
 @pytest.mark.long
 async def test_a_process_that_crashes_is_started_once_more_and_not_twice() -> None:
-    """It may have been chance; where it was not, whoever asks next is not made to wait for it again."""
+    """It may have been chance. If not, the next request does not wait for it again."""
     paths = ["fake:", "fake:die_at=1", "fake:"]  # each time it is built anew
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
         ids, notices, error = await hear(built.pipeline, request("x", 30))
@@ -312,7 +312,7 @@ class Says:
 
 
 async def test_who_refuses_numbers_that_can_be_used_is_left_out_and_not_who_sent_them() -> None:
-    """They lie here as they were sent on: nobody is blamed for them by a word."""
+    """The rows are kept here as they were sent, so a claim alone blames nobody."""
     expected, made = await undisturbed(), list[FrameChannel]()
 
     def second(channel: FrameChannel) -> FrameChannel:
@@ -394,7 +394,7 @@ class Another:
 @pytest.mark.long
 @pytest.mark.parametrize("token", [-1, N_VOCAB, 1 << 30])
 async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -> None:
-    """Also one that on this machine says that a form was too heavy."""
+    """This includes the token that on this machine means that a grammar was too heavy."""
     query, after = request("x", SHORT), [9]
     async with pool(8, away=True) as built:
         expected = (await answer(built.pipeline, query))[0]

@@ -121,7 +121,7 @@ async def guessed(pipeline: Pipeline, *texts: str, speculates: bool = True) -> i
 
 
 async def test_only_where_machines_would_stand_idle(oracle: Oracle) -> None:
-    """Not where it is not wanted, not with as many answers as machines, not where a state cannot be cut back."""
+    """None if it is turned off, if there are as many answers as machines, or if a state cannot be cut back."""
     assert oracle.truth == 1.0
     async with pool(2, 4, 2) as built:
         assert await guessed(built.pipeline, "hello", speculates=False) == 0
@@ -132,7 +132,7 @@ async def test_only_where_machines_would_stand_idle(oracle: Oracle) -> None:
 
 
 async def test_a_text_that_repeats_is_guessed_and_any_other_hardly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an oracle. What the fake says depends on all before, so that a text repeats by a bias alone."""
+    """It uses no oracle. The fake's tokens depend on all before, so only a bias makes a text repeat."""
     loop = Sampling(temperature=0.0, logit_bias=((100, 100.0),))
     monkeypatch.setattr(Gain, "pays", lambda _self, chance: chance > 0.3)  # of no busy test machine
     async with pool(2, 4, 2) as built:

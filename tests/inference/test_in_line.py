@@ -1,4 +1,4 @@
-"""Who waits for a slot while the stages are lost under those that have one."""
+"""Tests of requests that wait for a slot while the stages of the others are lost."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
 @pytest.mark.long
 @posix
 async def test_who_fails_a_second_time_gets_no_layers_back() -> None:
-    """Also where tokens came in between, and where another answer had the first failure."""
+    """This holds even if tokens came in between, or another answer had the first failure."""
     query = request("x", 60)
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
 
@@ -137,7 +137,7 @@ async def test_who_fails_a_second_time_gets_no_layers_back() -> None:
 @pytest.mark.long
 @posix
 async def test_what_the_host_alone_can_finish_is_finished() -> None:
-    """After as many losses as an answer is recovered from on others; its own worker's loss then is the last."""
+    """An answer recovers from a limited number of losses on others. The loss of its own worker is then the last."""
     query = request("x", 90)
     expected = undisturbed(query, shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
@@ -240,7 +240,7 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
 
 @posix
 async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> None:
-    """What it says while it is replaced already must not hold up the answers that go on."""
+    """Its messages while it is being replaced must not delay the answers in progress."""
     expected = undisturbed(request("x", 60), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
         built.rebuild.planning = asyncio.Event()

@@ -21,7 +21,7 @@ async def turn(pipeline: Pipeline, ids: list[int], n: int = 8) -> tuple[list[int
 
 
 async def fresh(ids: list[int], n: int = 8) -> list[int]:
-    """What a pipeline says that has seen nothing."""
+    """Return the tokens of a pipeline that has seen nothing before."""
     async with pool(*SIZES) as built:
         return (await answer(built.pipeline, request(ids, n)))[0]
 

@@ -1,4 +1,4 @@
-"""What is said while an answer is computed again: for how long, and until its next token is there."""
+"""Tests of the notices while an answer is replayed: the expected time, until its next token."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_record_is_of_this_engine_and_the_page_tells_it() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_thoughts_of_a_cut_answer_go_on(name: str) -> None:
-    """In the thought where it was cut there, and in the answer where it was cut behind it."""
+    """It continues within the thought if it was cut there, and in the answer if it was cut after it."""
     source, tokens = record()["templates"][name]["source"], record()["tokens"]
     form = of_template(source, tokens)
     template = ChatTemplate(source, tokens, form)
@@ -172,7 +172,7 @@ def test_thoughts_between_calls_of_this_turn_are_told_where_a_template_tells_no_
 
 
 def test_words_before_a_call_end_its_thought_where_both_are_refused() -> None:
-    """As gpt-oss: without this the call and its result would be told in words."""
+    """gpt-oss is like that: otherwise the call and its result would be rendered as text."""
     template = ChatTemplate(record()["templates"]["openai-gpt-oss-120b"]["source"])
     text = {**CALLS, "content": "I look.", "reasoning_content": "Well."}
     result = template.render([USER, text, RESULT])

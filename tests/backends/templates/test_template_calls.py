@@ -1,4 +1,4 @@
-"""How calls are written, as it is seen in what a chat template makes of them."""
+"""Tests of detecting the call format from a template's rendering."""
 
 from __future__ import annotations
 

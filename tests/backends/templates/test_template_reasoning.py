@@ -1,4 +1,4 @@
-"""How a model writes its thoughts is seen in what its template makes of made-up chats, never in a name."""
+"""Tests of detecting the format of thoughts from a template's rendering of made-up chats, never from a name."""
 
 from __future__ import annotations
 

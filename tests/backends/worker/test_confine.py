@@ -1,4 +1,4 @@
-"""What a worker can still reach once it is confined: each way out is tried in a process of its own."""
+"""Tests of what a confined worker can still reach: each way out is tried in its own process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_a_system_lacks_is_told() -> None:
 
 @has_all
 def test_a_rule_that_cannot_be_added_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What it was for cannot be read then, and nobody would know why."""
+    """Its files cannot be read then, and nobody would know why."""
     link = tmp_path / "link"
     link.symlink_to(link)
     confine._allow(-1, str(tmp_path), 4)

@@ -1,4 +1,4 @@
-"""How likely a token was: logs of probabilities, by the model's own scores."""
+"""Tests of logprobs, computed from the model's own scores."""
 
 from __future__ import annotations
 

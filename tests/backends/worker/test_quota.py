@@ -1,4 +1,4 @@
-"""What control groups leave a process of the processor's time, in both versions of them."""
+"""Tests of the processor time that control groups leave to a process, in both versions of them."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_conversation_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a later turn begins with the same words, though the day is another."""
+    """A later turn must begin with the same text even on another day."""
     days = iter(range(100))
     monkeypatch.setattr(completion, "local_time", lambda: LocalTime(86_400.0 * next(days)))
     known = completion.Beginnings(most=2)
@@ -402,7 +402,7 @@ async def test_a_control_token_is_known_by_its_name() -> None:
 
 
 def test_a_control_token_that_counts_as_text_stands_where_it_came() -> None:
-    """What was held back before it, because a stop string might have begun, is told first."""
+    """Text held back before it, because it might begin a stop string, is sent first."""
     pieces = [b"<|end|>", b'{"a": 1}', b" "]
     reader = Reader(Detokenizer([b"", *pieces[1:]], {0: pieces[0]}), ["}\n"])
     reports = [reader.push(token) or reader.deltas((token,), ())[0].text for token in (1, 0, 2)]

@@ -185,7 +185,7 @@ async def test_sixteen_come_and_go_and_each_says_what_it_says_alone(seed: int) -
 
 
 async def test_cancel_at_every_token(undisturbed: dict[str, list[int]]) -> None:
-    """Also before the first one, and in the middle of the prompt. Others notice nothing."""
+    """This includes before the first token, and in the middle of the prompt. Others are not affected."""
     async with pool(2, 4, 2, form=shape(slots=2)) as built:
         other = asyncio.gather(answer(built.pipeline, request("hello", 40)))
         for n_read in range(20):
@@ -313,7 +313,7 @@ async def test_a_full_queue_says_when_to_try_again() -> None:
 
 
 async def steps_at_rest(pipeline: Pipeline) -> int:
-    """How many steps its first stage has done, once they stand still."""
+    """Return the number of steps of its first stage once it is idle."""
     before, steps = -1, pipeline.figures()[0].steps
     for _ in range(30):
         if steps == before:

@@ -247,7 +247,7 @@ async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> N
 
 
 async def test_one_that_was_mended_in_place_of_leaving_takes_new_requests_again() -> None:
-    """What only it can answer keeps it; its owner resumes while it is mended."""
+    """Requests that only it can answer keep it, and its owner resumes while it recovers."""
     async with several((8,), (8,), paths=SLOW, rebuilds=True) as (replicas, pools):
         pools[0].rebuild.asked = True  # somebody wants it: it is mended, and not given up
         pools[0].rebuild.planning = asyncio.Event()
@@ -263,7 +263,7 @@ async def test_one_that_was_mended_in_place_of_leaving_takes_new_requests_again(
 
 
 async def test_what_is_told_beside_a_token_does_not_make_its_machine_look_quick() -> None:
-    """How likely it was is told in the moment before it: that is not when its step began."""
+    """Logprobs arrive just before their token, which is not when its step began."""
     query = request("x", 12, sampling=replace(GREEDY, likely=5))
     async with pool(8, paths=SLOW, away=True) as built:
         await answer(built.pipeline, query)

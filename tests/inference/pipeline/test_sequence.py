@@ -1,6 +1,4 @@
-"""What a pipeline takes; how an answer that was interrupted is computed again: in the chunks in which it came,
-or in large ones.
-"""
+"""Tests of a pipeline's requests, and of replaying an interrupted answer in its original chunks or in large ones."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ def test_of_a_prompt_only_what_entered_counts_as_read() -> None:
 async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
     monkeypatch: pytest.MonkeyPatch, sampling: Sampling, n_others: int
 ) -> None:
-    """Else near ties could fall the other way: engines compute one row by another way than several."""
+    """Otherwise near ties could be decided differently: engines compute single rows differently from several."""
     entered = list[tuple[int, int]]()
     carried = Scheduler._carry
 
@@ -122,7 +120,7 @@ class Anew(Rebuild):
 
 
 async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path: Path) -> None:
-    """Of chunks of 64 rows and more its attention makes other ones than of single rows."""
+    """For chunks of 64 rows and more, its attention gives other numbers than for single rows."""
     sizes = tiny.Shape(layers=2)
     form = PipelineConfig(slots=1, kv_cells=512, context=512, n_vocab=sizes.vocab, chunk_rows=128)
     model = tiny.llama(tmp_path / "tiny.gguf", sizes)
@@ -162,7 +160,7 @@ async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkey
 
 
 def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
-    """It waits again where its pipeline was lost, and somebody reads it."""
+    """The answer waits again if its pipeline was lost, and somebody is reading it."""
     item = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
     assert queue_place([item], goes_first=True) == 0
     item.timing.begun_at = 1.0

@@ -1,4 +1,4 @@
-"""Which steps are kept as samples: a sequence's first, through a lender, alone, now and then."""
+"""Tests of which steps are kept as samples: sometimes a sequence's first, if it runs alone through a lender."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Lender:
 
 
 async def test_a_step_behind_something_else_is_not_charged_with_its_time() -> None:
-    """Else a machine that is told to forget much looks slow, and gets fewer answers."""
+    """Otherwise a machine that is told to forget a lot appears slow, and gets fewer answers."""
     lender = Lender()
     stage = StageClient(RUN, ChannelLink(lender), "attic")
     table = SEGMENT.pack(0, 1, 7)
@@ -144,7 +144,7 @@ async def test_an_answer_whose_forerunner_went_astray_waits_for_its_turn(role: R
 
 
 class SilentPeer:
-    """It is asked in vain, as its link is as silent as its channel was; a new channel would open."""
+    """A peer that does not answer, as its link is as silent as its channel was. A new channel would open."""
 
     def __init__(self) -> None:
         self.reopened_s: list[float] = []
@@ -161,7 +161,7 @@ class SilentPeer:
 
 
 def test_a_path_that_heals_after_two_seconds_is_found_at_once() -> None:
-    """Whether the lender is slow was asked before the time of its step was over, not then: half a second sooner."""
+    """Whether the lender is slow was asked half a second before the step's deadline, not at it."""
 
     async def story() -> None:
         peer = SilentPeer()
@@ -186,7 +186,7 @@ def test_a_path_that_heals_after_two_seconds_is_found_at_once() -> None:
 
 
 class Waking(Holding):
-    """To a worker that stands still until that time, and then carries out what it was given."""
+    """A channel to a worker that stands still until that time, and then does its work."""
 
     def __init__(self, at_s: float) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class StandsStill(SilentPeer):
 
 
 def test_a_new_channel_alone_is_no_sign_of_life() -> None:
-    """Else a reader was told "attic is back after 2 s", and nothing came for two more."""
+    """Otherwise a reader was told "attic is back after 2 s", and nothing came for two more."""
     result: list[tuple[float, float | None]] = []
 
     async def story() -> None:
@@ -239,7 +239,7 @@ def test_a_new_channel_alone_is_no_sign_of_life() -> None:
 
 
 def test_while_one_is_awaited_another_that_is_back_is_not_all_of_it() -> None:
-    """What faces show is the last that was told."""
+    """The window and the command line show the last notice."""
     pipeline = Pipeline((), shape())
     shown: list[tuple[str, str] | None] = []
     for name, after in DOUBTS:

@@ -20,7 +20,7 @@ STEPS = (Kind.STEP, Kind.FOLLOW)
 
 
 def ops(frame: Frame) -> list[tuple[str, Op]]:
-    """What a frame has a run do, and which of the host's two runs that is, by its pipeline."""
+    """Return a frame's operations, and which of the host's two runs they are for, by its pipeline."""
     table = tuple((segment.slot, segment.n_tokens, segment.pos) for segment in frame.segments)
     run = frame.pipeline.hex()
     if frame.kind is Kind.FOLLOW:
@@ -32,7 +32,7 @@ def ops(frame: Frame) -> list[tuple[str, Op]]:
 
 @pytest.fixture
 def sent_ops(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Op]]:
-    """What each run was told, in order."""
+    """Return the operations sent to each run, in order."""
     result: dict[str, list[Op]] = {}
 
     def noting(kind: type, send: Callable[..., Any]) -> None:
@@ -66,12 +66,12 @@ class Slow:
 
 
 def plain(text: str, max_tokens: int) -> Request:
-    """Without guesses: what is computed for nothing reaches some runs only."""
+    """Return a request without guesses, since useless steps reach only some runs."""
     return replace(request(text, max_tokens), guesses=False)
 
 
 def before_each_forgetting(sent_ops: list[Op], common: set[Op]) -> dict[tuple[Op, int], list[Op]]:
-    """For each FORGET, and which of its like it is: the steps before it."""
+    """Return the steps before each FORGET, by the operation and its index among equal ones."""
     result: dict[tuple[Op, int], list[Op]] = {}
     steps: list[Op] = []
     for op in sent_ops:
