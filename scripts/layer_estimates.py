@@ -13,10 +13,10 @@ from typing import Any
 
 from app.catalog.families.effort_reader import effort_of, stand_in, stand_in_effort
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_shape_reader import alike
 from app.catalog.stages import synthetic_stage
-from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+from app.core.model import LayerKind, ModelShape, Setting, Tensor
 from app.core.planner.speed_estimates import MeasuredLayer, Speed, estimate_speed
 from app.inference.worker.layer_benchmark import Gauge, measure
 from app.machine.hardware.cores import Threads

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_file import Header, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import measured_runs, shape_of
 from app.catalog.stages import synthetic_stage

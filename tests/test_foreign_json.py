@@ -28,7 +28,7 @@ ALLOWED = {
 }
 # prepared while the module is imported, by one thread; the core may not wait for a lock, and backends know no app
 PREPARED = {
-    "app/core/log_line.py",
+    "app/core/log_redaction.py",
     "app/core/household/operations.py",
     "app/network/membership/code_exchange.py",
     "app/network/messages.py",

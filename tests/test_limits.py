@@ -37,7 +37,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.inference.pipeline.sequence", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
     ("app.inference.stages.stage_host", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),
     ("app.core.recovery.recovery", {"RECONNECT_S": 5.0, "MAX_RECOVERIES": 3, "WAIT_S": 600.0}),
-    ("app.core.recovery.machine_health", {"SLOWER": 5.0}),
+    ("app.core.planner.placement_change", {"SLOWER": 5.0}),
     ("app.machine.keystore", {"KEYRING_SECONDS": 10.0}),
     ("app.node.control.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
     ("app.gateway.open_requests", {"UNREAD_SECONDS": 30.0}),
@@ -54,10 +54,10 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
         "backends.templates.sandboxed_rendering",
         {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},
     ),
-    ("app.catalog.gguf.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),
-    ("app.catalog.gguf.gguf_check", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
-    ("app.catalog.gguf.gguf_check", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),
-    ("app.catalog.gguf.gguf_check", {"MAX_DIMENSIONS": 4}),
+    ("app.catalog.gguf.gguf_file", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),
+    ("app.catalog.gguf.gguf_file", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
+    ("app.catalog.gguf.gguf_file", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),
+    ("app.catalog.gguf.gguf_file", {"MAX_DIMENSIONS": 4}),
     ("app.node.lending.lending_policy", {"OWNERS_SHARE": 0.5}),
 ]
 

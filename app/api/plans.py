@@ -105,7 +105,7 @@ class Explanation(msgspec.Struct, frozen=True):
         return Reason(self.code, self.facts)
 
 
-class MachineFacts(msgspec.Struct, frozen=True):
+class PlannedMachine(msgspec.Struct, frozen=True):
     """A machine as it was measured when the plan was made."""
 
     machine: str = ""
@@ -124,7 +124,7 @@ class PlanFacts(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     batch_rows: int = 0
     value_bytes: float = 0.0  # of one value of a hidden state on the wire
-    machines: list[MachineFacts] = []
+    machines: list[PlannedMachine] = []
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

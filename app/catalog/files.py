@@ -89,3 +89,11 @@ def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
             free = shutil.disk_usage(folder).free
         return DoesNotFit("disk_full", folder=str(folder), needed_bytes=needed_bytes, free_bytes=free)
     return BadInput("disk_failed", folder=str(folder), why=os_cause(error))
+
+
+def part_bytes(path: Path) -> int:
+    """Return how much of a download is on the disk."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.catalog.gguf.gguf_check import part_paths, read_header
-from app.catalog.gguf.gguf_names import is_model
+from app.catalog.gguf.gguf_file import is_model, part_paths, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.shelf import name_for, whole_stem
 from app.core.errors import AppError, BadInput, Reason

@@ -16,8 +16,7 @@ from typing import BinaryIO
 import msgspec
 
 from app.catalog.files import Tell, chunks, hash_range, write_whole
-from app.catalog.gguf.gguf_check import part_paths, read_header
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_file import Header, part_paths, read_header
 from app.catalog.gguf.model_reader import PRE, model_of
 from app.catalog.stages.cut import Cut, cut
 from app.catalog.stages.stage_receiver import Donor

@@ -162,7 +162,7 @@ def _sentence_of(error: AppError) -> str:
 
 def _pull_hint(name: str) -> str:
     """Return the sentence about getting this model; "" if the catalog does not have it either."""
-    from app.catalog.catalogue import shipped
+    from app.catalog.model_catalog import shipped
 
     try:
         offer, file = shipped().named(name)

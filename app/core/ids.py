@@ -1,7 +1,11 @@
-"""Identity is the key: the names under which machines, pipelines and sequences are known."""
+"""Ids of machines, pipelines and sequences, and the names of machines: cleaned, compared and made unique."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable
+from itertools import count
 from typing import NewType
 
 MachineId = NewType("MachineId", str)  # 64 hex digits: SHA-256 of the machine's certificate (DER)
@@ -27,3 +31,63 @@ def pipeline_id(text: str) -> PipelineId:
     if len(text) != 2 * PIPELINE_ID_BYTES or not _HEX.issuperset(text):
         raise ValueError("a pipeline id is 32 hex digits")
     return PipelineId(bytes.fromhex(text))
+
+
+NO_NAME = "unnamed"
+# Drawn as nothing though they count as letters or marks: fillers, joiners, selectors, an empty Braille cell.
+_UNSEEN = frozenset(
+    map(
+        chr,
+        (
+            0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10),
+            0xFFA0, *range(0xE0100, 0xE01F0),
+        ),
+    )
+)  # fmt: skip
+_NUMBERED = re.compile(r"(.*\S) ([0-9]{1,3})")
+
+
+def clean_name(text: str) -> str:
+    """A machine's name fit to be shown: ≤ 64 characters, some of them seen, no control or direction characters."""
+    shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
+    name = " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip()
+    return NO_NAME if _UNSEEN.issuperset(name.replace(" ", "")) else name
+
+
+def name_key(name: str) -> str:
+    """Return the same key for names that a reader takes for one, whatever their case, width, spaces and hidden signs.
+
+    Letters of two alphabets that look alike stay two.
+    """
+    plain = unicodedata.normalize("NFKC", clean_name(name)).casefold()
+    seen = (c for c in unicodedata.normalize("NFKC", plain) if c not in _UNSEEN)
+    return " ".join("".join(seen).split())
+
+
+def same_name(name: str, other: str) -> bool:
+    """Return whether a reader takes both for the name of one machine."""
+    return name_key(name) == name_key(other)
+
+
+def is_taken(name: str, names: Iterable[str]) -> bool:
+    """Return whether one of `names` is this name, or looks the same."""
+    return name_key(name) in map(name_key, names)
+
+
+def unless_taken(announced: str, otherwise: str, names: Iterable[str]) -> str:
+    """Return the name that a machine gives itself, or `otherwise` where another has it.
+
+    With one name for two machines, a report about one would seem to be about the other.
+    """
+    return otherwise if is_taken(announced, names) else clean_name(announced)
+
+
+def free_name(preferred: str, names: Iterable[str]) -> str:
+    """Return `wanted`, with a number behind it where one of `others` has that name."""
+    name, taken = clean_name(preferred), set(map(name_key, names))
+    if name_key(name) not in taken:
+        return name
+    numbered = _NUMBERED.fullmatch(name)
+    stem, last = (numbered[1], int(numbered[2])) if numbered else (name, 1)
+    tries = (f"{stem[: MAX_NAME_CHARACTERS - len(str(n)) - 1].rstrip()} {n}" for n in count(last + 1))
+    return next(attempt for attempt in tries if name_key(attempt) not in taken)

@@ -18,7 +18,7 @@ import msgspec
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
 from app.core.json_schema.schema_types import localize_references
-from app.core.log_line import log_extra
+from app.core.log_redaction import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.core.tools.call_cursor import ArgumentPiece, Call, CallEvent, CallStarted
 from app.core.tools.call_finder import CallFinder

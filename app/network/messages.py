@@ -17,7 +17,7 @@ from app.core.errors import Fact, Reason
 from app.core.household.link import LinkKind
 from app.core.household.operations import MAX_OPERATION_BYTES
 from app.core.lending.policy import LINK_MOST_MBIT
-from app.core.model_shape import ModelShape
+from app.core.model import ModelShape
 from app.core.reasons import SENTENCES, can_be_said
 from backends.contract import KEPT_STATES, KvType
 

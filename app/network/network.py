@@ -25,10 +25,9 @@ from app import __version__
 from app.core.errors import AppError, Busy, DoesNotFit, Reason, Refused, Unreachable
 from app.core.household import pairing
 from app.core.household.link import LinkEnd
-from app.core.household.machine_names import clean_name
 from app.core.household.membership import Log, Member, added_by
 from app.core.household.operations import Operation, OperationId, Role, encode
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name
 from app.network import messages
 from app.network.discovery.address_book import KnownPlaces
 from app.network.identity import Identity, Place

@@ -21,9 +21,8 @@ from app.core.household import household as facts
 from app.core.household import pairing
 from app.core.household.household import Household, apply, with_unlinkable
 from app.core.household.link import LinkEnd
-from app.core.household.machine_names import unless_taken
 from app.core.household.membership import Member
-from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.core.ids import MachineId, PipelineId, pipeline_id, unless_taken
 from app.core.planner.placement import Candidate
 from app.core.reasons import sentence
 from app.inference.stages.stage_host import StageHost

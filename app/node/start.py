@@ -1,6 +1,6 @@
 """The start and end of a node: settings, log file, signals, and one node per home.
 
-The log consists of JSON objects for programs; app/core/log_line.py turns them into sentences.
+The log consists of JSON objects for programs; app/core/log_redaction.py turns them into sentences.
 """
 
 from __future__ import annotations

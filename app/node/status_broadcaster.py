@@ -9,8 +9,7 @@ from contextlib import suppress
 
 from app.core.errors import Reason
 from app.core.household.household import Described, SelfDescription
-from app.core.household.machine_names import clean_name
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name
 from app.core.reasons import said
 from app.network import messages
 from app.network.network import Network, Offer

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.catalog.catalogue import shipped
+from app.catalog.model_catalog import shipped
 from tests.backends.template_chats import CHATS, record, rendered
 
 OF_ENTRY = (  # the first that an entry's id begins with

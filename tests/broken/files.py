@@ -9,8 +9,7 @@ from pathlib import Path
 from random import Random
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import Header, Tensor, aligned, entry, header_bytes
+from app.catalog.gguf.gguf_file import Header, Tensor, aligned, entry, header_bytes, read_header
 
 KINDS = (
     "number", "entry gone", "entry of another kind", "vocabulary", "shape", "type", "offset",

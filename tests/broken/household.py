@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.client import NodeClient
 from app.core.errors import AppError, Reason

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.catalogue import FILE, shipped
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.gguf_names import is_model, part_names, parts_of, quantisation_of
+from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantization_of
 from app.catalog.hub.hub_address import checked
+from app.catalog.model_catalog import FILE, shipped
 from app.core.errors import BadInput
 
 
@@ -27,7 +27,7 @@ def test_every_entry_can_be_asked_for() -> None:
         for file in offer.files:
             checked(offer.repository, file.file, offer.revision)
             assert is_model(file.file)
-            assert quantisation_of(file.file) == file.quantisation, file.file
+            assert quantization_of(file.file) == file.quantisation, file.file
 
 
 UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.1"}

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import aligned, entry, header_bytes
+from app.catalog.gguf.gguf_file import aligned, entry, header_bytes, read_header
 from app.core.errors import BadInput, Damaged
 from testbed import tiny
 from tests.families import proof

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, windows
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_file import Header, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import shape_of
 from app.catalog.stages import synthetic_stage
-from app.core.model import Model
-from app.core.model_shape import LayerRun, ModelShape
+from app.core.model import LayerRun, Model, ModelShape
 from app.core.verification import as_f16, rows_of
 from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.catalog.files import Tell
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_file import Header
 from app.catalog.shelf import Entry, Shelf, model_hashes
 from app.core.errors import Damaged, DoesNotFit
 from tests.catalog.conftest import Home

@@ -20,8 +20,7 @@ import psutil
 import pytest
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import entry, u32_entry
+from app.catalog.gguf.gguf_file import entry, read_header, u32_entry
 from app.cli import main
 from testbed import tiny
 from tests.cli.conftest import Said

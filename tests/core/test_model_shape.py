@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.core.model_shape import LayerKind, LayerRun, ModelShape, Setting, Tensor
+from app.core.model import LayerKind, LayerRun, ModelShape, Setting, Tensor
 
 MATRIX = Tensor("attn_q.weight", 12, (256, 256))
 

@@ -10,8 +10,7 @@ from app.catalog.families.family_table import FAMILIES
 from app.catalog.families.layer_metadata import is_per_layer, n_blocks, number
 from app.catalog.families.layer_metadata import n_layers as layer_count
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import Header, Tensor, aligned, entry, header_bytes, u32_entry
+from app.catalog.gguf.gguf_file import Header, Tensor, aligned, entry, header_bytes, read_header, u32_entry
 from app.catalog.gguf.model_reader import layer_of
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from app.catalog.families.family_table import FAMILIES, Family
 from app.catalog.families.layer_metadata import has_window
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.core.errors import AppError
 from app.core.reasons import said
 from tests.families import proof

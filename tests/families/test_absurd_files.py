@@ -12,8 +12,7 @@ import pytest
 
 from app.catalog.families.layer_metadata import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import Header, aligned, entry, header_bytes
+from app.catalog.gguf.gguf_file import Header, aligned, entry, header_bytes, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages.cut import cut
 from app.core.errors import AppError

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import entry, u32_entry
+from app.catalog.gguf.gguf_file import entry, read_header, u32_entry
 from app.core.errors import AppError, BadInput, StageLost
 from app.core.reasons import said
 from backends.contract import Role, StageError

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from scripts.families import dense, experts, hybrids, windows
 from tests.families.fixtures import FOLDER, Family, families
 

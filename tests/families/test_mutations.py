@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.families.family_table import FAMILIES, Rule
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.stages import cut
 from app.core.errors import AppError
 from tests.families import proof

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from backends.llamacpp import binding
 from tests.families import proof
 from tests.families.driven import Workers

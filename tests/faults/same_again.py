@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.errors import AppError, DoesNotFit
 from app.core.recovery.recovery import Loss, Misfit, Planned

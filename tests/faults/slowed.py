@@ -10,8 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from app.core.planner.placement_change import QUIET_S, SETTLED_S
-from app.core.recovery.machine_health import SLOWER
+from app.core.planner.placement_change import QUIET_S, SETTLED_S, SLOWER
 from app.node.placement.standby import LEAST_BETWEEN_SECONDS, LOOK_SECONDS
 from bench import quota
 from tests.faults.cases import END_SECONDS, judged

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.catalog.gguf import gguf_check, model_reader
+from app.catalog.gguf import gguf_file, model_reader
 from app.core.errors import AppError
 from app.core.household import operations
 from app.core.household.operations import BadOperation
@@ -66,7 +66,7 @@ def _scratch() -> Path:
 def _model(data: bytes) -> None:
     path = _scratch() / "model.gguf"
     path.write_bytes(data)
-    model_reader.model_of(gguf_check.read_header(path), "x", "0" * 64)
+    model_reader.model_of(gguf_file.read_header(path), "x", "0" * 64)
 
 
 def _frames() -> list[bytes]:
@@ -117,7 +117,7 @@ TARGETS = (
     Target(
         "models", _model, (AppError,),
         lambda: [small().bytes(), small(more=[array("a", 4, 2, bytes(8))]).bytes()],
-        ("app/catalog/gguf/gguf_check.py", "app/catalog/gguf/model_reader.py"),
+        ("app/catalog/gguf/gguf_file.py", "app/catalog/gguf/model_reader.py"),
     ),
     Target(
         "chats", _chat, (AppError, msgspec.MsgspecError, UnicodeDecodeError), lambda: list(CHATS),

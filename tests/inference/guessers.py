@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.scheduler.speculation import Gain, Lookup, TokenMatch
+from app.core.scheduler.speculative_lookup import Gain, Lookup, TokenMatch
 
 
 class Oracle:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
-from app.core.recovery.machine_health import RecentFailures
-from app.core.recovery.recovery import Loss, Misfit, Planned
+from app.core.recovery.recovery import Loss, Misfit, Planned, RecentFailures
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.scheduler.speculation import Gain
+from app.core.scheduler.speculative_lookup import Gain
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Token
 from backends.contract import GREEDY, Sampling

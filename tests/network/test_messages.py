@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.core.errors import Reason
 from app.core.household.link import LinkKind
-from app.core.model_shape import (
+from app.core.model import (
     MAX_RUN_LAYERS,
     MAX_RUNS,
     MAX_SETTINGS,

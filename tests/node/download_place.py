@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from app.api.downloads import Download
-from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.files import Disk
+from app.catalog.model_catalog import Catalog, Offer, OfferedFile
 from app.catalog.shelf import Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.catalog.transfers.download_records import Record
@@ -23,7 +23,7 @@ from app.node.downloads.model_sources import HouseholdPins
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
 Json = dict[str, Any]
-NO_CATALOGUE = Catalogue("2026-01-01", ())
+NO_CATALOGUE = Catalog("2026-01-01", ())
 
 
 class Roomy(Disk):
@@ -43,7 +43,7 @@ class Place:
         self,
         server: HubServer,
         folder: Path,
-        catalogue: Catalogue = NO_CATALOGUE,
+        catalogue: Catalog = NO_CATALOGUE,
         member: Callable[[Record], Files] = no_members,
         is_near: Callable[[str], bool] = lambda _: False,
     ) -> None:
@@ -92,7 +92,7 @@ async def running(place: Place) -> AsyncGenerator[Place, None]:
             task.cancel()
 
 
-def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = None) -> Catalogue:
+def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = None) -> Catalog:
     """A catalogue of the server's one file."""
     file = OfferedFile(FILE, "Q4_K_M", n_bytes, sha256, recommended=True)
     offer = Offer(
@@ -101,4 +101,4 @@ def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = No
         context_length=None, kv_bytes_per_token=None, licence="MIT", gated=False,
         repository=REPOSITORY, revision=COMMIT, files=(file,),
     )  # fmt: skip
-    return Catalogue("2026-01-01", (offer,))
+    return Catalog("2026-01-01", (offer,))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.catalogue import Catalogue, OfferedPart
+from app.catalog.model_catalog import Catalog, OfferedPart
 from app.catalog.transfers.download_records import joint_hash
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.core.errors import DoesNotFit
@@ -160,7 +160,7 @@ async def test_the_catalogues_word_counts_for_each_file(hub: HubServer, tmp_path
     assert offer.files[0].parts == ()
 
 
-def _with_parts(known: Catalogue, promised: list[OfferedPart]) -> Catalogue:
+def _with_parts(known: Catalog, promised: list[OfferedPart]) -> Catalog:
     from msgspec import structs
 
     offer = known.models[0]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Reason, Refused, StageLost
-from app.core.log_line import log_extra, readable_line
+from app.core.log_redaction import log_extra, readable_line
 from app.node.start import JsonLines
 
 

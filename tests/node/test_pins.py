@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.catalog.catalogue import Catalogue
 from app.catalog.hub.hub_address import MAIN
+from app.catalog.model_catalog import Catalog
 from app.catalog.transfers.download_records import PartFacts, joint_hash
 from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import Damaged, DoesNotFit, Reason
@@ -35,7 +35,7 @@ async def server(tmp_path: Path) -> AsyncGenerator[HubServer, None]:
         yield up
 
 
-def unknown(server: HubServer) -> Catalogue:
+def unknown(server: HubServer) -> Catalog:
     """Its one file, of which neither hash nor size nor commit could be looked up."""
     listed = catalogue_of(server, None)
     (offer,) = listed.models

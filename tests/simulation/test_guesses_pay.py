@@ -10,7 +10,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from app.core.scheduler.speculation import Lookup, TokenMatch
+from app.core.scheduler.speculative_lookup import Lookup, TokenMatch
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
 from backends.contract import Sampling

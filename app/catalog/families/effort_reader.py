@@ -6,17 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from math import prod
 
-from app.catalog.families.family_facts import STATE_VALUE_BYTES
-from app.catalog.families.family_table import FAMILIES, WINDOW, attentions, windows
+from app.catalog.families.family_table import FAMILIES, STATE_VALUE_BYTES, WINDOW, attentions, windows
 from app.catalog.families.layer_metadata import n_blocks, named, number
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_file import Header
 from app.catalog.gguf.model_reader import head_tensor, layer_of
 from app.catalog.gguf.model_shape_reader import EXPERTS, alike
 from app.catalog.stages.synthetic_stage import can_be_made
 from app.core.errors import BadInput
-from app.core.model import Model
-from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+from app.core.model import LayerKind, Model, ModelShape, Setting, Tensor
 from app.core.planner.speed_estimates import Effort, Experts
 
 BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
@@ -73,9 +71,9 @@ def main_kind(header: Header, model: Model) -> str:
     return tensor_types.TENSORS[kinds.most_common(1)[0][0]][0]
 
 
-def kind_of(quantisation: str) -> str:
+def kind_of(quantization: str) -> str:
     """The number type of most weights of a mix, by its name: Q4_K of Q4_K_M."""
-    plain = quantisation.upper().removeprefix("UD-").removesuffix("_MOE")
+    plain = quantization.upper().removeprefix("UD-").removesuffix("_MOE")
     names = sorted(_CODES, key=len, reverse=True)
     return next((name for name in names if plain.startswith(name)), "Q4_K")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_header import Header, Value, text, u32
+from app.catalog.gguf.gguf_file import Header, Value, text, u32
 from backends.contract import Layers
 
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS

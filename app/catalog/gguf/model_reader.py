@@ -10,12 +10,10 @@ from math import prod
 from pathlib import Path
 
 from app.catalog.families import layer_metadata
-from app.catalog.families.family_facts import boundaries, family_facts
-from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.family_table import FAMILIES, boundaries, family_facts
 from app.catalog.families.layer_metadata import MAX_LAYERS, check_all
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import part_paths, read_header
-from app.catalog.gguf.gguf_header import Header, Scalar, Tensor, shown
+from app.catalog.gguf.gguf_file import Header, Scalar, Tensor, part_paths, read_header, shown
 from app.core.errors import BadInput
 from app.core.model import Cuts, Model, Weights
 
@@ -66,11 +64,11 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         cuts=Cuts(boundaries=where, whole_reason=why_whole, rules=runs, first=facts.first, later=facts.later),
         kv_bytes_per_token=_kv_bytes_per_token(header, architecture, n_layers, width),
         file_bytes=header.file_bytes,
-        quantisation=_quantisation(header),
+        quantisation=_quantization(header),
         licence=header.text("general.license"),
         has_template="tokenizer.chat_template" in header.entries,
         state_bytes=facts.state_bytes,
-        quantised_kv=_quantised_kv(header, architecture, width),
+        quantised_kv=_quantized_kv(header, architecture, width),
         embeds=embeds(header, architecture),
         writes=writes(header, architecture),
         ranks=ranks(header, architecture),
@@ -159,7 +157,7 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
     return tuple(n * sum(lengths) * KV_VALUE_BYTES for n in heads_kv[:n_layers])
 
 
-def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
+def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
     """Return whether keys and values of a head are whole blocks. Source: llama_init_from_model.
 
     Where the file does not say how long they are in a sliding window, they are as elsewhere.
@@ -174,7 +172,7 @@ def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
     return True
 
 
-def _quantisation(header: Header) -> str:
+def _quantization(header: Header) -> str:
     """The name of the mix; where the file gives none, the type of most of its bytes."""
     mix = tensor_types.MIXES.get(header.integer("general.file_type", 0, 1 << 16, 1 << 16))
     if mix is not None:

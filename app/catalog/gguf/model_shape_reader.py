@@ -13,23 +13,22 @@ from functools import cached_property
 
 import msgspec
 
-from app.catalog.families.family_facts import unproved
-from app.catalog.families.family_table import FAMILIES, windows
+from app.catalog.families.family_table import FAMILIES, unproved, windows
 from app.catalog.families.layer_metadata import MAX_VALUE, WITHOUT_PREFIX, n_blocks, named, number
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_header import Header, Scalar
-from app.catalog.gguf.gguf_header import Tensor as StoredTensor
+from app.catalog.gguf.gguf_file import Header, Scalar
+from app.catalog.gguf.gguf_file import Tensor as StoredTensor
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, head_tensor, layer_of
 from app.catalog.stages.cut import stage_header
 from app.core.errors import BadInput, Reason
-from app.core.model import Model
-from app.core.model_shape import (
+from app.core.model import (
     MAX_RUN_LAYERS,
     MAX_SHAPE_BYTES,
     MAX_TEXT,
     MAX_VALUES,
     LayerKind,
     LayerRun,
+    Model,
     ModelShape,
     Setting,
     Tensor,

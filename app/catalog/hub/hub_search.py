@@ -14,7 +14,7 @@ import msgspec
 from yarl import URL
 
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.gguf_names import is_model, part_names, quantisation_of, recommended
+from app.catalog.gguf.gguf_file import is_model, part_names, quantization_of, recommended
 from app.catalog.hub.hub_address import Hub, checked, checked_repository, proxy_of
 from app.catalog.hub.hub_files import MAX_REDIRECTS, REDIRECTS, new_session
 from app.catalog.transfers.download_records import joint_hash
@@ -227,7 +227,7 @@ def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
         size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
         promised = sibling.lfs.sha256 if sibling.lfs else None
         sha256 = promised if promised and _SHA256.fullmatch(promised) else None
-        models.append(HubFile(name, quantisation_of(name), size, sha256))
+        models.append(HubFile(name, quantization_of(name), size, sha256))
     models = _joined(models)
     models.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
     return marked(models[:MAX_FILES])
@@ -248,7 +248,7 @@ def _joined(files: list[HubFile]) -> list[HubFile]:
         joined.append(
             HubFile(
                 first,
-                quantisation_of(first),
+                quantization_of(first),
                 sum(size or 0 for size in sizes) if whole and None not in sizes else None,
                 joint_hash(part.sha256 for part in there) if whole else None,
                 reason=None if whole else _missing(len(names), len(there)),

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.catalog.families.family_facts import idle_kind, is_lite
 from app.catalog.families.family_table import (
     FAMILIES,
     RECURRENT_LAYERS,
@@ -22,14 +21,15 @@ from app.catalog.families.family_table import (
     Family,
     Kinds,
     Rule,
+    idle_kind,
+    is_lite,
     recurrents,
     windows,
 )
 from app.catalog.families.layer_metadata import is_per_layer, n_layers, named, number, sliced
 from app.catalog.files import CHUNK_BYTES, chunks
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import header_in
-from app.catalog.gguf.gguf_header import Header, Tensor, aligned, entry, header_bytes, u32_entry
+from app.catalog.gguf.gguf_file import Header, Tensor, aligned, entry, header_bytes, header_in, u32_entry
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, HEAD_BIAS, head_tensor, layer_of
 from app.catalog.stages.manifest import Manifest, Piece, Want
 from app.core.errors import BadInput, Damaged

@@ -19,7 +19,7 @@ from types import MappingProxyType
 import msgspec
 
 from app.catalog.files import Disk, Tell, hash_range, sync_folder, write_whole
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.stages.cut import Cut, read_pieces
 from app.catalog.stages.manifest import Manifest
 from app.catalog.stages.stage_receiver import RESERVE_BYTES, Donor, Receiver, StagePaths

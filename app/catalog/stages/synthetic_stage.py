@@ -8,18 +8,15 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from app.catalog.families.family_facts import idle_kind, unproved_stage
-from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, Rule
+from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, Rule, idle_kind, unproved_stage
 from app.catalog.families.layer_metadata import WITHOUT_PREFIX
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import DEFAULT_ALIGNMENT, read_header
-from app.catalog.gguf.gguf_header import aligned, entry, header_bytes, u32_entry
+from app.catalog.gguf.gguf_file import DEFAULT_ALIGNMENT, aligned, entry, header_bytes, read_header, u32_entry
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, HEAD_BIAS, model_of
 from app.catalog.gguf.model_shape_reader import layer_bytes, tensor_bytes
 from app.catalog.stages.cut import ROPE_FREQS
 from app.core.errors import BadInput, Reason
-from app.core.model import PLACEHOLDER_ROWS, Model
-from app.core.model_shape import LayerRun, ModelShape, Setting, Tensor
+from app.core.model import PLACEHOLDER_ROWS, LayerRun, Model, ModelShape, Setting, Tensor
 from backends.contract import Role
 
 MAX_LAYER_BYTES = 1 << 30

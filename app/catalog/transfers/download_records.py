@@ -14,11 +14,9 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec import structs
 
-from app.catalog.files import disk_error, sync_folder, write_whole
-from app.catalog.gguf.gguf_check import part_paths
-from app.catalog.gguf.gguf_names import part_names
+from app.catalog.files import disk_error, part_bytes, sync_folder, write_whole
+from app.catalog.gguf.gguf_file import part_names, part_paths
 from app.catalog.hub.hub_address import checked
-from app.catalog.transfers.partial_file import part_bytes
 from app.core.errors import BadInput, Fact, Reason
 from app.core.reasons import can_be_said, os_cause
 from app.decoding import decode

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import os
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 import aiohttp
 
+from app.catalog.files import CHUNK_BYTES, Disk, disk_error, sync_folder
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest, FileSource, OutageWatch
-from app.catalog.transfers.partial_file import Part
 from app.core.errors import BadInput, Busy, Damaged, DoesNotFit, Reason, Unreachable
+from app.core.reasons import os_cause
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +28,81 @@ WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between tries; then a pe
 TURN_SECONDS = 3.0  # between looks whether it is our turn: a source that serves another machine is not away
 MY_TURN = "copy_waits"  # the code of that
 PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the count begins again
+
+
+class PartialFile:
+    """A `.part` file. Its methods block; one at a time."""
+
+    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+        self.path = path
+        self._disk = disk or Disk()
+        self._stop = threading.Event()
+        self._file: BinaryIO | None = None
+        self._hash = hashlib.sha256()
+        self.n_bytes = 0  # that are written and hashed
+
+    def take_up(self, tell: Callable[[], None] = lambda: None) -> None:
+        """Open the file, creating it if needed, and hash what is there. `stop` ends it early."""
+        self.close()
+        self._stop.clear()
+        self._hash, self.n_bytes = hashlib.sha256(), 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            self._file = os.fdopen(handle, "r+b", buffering=0)
+            while not self._stop.is_set() and (chunk := self._file.read(CHUNK_BYTES)):
+                self._hash.update(chunk)
+                self.n_bytes += len(chunk)
+                tell()
+        except OSError as error:
+            self.close()
+            raise Damaged("download_stopped", why=os_cause(error)) from error
+
+    def write(self, data: bytes, total_bytes: int) -> None:
+        """Append and hash. Raises AppError where the disk is full or does not work."""
+        assert self._file is not None
+        try:
+            self._disk.write(self._file, memoryview(data))
+        except OSError as error:
+            self._cut_back()
+            raise disk_error(self.path.parent, error, total_bytes - self.n_bytes) from error
+        self._hash.update(data)
+        self.n_bytes += len(data)
+
+    def begin_again(self) -> None:
+        """Forget what is there."""
+        assert self._file is not None
+        self._hash, self.n_bytes = hashlib.sha256(), 0
+        self._cut_back()
+
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def finish(self, final: Path) -> None:
+        """Make it the whole file: on the disk for good, then under its name."""
+        assert self._file is not None
+        try:
+            self._disk.sync(self._file)
+            self.close()
+            self.path.replace(final)
+            sync_folder(final.parent)
+        except OSError as error:
+            raise disk_error(final.parent, error, self.n_bytes) from error
+
+    def stop(self) -> None:
+        """End `take_up` soon. Safe to call from any thread."""
+        self._stop.set()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _cut_back(self) -> None:
+        """Drop bytes that were not hashed."""
+        assert self._file is not None
+        self._file.truncate(self.n_bytes)
+        self._file.seek(self.n_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +149,7 @@ class Transfer:
     """Fetches one file into its part."""
 
     def __init__(
-        self, files: Files, target: DownloadTarget, part: Part, hooks: Hooks, waits: tuple[float, ...] = WAITS
+        self, files: Files, target: DownloadTarget, part: PartialFile, hooks: Hooks, waits: tuple[float, ...] = WAITS
     ) -> None:
         self._files, self.wanted, self._part, self._hooks = files, target, part, hooks
         self._waits, self._lookout = waits, OutageWatch(files.place, hooks.held_up)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from app.catalog.files import write_whole
-from app.catalog.gguf.gguf_names import part_names
+from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_address import checked
 from app.catalog.transfers.download_records import PartFacts, Record, joint_hash
 from app.core.errors import BadInput, Damaged

@@ -89,7 +89,7 @@ def _same_model_note(name: str, known_bytes: int, path: Path) -> str:
 
     Its metadata and tensors are identical, but the bytes after or between them may differ.
     """
-    from app.catalog.gguf.gguf_check import part_paths
+    from app.catalog.gguf.gguf_file import part_paths
 
     typed_bytes = sum(Path(part).stat().st_size for part in part_paths(path))
     differs = typed_bytes - known_bytes

@@ -205,7 +205,7 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
 async def _find_file(node: NodeClient, model: str) -> HubFile:
     """Return the file that `model` stands for. Raises BadInput."""
     if "/" not in model:
-        from app.catalog.catalogue import shipped
+        from app.catalog.model_catalog import shipped
 
         offer, version_file = shipped().named(model)
         return HubFile(offer.repository, version_file.file)
@@ -258,7 +258,7 @@ def _cancelled(answer: DownloadRemoved) -> str:
 def _list_catalogue(out: Output, home: Path | None) -> None:
     import msgspec
 
-    from app.catalog.catalogue import shipped
+    from app.catalog.model_catalog import shipped
 
     catalog = shipped()
     answer = _starter(home)

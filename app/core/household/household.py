@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from app.core.errors import Reason
-from app.core.household.machine_names import same_name, unless_taken
 from app.core.household.operations import Role
-from app.core.ids import MachineId
+from app.core.ids import MachineId, same_name, unless_taken
 from backends.contract import Layers
 
 GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)

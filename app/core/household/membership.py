@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from app.core.household.machine_names import clean_name, free_name
 from app.core.household.operations import (
     MAX_TURN,
     NO_HOUSEHOLD,
@@ -26,7 +25,7 @@ from app.core.household.operations import (
     household_of,
     signed_bytes,
 )
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name, free_name
 
 C = TypeVar("C", SetRoles, Rename)
 Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> good?

@@ -34,7 +34,7 @@ class Candidate:
     speed: of the model in question there. link: from the host to this machine; the host has none.
     None: not measured. engine: what computes there, with its version; empty: it did not say yet.
     device: its processor and what else computes, as it says. doubted: its numbers were found wrong.
-    factor, way_factor: what was learned of it (see forecast_correction.py), and is in its speed and its link already.
+    factor, way_factor: the learned corrections (`Corrections` in forecast.py), already part of its speed and its link.
     past_limit_bytes: of the host, how much more it would have without the limit that its owner set for all models
     there; None: no limit bounds it, but its memory. is_lending: else it lends nothing, whatever is given back there.
     """

@@ -4,18 +4,21 @@ Layers that stay where they are need no transfer and no loading. So when a machi
 placement on the remaining machines, the old one with only the lost runs elsewhere; the one that ends a running request
 first is chosen. Where nothing is lost, only a clearly better placement is worth moving to, and only while nobody waits
 for an answer.
+
+A machine that has become far slower is a reason to change as well. Longer contexts slow all machines alike, so each
+machine's slowdown is compared with that of the machine that changed least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
 
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, Topology
+from app.core.planner.placement import Candidate, Forecast, Part, Plan, PlannedStage, Topology
 from app.core.planner.plan import plan
 
 MOST_TRIES = 24  # ways to give the lost runs to machines that hold none: four of them in every order
@@ -96,6 +99,32 @@ def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
     """Return whether a spare machine's memory is used for layers that may never be needed; else only its disk is."""
     return needs_bytes <= AHEAD_SHARE * lends_bytes
+
+
+SLOWER = 5.0  # times as long as at its best, beside the others (SAFETY.md 6)
+LEAST_S = 0.005  # a step that is shorter than this: what else the computer does weighs as much
+SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a game ends
+
+
+def best_steps(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
+    """The shortest step of each machine that computes now."""
+    return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
+
+
+def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
+    """Return how many times as long each slow machine takes for a step, relative to the one that changed least."""
+    grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
+    if len(grown) < 2:
+        return {}  # nothing to compare with
+    least = max(1.0, min(grown.values()))
+    times = {key: growth / least for key, growth in grown.items()}
+    return {key: factor for key, factor in times.items() if factor >= SLOWER and now[key] >= LEAST_S}
+
+
+def slowed_forecast(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
+    """Return the forecast of a placement with one machine that takes `times` as long."""
+    busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
+    return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)
 
 
 def _with_takers(

@@ -9,7 +9,7 @@ at once, with its own sentence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.core.errors import Fact, Reason
@@ -439,3 +439,46 @@ def _short(loss: Loss, why: Reason) -> Notice:
 def _rounded(seconds: float) -> float:
     """Return seconds with no more digits than anybody wants to know: 0.4, 3, 48."""
     return round(seconds, 1) if seconds < 2 else round(seconds)
+
+
+REMEMBERED_S = 600.0  # how long a failure is remembered
+MOST_FAILURES = 2  # within that: the second one leaves the machine out
+MOST_MACHINES = 64  # with remembered failures, at most
+
+# An owner may say no as often as he likes. All else counts, also where a machine says that the model is bad: that is
+# believed, and ends an answer by its word alone. Twice, and the next answers are computed elsewhere.
+_NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
+
+
+class RecentFailures:
+    """The recent failures of one household's machines. clock: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._at_s: dict[str, list[float]] = {}
+
+    def note(self, loss: Loss) -> None:
+        """A machine was lost under what it computed, or ended it."""
+        if not loss.machine or loss.leaves or fault_table.classify(loss.why).fault in _NOT_COUNTED:
+            return
+        times = self._at_s.pop(loss.machine, [])
+        self._at_s[loss.machine] = [*times, self._clock()][-MOST_FAILURES:]
+        while len(self._at_s) > MOST_MACHINES:
+            del self._at_s[next(iter(self._at_s))]
+
+    def forgive(self, machines: Iterable[str]) -> None:
+        """An answer ended their processes, and is over: that one failure of each does not count."""
+        for machine in machines:
+            if times := self._at_s.get(machine):
+                times.pop()
+
+    def forget(self) -> None:
+        """Forget all failures when a person places a model: every machine gets another chance."""
+        self._at_s.clear()
+
+    def left_out(self) -> frozenset[str]:
+        """Return the machines that failed so often that the next placement avoids them, where it can."""
+        since_s = self._clock() - REMEMBERED_S
+        return frozenset(
+            machine for machine, times in self._at_s.items() if len(times) >= MOST_FAILURES and times[0] > since_s
+        )

@@ -17,7 +17,7 @@ from backends.contract import Kept, Segment
 
 CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
 BLOCK_ROWS = 16  # matrices are multiplied in blocks: a row of other chunks took 8 to 16 % longer
-AGEING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
+AGING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
 MAX_OVERTAKEN = 4  # later requests may take the oldest waiting request's turn this often
 
 
@@ -131,7 +131,7 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
         ]
     left = len(ready) - len(chosen)
     budget = limits.chunk_rows - len(chosen)
-    prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
+    prompts.sort(key=lambda row: row.known - row.entered - AGING_ROWS * (number - row.since))
     for place, row in enumerate(prompts):
         next_chunk = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(next_chunk, budget)

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import string_expression
-from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, literal
+from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, literal, string_expression
 from app.core.json_schema.schema_types import resolve_reference
 from app.core.tools.argument_values import QUOTE, accepted_values
 from app.core.tools.call_cursor import Tools

@@ -2,15 +2,94 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
 from app.api import requests
-from app.core import api_access
 from app.core.errors import BadInput
 from app.machine.settings import ApiChoice
+
+MOST_NAMES = 32  # host names, and as many origins
+MOST_CHARACTERS = 253  # of a host name (RFC 1035)
+WITHOUT_HOST = frozenset({"about", "blob", "data", "file", "javascript", "null"})  # their origin is `null`
+USUAL_PORTS = {"http": 80, "https": 443}
+_LABELS = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}")
+
+
+def host_name(text: str) -> str:
+    """A host name as requests carry it, lower case and without a port. Raises BadInput."""
+    typed = text.strip()
+    name, port = _split_port(typed)
+    try:
+        host = _host(name)
+    except ValueError:
+        raise BadInput("api_host_name", name=typed[:80]) from None
+    if port not in ("", None) and not _is_port(port):
+        raise BadInput("api_host_name", name=typed[:80])
+    return host
+
+
+def origin(text: str) -> str:
+    """A web origin as browsers send it: scheme, host, and the port if it isn't the usual one. Raises BadInput."""
+    typed = text.strip()
+    refused = BadInput("api_origin", origin=typed[:80])
+    scheme, mark, rest = typed.partition("://")
+    scheme = scheme.lower()
+    rest = rest.removesuffix("/")
+    if not mark or not _SCHEME.fullmatch(scheme) or scheme in WITHOUT_HOST:
+        raise refused
+    name, port = _split_port(rest)
+    try:
+        host = _host(name)
+    except ValueError:
+        raise refused from None
+    if port is None:
+        return f"{scheme}://{host}"
+    if not _is_port(port):
+        raise refused
+    usual = USUAL_PORTS.get(scheme) == int(port)
+    return f"{scheme}://{host}" if usual else f"{scheme}://{host}:{int(port)}"
+
+
+def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
+    """Return whether a request's Host header names an allowed host. The port may differ: a proxy or container may use
+    another."""
+    if not allowed:
+        return False
+    name, _ = _split_port(header)
+    return name.lower().removesuffix(".") in allowed
+
+
+def _split_port(text: str) -> tuple[str, str | None]:
+    """A name or a bracketed IPv6 address, and what follows its colon."""
+    end = text.find("]") + 1 if text.startswith("[") else 0
+    name, colon, port = text[:end], text[end : end + 1], text[end + 1 :]
+    if end and colon in ("", ":"):
+        return name, port if colon else None
+    name, colon, port = text.partition(":")
+    return name, port if colon else None
+
+
+def _host(name: str) -> str:
+    """Raises ValueError."""
+    if name.startswith("[") and name.endswith("]"):
+        return f"[{ipaddress.IPv6Address(name[1:-1]).compressed}]"
+    lower = name.lower().removesuffix(".")
+    if not lower.isascii():
+        lower = lower.encode("idna").decode("ascii")  # UnicodeError is a ValueError
+    if len(lower) > MOST_CHARACTERS or not _LABELS.fullmatch(lower):
+        raise ValueError(name)
+    return lower
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6 and 0 < int(text) < 1 << 16
+
 
 NO_NAMES: Callable[[], Collection[str]] = frozenset
 FOREIGN_HOST = (
@@ -41,7 +120,7 @@ class Access:
         """Return the status and text that reject a foreign Host or Origin, or None. Note an allowed origin on the
         request."""
         is_own = request.host in self.own_names()
-        if not is_own and not api_access.is_allowed_host(request.host, self.host_names()):
+        if not is_own and not is_allowed_host(request.host, self.host_names()):
             return 421, FOREIGN_HOST
         origins = request.headers.getall(hdrs.ORIGIN, [])
         if not origins:
@@ -85,18 +164,17 @@ async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
 
 def apply_changes(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
     """Return the host names and origins of `choice` after the requested changes. Raises BadInput."""
-    names, origins = api_access.host_name, api_access.origin
     return {
         "host_names": _apply(
             choice.host_names,
-            map(names, order.add_host_names),
-            map(names, order.remove_host_names),
+            map(host_name, order.add_host_names),
+            map(host_name, order.remove_host_names),
             lambda name: BadInput("api_host_unknown", name=name[:80]),
         ),
         "origins": _apply(
             choice.origins,
-            map(origins, order.add_origins),
-            map(origins, order.remove_origins),
+            map(origin, order.add_origins),
+            map(origin, order.remove_origins),
             lambda name: BadInput("api_origin_unknown", origin=name[:80]),
         ),
     }
@@ -110,6 +188,6 @@ def _apply(
         if name not in kept:
             raise unknown(name)
         del kept[name]
-    if len(kept) > api_access.MOST_NAMES:
-        raise BadInput("api_access_many", most=api_access.MOST_NAMES)
+    if len(kept) > MOST_NAMES:
+        raise BadInput("api_access_many", most=MOST_NAMES)
     return tuple(kept)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from app.core import wire_json
 from app.core.errors import AppError, Busy
-from app.core.log_line import log_extra
+from app.core.log_redaction import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadEncoding, encoding_error, read_body

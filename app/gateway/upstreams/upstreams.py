@@ -20,7 +20,7 @@ import aiohttp
 import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
-from app.core.log_line import log_extra
+from app.core.log_redaction import log_extra
 from app.core.reasons import fact_text
 from app.decoding import decode
 from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece

@@ -24,8 +24,7 @@ from PySide6.QtWidgets import QFileDialog, QListWidget, QListWidgetItem, QPlainT
 from app import __version__
 from app.core.diagnostics import Check
 from app.core.errors import AppError
-from app.core.log_line import readable_line
-from app.core.redaction import PrivateNames, redact
+from app.core.log_redaction import PrivateNames, readable_line, redact
 from app.decoding import decode
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import current_status

@@ -8,7 +8,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 
-from app.core.log_line import readable_line
+from app.core.log_redaction import readable_line
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QLayout, QLineEdit, QPushButton
 
 from app.api import chat_api
 from app.api.chat_api import ApiKeys, Certificate, ChatApi
-from app.core.api_access import OFFERED_HOST
 from app.gui.app.app_context import AppContext
 from app.gui.settings.settings_group import Card, Group, Number, Setting
 from app.gui.settings.upstreams import UpstreamRows
@@ -23,6 +22,7 @@ FIRST_KEY, USUAL_PORT = "default", 47114
 LEAST_PORT, MOST_PORT = 1024, 65535
 MOST_AT_ONCE, MOST_TOKENS = 32, 1_000_000_000
 AS_ALL_AT_ONCE, AS_ALL_TOKENS = 0, -1  # the lowest values, which stand for the general limits
+OFFERED_HOST = "host.docker.internal"  # the name of this computer inside a Docker Desktop container
 MOST_CHARACTERS = 300  # maximum length of a host name or an origin
 LIMIT_WIDTH, NAME_WIDTH, KEY_WIDTH, PORT_WIDTH = 168, 220, 220, 120
 SEARCHED = "allow docker container open webui browser cors origin host name"

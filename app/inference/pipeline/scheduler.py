@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from app.core.errors import AppError, BadInput, Busy
-from app.core.log_line import log_extra
+from app.core.log_redaction import log_extra
 from app.core.recovery import fault_table
 from app.core.recovery.recovery import Loss, Notice, ended_in_step, may_recover, too_often_reason
 from app.core.scheduler.schedule import (
@@ -33,7 +33,7 @@ from app.core.scheduler.schedule import (
     queued_requests,
     reusable,
 )
-from app.core.scheduler.speculation import Gain
+from app.core.scheduler.speculative_lookup import Gain
 from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
 from app.inference.pipeline.speculative_tokens import Guess, take_back
 from app.inference.pipeline.speed_measurement import StageFigures

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.core.scheduler.speculation import Gain, Lookup, Score, TokenMatch, TokenOrigin
+from app.core.scheduler.speculative_lookup import Gain, Lookup, Score, TokenMatch, TokenOrigin
 from app.inference.stages.stage_client import StageClient, Step, forget
 
 

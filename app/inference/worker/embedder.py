@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.gguf.gguf_file import part_paths
 from app.core.errors import BadInput, Reason, StageLost
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cores import Threads

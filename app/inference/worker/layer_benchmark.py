@@ -17,8 +17,7 @@ from shutil import disk_usage, rmtree
 from app.catalog.gguf.model_shape_reader import run_bytes, tensor_bytes
 from app.catalog.stages import synthetic_stage
 from app.core.errors import Busy, DoesNotFit, StageLost
-from app.core.model import Model
-from app.core.model_shape import LayerRun, ModelShape
+from app.core.model import LayerRun, Model, ModelShape
 from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import work_bytes
 from app.core.verification import as_f16

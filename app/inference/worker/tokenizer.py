@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.gguf.gguf_file import part_paths
 from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.worker.worker import HERE, Worker
 from backends import worker_orders

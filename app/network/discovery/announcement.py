@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.core.household.machine_names import NO_NAME, clean_name
+from app.core.ids import NO_NAME, clean_name
 
 SERVICE = "_poolhouse._tcp.local."
 ID_DIGITS = 16

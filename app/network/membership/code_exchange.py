@@ -26,9 +26,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from app.core.errors import Refused
-from app.core.household.machine_names import clean_name
 from app.core.household.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name
 from app.network.identity import BadCertificate, Identity, check_profile, verify
 from app.network.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, is_deep, speak_together
 from app.network.tls import fingerprint

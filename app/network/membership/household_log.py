@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import DoesNotFit, Refused
-from app.core.household.machine_names import clean_name, free_name
 from app.core.household.membership import (
     Log,
     Member,
@@ -22,7 +21,7 @@ from app.core.household.membership import (
     removed_machines,
 )
 from app.core.household.operations import Add, Operation, OperationId, Remove, Rename, Role, SetRoles, encode
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name, free_name
 from app.network.identity import Identity, is_fit, verify
 from app.network.membership.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, new_household, readable, signed
 from app.network.membership.pairing_window import JoinResult

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from app.core.errors import BadInput, Damaged, DoesNotFit
-from app.core.household.machine_names import clean_name
 from app.core.household.membership import Log, merge
 from app.core.household.operations import (
     FIRST_ROLES,
@@ -26,7 +25,7 @@ from app.core.household.operations import (
     household_of,
     signed_bytes,
 )
-from app.core.ids import MachineId, machine_id
+from app.core.ids import MachineId, clean_name, machine_id
 from app.core.reasons import os_cause
 from app.decoding import decode as decode_json
 from app.network.identity import HOUSEHOLD_NAME, Identity, Write, is_fit, verify

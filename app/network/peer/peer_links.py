@@ -16,9 +16,8 @@ import aiohttp
 from aiohttp import web
 
 from app.core.errors import AppError, Fact, Reason, Refused, Unreachable
-from app.core.household.machine_names import clean_name, name_key, unless_taken
 from app.core.household.membership import Member
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name, name_key, unless_taken
 from app.network.messages import (
     BadMessage,
     Hello,

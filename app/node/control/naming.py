@@ -11,10 +11,9 @@ from app.api.answers import MachineRoles, Removed, Renamed, RenamedMachine, Role
 from app.api.snapshot import MachineRef
 from app.core.errors import BadInput, Refused
 from app.core.household.household import Machine
-from app.core.household.machine_names import clean_name, is_taken, name_key
 from app.core.household.membership import Member
 from app.core.household.operations import Add, OperationId, Role
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name, is_taken, name_key
 from app.machine.settings import Choices
 from app.network.network import Network
 

@@ -11,11 +11,10 @@ from app.api.plans import Progress
 from app.api.snapshot import MachineRef, Pairing
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.household import Announced, Machine
-from app.core.household.machine_names import same_name
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.household.pairing import Closed, Done
-from app.core.ids import MachineId
+from app.core.ids import MachineId, same_name
 from app.network.membership.pairing_window import PairingWindow
 from app.network.network import Network
 from app.network.sockets import Address

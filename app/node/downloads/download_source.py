@@ -13,15 +13,14 @@ from typing import Literal
 import aiohttp
 from aiohttp import ClientSession
 
-from app.catalog.catalogue import Catalogue, Offer, OfferedFile
-from app.catalog.files import Disk
-from app.catalog.gguf.gguf_names import part_names
+from app.catalog.files import Disk, part_bytes
+from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_address import MAIN, Hub
 from app.catalog.hub.hub_files import FileFacts, FileRequest, HubFiles, OutageWatch
+from app.catalog.model_catalog import Catalog, Offer, OfferedFile
 from app.catalog.transfers.download_records import PartFacts, Record, id_of, joint_hash
-from app.catalog.transfers.file_transfer import DownloadTarget, Files, Hooks, Transfer, to_its_end
+from app.catalog.transfers.file_transfer import DownloadTarget, Files, Hooks, PartialFile, Transfer, to_its_end
 from app.catalog.transfers.hash_pins import Pin
-from app.catalog.transfers.partial_file import Part, part_bytes
 from app.core.errors import BadInput, Busy, Damaged, Reason, Refused, Unreachable
 from app.node.downloads.download_ledger import DownloadLedger
 
@@ -69,7 +68,7 @@ class Fetch:
 
     async def _single(self) -> Path:
         record, book = self._record, self._ledger.book
-        part = Part(book.part(record.id), self._around.disk)
+        part = PartialFile(book.part(record.id), self._around.disk)
 
         async def learnt(target: DownloadTarget) -> None:
             await self._ledger.change(
@@ -146,7 +145,7 @@ class Fetch:
         facts, final = record.parts[number], book.piece(record, number)
         if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
             return facts.total_bytes
-        part = Part(final.with_name(final.name + ".part"), self._around.disk)
+        part = PartialFile(final.with_name(final.name + ".part"), self._around.disk)
 
         async def learnt(target: DownloadTarget) -> None:
             await self._note(number, PartFacts(target.total_bytes, target.sha256))
@@ -175,7 +174,11 @@ class Fetch:
             self._around.changed()
 
     def _transfer(
-        self, target: DownloadTarget, part: Part, learnt: Callable[[DownloadTarget], Awaitable[None]], before: int
+        self,
+        target: DownloadTarget,
+        part: PartialFile,
+        learnt: Callable[[DownloadTarget], Awaitable[None]],
+        before: int,
     ) -> Transfer:
         def moved() -> None:
             if self._live.moved(before + part.n_bytes, transfer.is_flowing):
@@ -228,7 +231,7 @@ class DownloadServices:
     """The services of the node that downloads use."""
 
     hub: Callable[[], Hub]  # may raise AppError
-    catalogue: Callable[[], Catalogue]
+    catalogue: Callable[[], Catalog]
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]  # called when something shown has changed
     contacted: Callable[[], None] = lambda: None  # called when the hub is contacted
@@ -305,9 +308,7 @@ def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
     return known is not None and known[1].whole_hash is None
 
 
-def promised(
-    catalogue: Catalogue, repository: str, file: str, revision: str | None
-) -> tuple[Offer, OfferedFile] | None:
+def promised(catalogue: Catalog, repository: str, file: str, revision: str | None) -> tuple[Offer, OfferedFile] | None:
     """Return the catalog's facts of a file, or None if it has none for the requested revision."""
     known = catalogue.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):

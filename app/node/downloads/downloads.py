@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 
 from app.api.downloads import Download, DownloadRemoved
 from app.catalog.files import Disk
-from app.catalog.gguf.gguf_names import part_names
+from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_address import MAIN, checked
 from app.catalog.hub.hub_files import new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem

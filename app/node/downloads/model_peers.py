@@ -24,7 +24,7 @@ from msgspec import Meta
 
 from app.api.downloads import Giving
 from app.catalog.files import CHUNK_BYTES
-from app.catalog.gguf.gguf_names import part_names
+from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
 from app.catalog.transfers.download_records import Record
 from app.catalog.transfers.file_transfer import MY_TURN, to_its_end

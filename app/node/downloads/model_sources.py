@@ -26,13 +26,12 @@ from app.api.models import (
     TokenState,
 )
 from app.api.snapshot import MachineRef
-from app.catalog.catalogue import Offer, shipped
 from app.catalog.files import Disk
-from app.catalog.gguf.gguf_check import part_paths
-from app.catalog.gguf.gguf_names import part_names
+from app.catalog.gguf.gguf_file import part_names, part_paths
 from app.catalog.hub import hub_search as online
 from app.catalog.hub.hub_address import HUB, Hub
 from app.catalog.hub.hub_search import HubFile, HubModel
+from app.catalog.model_catalog import Offer, shipped
 from app.catalog.other_apps import ForeignModel, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import msgspec
 
-from app.catalog.families.family_facts import unproved_stage
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.families.family_table import unproved_stage
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.shelf import Shelf
 from app.catalog.stages.manifest import Manifest

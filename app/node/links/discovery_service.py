@@ -20,8 +20,7 @@ from app.core.diagnostics import Check
 from app.core.errors import BadInput, Fact, Reason
 from app.core.household import household as facts
 from app.core.household.household import Announced, AnnouncementEnded, Machine
-from app.core.household.machine_names import clean_name
-from app.core.ids import MachineId
+from app.core.ids import MachineId, clean_name
 from app.core.reasons import sentence
 from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.settings import Choices, NodeOptions, Settings, load, save

@@ -15,8 +15,7 @@ from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.placement_change import moving_s, soonest
 from app.core.reasons import with_reason
 from app.core.recovery import recovery
-from app.core.recovery.machine_health import RecentFailures
-from app.core.recovery.recovery import Loss, Notice
+from app.core.recovery.recovery import Loss, Notice, RecentFailures
 from app.inference.stages.stage_client import StageClient
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.stages import StageSet

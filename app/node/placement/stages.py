@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.api.plans import Progress
-from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.gguf.gguf_file import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore

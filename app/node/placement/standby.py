@@ -13,8 +13,16 @@ from typing import Any
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
-from app.core.planner.placement_change import QUIET_S, is_clearly_better, may_load_ahead, may_move
-from app.core.recovery.machine_health import SLOW_FOR_S, best_steps, slow_machines, slowed_forecast
+from app.core.planner.placement_change import (
+    QUIET_S,
+    SLOW_FOR_S,
+    best_steps,
+    is_clearly_better,
+    may_load_ahead,
+    may_move,
+    slow_machines,
+    slowed_forecast,
+)
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
 from app.node.cancellation import run_until

@@ -17,8 +17,7 @@ from msgspec import Meta
 from app.api.snapshot import ForecastErrors, MachineFactors
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.forecast import forecast
-from app.core.planner.forecast_correction import MOST_FACTOR, Corrections, Factor, Habit
+from app.core.planner.forecast import MOST_FACTOR, Corrections, Factor, Habit, forecast
 from app.core.planner.placement import Candidate, Forecast, Part, Plan
 from app.inference.pipeline.completion import Summary
 from app.machine.json_state import read_json_or_default

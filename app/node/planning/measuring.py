@@ -16,7 +16,7 @@ from app.api.plans import Progress
 from app.api.requests import MeasureModel
 from app.catalog.families.effort_reader import effort_of, main_kind, stand_in, stand_in_effort
 from app.catalog.families.family_table import FAMILIES, windows
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_file import Header
 from app.catalog.gguf.model_shape_reader import shape_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages import synthetic_stage
@@ -25,8 +25,7 @@ from app.core.household.household import Household
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.core.model import Model
-from app.core.model_shape import ModelShape
+from app.core.model import Model, ModelShape
 from app.core.planner.speed_estimates import Effort, MeasuredLayer, Speed, estimate_speed
 from app.core.reasons import said
 from app.core.recovery import fault_table

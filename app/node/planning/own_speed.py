@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import Busy
-from app.core.model_shape import ModelShape
+from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed
 from app.inference.worker.layer_benchmark import Gauge, Report, measure, silent
 from app.machine.hardware import devices, engines

@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.api import requests
-from app.catalog.catalogue import Offer, OfferedFile, shipped
 from app.catalog.families.effort_reader import kind_of, stand_in
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf import tensor_types
+from app.catalog.model_catalog import Offer, OfferedFile, shipped
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from app.catalog.files import disk_error
-from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.gguf.gguf_file import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.families.effort_reader import effort_of, kind_of, main_kind, stand_in, stand_in_effort
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput

@@ -9,8 +9,7 @@ import pytest
 
 from app.catalog.families.layer_metadata import MAX_LAYERS, number
 from app.catalog.gguf import model_reader, tensor_types
-from app.catalog.gguf.gguf_check import read_header
-from app.catalog.gguf.gguf_header import Header, Scalar
+from app.catalog.gguf.gguf_file import Header, Scalar, read_header
 from app.core.errors import BadInput
 from tests.catalog.raw import U32, array, small
 from tests.catalog.raw import number as one

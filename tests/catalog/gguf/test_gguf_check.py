@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.catalog.gguf.gguf_check import MAX_HEADER_BYTES, read_header
+from app.catalog.gguf.gguf_file import MAX_HEADER_BYTES, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.errors import AppError, BadInput
 from app.core.reasons import said

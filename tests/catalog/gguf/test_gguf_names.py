@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.catalog.gguf.gguf_names import is_model, part_names, parts_of, quantisation_of, recommended
+from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantization_of, recommended
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from app.catalog.gguf.gguf_names import is_model, part_names, parts_of, quantisa
     ],
 )
 def test_the_quantisation_of_a_name(file: str, quantisation: str | None) -> None:
-    assert quantisation_of(file) == quantisation
+    assert quantization_of(file) == quantisation
 
 
 def test_parts_and_companions_are_told_apart() -> None:

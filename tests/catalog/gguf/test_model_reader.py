@@ -8,7 +8,7 @@ from pathlib import Path
 import gguf
 import pytest
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.errors import BadInput
 from app.core.model import Model

@@ -10,7 +10,7 @@ import gguf
 import numpy as np
 import pytest
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.errors import BadInput
 from app.core.reasons import said

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.shelf import Entry
 from app.catalog.stages import cut as cutting

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.shelf import model_hashes, no_progress
 from app.catalog.transfers.download_records import joint_hash
 from testbed import tiny

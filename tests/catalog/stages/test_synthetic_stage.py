@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import alike, layer_bytes, run_bytes, shape_of
 from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput
-from app.core.model_shape import LayerKind, LayerRun, ModelShape, Setting, Tensor
+from app.core.model import LayerKind, LayerRun, ModelShape, Setting, Tensor
 from backends.contract import Role
 from testbed import tiny
 

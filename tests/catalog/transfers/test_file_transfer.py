@@ -14,8 +14,7 @@ import pytest
 
 from app.catalog.files import Disk
 from app.catalog.hub.hub_files import FileRequest, HubFiles, new_session
-from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, DownloadTarget, Hooks, Transfer
-from app.catalog.transfers.partial_file import Part
+from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, DownloadTarget, Hooks, PartialFile, Transfer
 from app.core.errors import AppError, Reason
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
 
@@ -36,7 +35,7 @@ class Line:
         self.moved = asyncio.Event()
         self.disk = Disk()
         self.wanted = DownloadTarget(FileRequest(REPOSITORY, FILE, "main"))
-        self.part: Part
+        self.part: PartialFile
 
     async def run(self, tries: int = 3) -> Path:
         async def token() -> str | None:
@@ -50,7 +49,7 @@ class Line:
             self.moves.append(self.part.n_bytes)
             self.moved.set()
 
-        self.part = Part(self.folder / "x.part", self.disk)
+        self.part = PartialFile(self.folder / "x.part", self.disk)
         hooks = Hooks(token, learnt, moved, lambda: self.room, self.held_up.append)
         async with new_session() as session:
             files = HubFiles(self.server.hub, session)
@@ -112,13 +111,13 @@ async def test_a_part_of_something_else_is_begun_again(line: Line, monkeypatch: 
     (line.folder / "x.part").write_bytes(bytes(len(DATA) + 1))
     line.wanted = replace(line.wanted, total_bytes=len(DATA))
     threads: list[threading.Thread] = []
-    begin_again = Part.begin_again
+    begin_again = PartialFile.begin_again
 
-    def noted(part: Part) -> None:
+    def noted(part: PartialFile) -> None:
         threads.append(threading.current_thread())
         begin_again(part)
 
-    monkeypatch.setattr(Part, "begin_again", noted)
+    monkeypatch.setattr(PartialFile, "begin_again", noted)
     assert (await line.run()).read_bytes() == DATA
     assert threads
     assert threading.main_thread() not in threads  # the loop goes on meanwhile

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.core.json_schema.json_constraints import FORMATS, string_expression
-from app.core.json_schema.json_grammar import json_grammar
+from app.core.json_schema.json_grammar import FORMATS, json_grammar, string_expression
 from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS as CALL_FORMATS
 from tests.core.json_schema.test_json_ranges import pattern

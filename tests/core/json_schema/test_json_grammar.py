@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import BOUNDS
-from app.core.json_schema.json_grammar import MAX_DEPTH, MAX_GRAMMAR_BYTES, json_grammar, literal
+from app.core.json_schema.json_grammar import BOUNDS, MAX_DEPTH, MAX_GRAMMAR_BYTES, json_grammar, literal
 
 PERSON = {
     "type": "object",

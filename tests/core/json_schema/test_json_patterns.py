@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import PATTERNS, string_expression
-from app.core.json_schema.json_grammar import json_grammar
+from app.core.json_schema.json_grammar import PATTERNS, json_grammar, string_expression
 from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS
 from tests.core.json_schema.test_json_ranges import pattern

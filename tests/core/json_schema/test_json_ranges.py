@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_constraints import BOUNDS, MAX_INTEGER, integers, numbers
-from app.core.json_schema.json_grammar import json_grammar
+from app.core.json_schema.json_grammar import BOUNDS, MAX_INTEGER, integers, json_grammar, numbers
 
 TRIED = [f"{whole}{rest}" for whole in range(-35, 36) for rest in ("", ".0", ".05", ".5", ".90")]
 TRIED += ["-0", "-0.5", "-0.0"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.ids import MachineId
-from app.core.planner.forecast_correction import MOST_FACTOR, Corrections, Factor
+from app.core.planner.forecast import MOST_FACTOR, Corrections, Factor
 from app.core.planner.placement import Part
 from testbed.households import link, machine, speed
 

@@ -13,8 +13,7 @@ from typing import Any, cast
 import pytest
 
 from app.core.errors import BadInput, Reason
-from app.core.recovery.machine_health import RecentFailures
-from app.core.recovery.recovery import Loss, Notice
+from app.core.recovery.recovery import Loss, Notice, RecentFailures
 from app.core.scheduler.schedule import Batch, queue_place
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler

@@ -17,11 +17,11 @@ import pytest
 from msgspec import structs
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import shape_of
 from app.core.errors import Busy, DoesNotFit, StageLost
-from app.core.model_shape import ModelShape, Setting
+from app.core.model import ModelShape, Setting
 from app.core.planner.speed_estimates import Speed
 from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage

@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 
 from app.api.downloads import Download
-from app.catalog.catalogue import Catalogue, OfferedPart
+from app.catalog.model_catalog import Catalog, OfferedPart
 from app.catalog.transfers import file_transfer
 from app.catalog.transfers.download_records import joint_hash
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
@@ -74,7 +74,7 @@ class Household:
     attic: Node
     place: Place
     copy: PeerCopy
-    catalogue: Catalogue
+    catalogue: Catalog
 
     async def start(self) -> Download:
         return await self.place.start(copy=self.copy)

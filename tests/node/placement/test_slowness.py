@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.core.ids import MachineId
-from app.core.recovery.machine_health import SLOW_FOR_S
+from app.core.planner.placement_change import SLOW_FOR_S
 from app.node.placement.standby import Slowness
 
 DEN, ATTIC = MachineId("den"), MachineId("attic")

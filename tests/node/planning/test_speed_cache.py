@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from app.core.model_shape import LayerKind, LayerRun, ModelShape, Tensor
+from app.core.model import LayerKind, LayerRun, ModelShape, Tensor
 from app.core.planner.speed_estimates import Speed
 from app.node.planning import own_speed
 from app.node.planning.forecast_history import far_off

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from app.catalog.catalogue import shipped
+from app.catalog.model_catalog import shipped
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed

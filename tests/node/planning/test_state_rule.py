@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.ids import MachineId
 from app.core.model import Model

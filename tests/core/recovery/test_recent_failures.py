@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import Reason
-from app.core.recovery.machine_health import KEPT_S, MOST_MACHINES, RecentFailures
-from app.core.recovery.recovery import Loss
+from app.core.recovery.recovery import MOST_MACHINES, REMEMBERED_S, Loss, RecentFailures
 
 DIED = Reason("worker_died")
 
@@ -34,7 +33,7 @@ def test_the_second_failure_leaves_a_machine_out_for_some_minutes() -> None:
     for _ in range(2):
         failures.note(Loss("attic", "attic-pc", DIED, 0.0))
         clock.now_s += 60
-    clock.now_s += KEPT_S - 120
+    clock.now_s += REMEMBERED_S - 120
     assert failures.left_out() == frozenset()
 
 
@@ -43,7 +42,7 @@ def test_failures_long_apart_are_chance() -> None:
     failures = RecentFailures(clock)
     for _ in range(5):
         failures.note(Loss("attic", "attic-pc", DIED, 0.0))
-        clock.now_s += KEPT_S
+        clock.now_s += REMEMBERED_S
         assert not failures.left_out()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.api_access import host_name, is_allowed_host, origin
 from app.core.errors import BadInput
+from app.gateway.access.allowed_origins import host_name, is_allowed_host, origin
 
 
 @pytest.mark.parametrize(

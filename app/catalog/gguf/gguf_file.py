@@ -1,20 +1,224 @@
-"""The pre-check of GGUF files: a header is read within hard limits, or refused in one sentence."""
+"""A GGUF file: the facts in its name, its parts, and its header, read within hard limits, checked, or written anew."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_header import Header, Tensor, Value, aligned, shown
-from app.catalog.gguf.gguf_names import MAX_PARTS, part_names
 from app.core.errors import BadInput, Fact, Reason
 from app.core.reasons import os_cause
+
+_QUANT = re.compile(
+    r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q\d(?:_K)?(?:_(?:XXS|XS|XL|NL|S|M|L|0|1|4_4|4_8|8_8))?"
+    r"|TQ[12]_0|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+MAX_PARTS = 1000  # as many as are read
+_PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
+# The best first: good answers for the room they take, and made for every processor.
+_LIKED = ("Q4_K_M", "MXFP4", "MXFP4_MOE", "UD-Q4_K_XL", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q8_0")
+NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not one
+
+
+def quantization_of(file: str) -> str | None:
+    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`; None where the name does not say."""
+    matches = _QUANT.findall(file.rsplit("/", 1)[-1])
+    if not matches:
+        return None
+    return str(matches[-1]).upper().replace("FP16", "F16").replace("FP32", "F32")
+
+
+def parts_of(file: str) -> int | None:
+    """Return the number of files that the model consists of, when this is one of several."""
+    match = _PART.search(file)
+    return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
+
+
+def part_names(file: str) -> tuple[str, ...]:
+    """Return all files of the model that this one belongs to, in order: itself alone, or its parts."""
+    match, n = _PART.search(file), parts_of(file)
+    if match is None or n is None:
+        return (file,)
+    stem, ending = file[: match.start()], file[-len(".gguf") :]
+    return tuple(f"{stem}-{number:05}-of-{n:05}{ending}" for number in range(1, n + 1))
+
+
+def is_model(file: str) -> bool:
+    """Return whether a repository's file may be a model that one can chat with."""
+    name = file.rsplit("/", 1)[-1].casefold()
+    return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
+
+
+def recommended(files: Sequence[str]) -> str | None:
+    """Return the file to begin with; of the same quantization, one file rather than several."""
+    ranked = sorted(files, key=lambda file: parts_of(file) is not None)
+    whole = {quantization_of(file): file for file in reversed(ranked)}
+    return next((whole[quant] for quant in _LIKED if quant in whole), None)
+
+
+Scalar = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One metadata entry; its numbers are read from the header's bytes on demand."""
+
+    kind: int  # of the items, where it is an array
+    is_array: bool
+    count: int
+    start: int  # of the whole entry, key included, in `Header.raw`
+    data: int  # of its first item
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor's shape, number type and place; `shape[0]` is the length of a row."""
+
+    shape: tuple[int, ...]
+    kind: int
+    offset: int  # in the file
+    n_bytes: int
+    path: str = ""  # of its file, where a model has several
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The checked contents of a GGUF file up to its tensors. Made only by `read_header` and `header_in`."""
+
+    path: str
+    version: int
+    raw: bytes
+    entries: dict[str, Value]
+    tensors: dict[str, Tensor]
+    alignment: int
+    file_bytes: int  # of all its files
+    n_parts: int = 1
+
+    def path_of(self, tensor: Tensor) -> str:
+        """The file in which a tensor lies."""
+        return tensor.path or self.path
+
+    def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
+        """An exact integer within bounds; without a default it must be there."""
+        value = self.entries.get(key)
+        if value is None:
+            if default is None:
+                raise BadInput("gguf_key_missing", path=self.path, key=key)
+            return default
+        number = self.items(key)[0] if not value.is_array else None
+        if value.kind not in tensor_types.INTEGERS or not isinstance(number, int):
+            raise self.odd(key, "not a whole number")
+        if not least <= number <= most:
+            raise self.odd(key, str(number))
+        return number
+
+    def integers(self, key: str, n: int, least: int, most: int) -> tuple[int, ...] | None:
+        """Return one integer for each of `n` layers, from an array or one number for all; None if absent."""
+        value = self.entries.get(key)
+        if value is None:
+            return None
+        if not value.is_array:
+            return (self.integer(key, least, most),) * n
+        if value.kind not in tensor_types.INTEGERS or value.count != n:
+            raise self.odd(key, f"{value.count} values for {n} layers")
+        numbers = tuple(int(item) for item in self.items(key))
+        for number in numbers:
+            if not least <= number <= most:
+                raise self.odd(key, str(number))
+        return numbers
+
+    def text(self, key: str) -> str:
+        """A string, at most 200 characters of it, without control characters; "" if absent."""
+        value = self.entries.get(key)
+        if value is None or value.is_array or value.kind != tensor_types.STRING:
+            return ""
+        return shown(str(self.items(key)[0]), 200)
+
+    def items(self, key: str) -> tuple[Scalar, ...]:
+        """Return all values of an entry; a single value is a tuple of one."""
+        value = self.entries[key]
+        if value.kind == tensor_types.STRING:
+            return tuple(self._strings(value))
+        letter, _ = tensor_types.SCALARS[value.kind]
+        return struct.unpack_from(f"<{value.count}{letter}", self.raw, value.data)
+
+    def _strings(self, value: Value) -> list[str]:
+        strings, pos = [], value.data
+        for _ in range(value.count):
+            start = pos + 8
+            pos = start + int.from_bytes(self.raw[pos:start], "little")
+            strings.append(self.raw[start:pos].decode(errors="replace"))
+        return strings
+
+    def odd(self, key: str, problem: str) -> BadInput:
+        """The error for an entry that cannot be right."""
+        return BadInput("gguf_odd", path=self.path, key=shown(key), found=problem)
+
+
+def shown(foreign: str, most: int = 64) -> str:
+    """A name from a stranger's file as it may stand in a sentence."""
+    return "".join(c if c.isprintable() else "?" for c in foreign[:most])
+
+
+def aligned(n: int, alignment: int) -> int:
+    """The next multiple of the alignment, a power of two."""
+    return (n + alignment - 1) & -alignment
+
+
+def header_bytes(
+    alignment: int, entries: Sequence[bytes], tensors: Sequence[tuple[str, tuple[int, ...], int, int]]
+) -> bytes:
+    """Return the bytes before the tensors, not padded.
+
+    entries: each as `entry` or a file's own bytes. tensors: name, shape, number type and bytes of each, in the order of
+    the file.
+    """
+    counts = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries))
+    listed, offset = [], 0
+    for name, shape, kind, n_bytes in tensors:
+        dimensions = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
+        listed.append(text(name.encode()) + dimensions + struct.pack("<IQ", kind, offset))
+        offset = aligned(offset + n_bytes, alignment)
+    return b"".join([counts, *entries, *listed])
+
+
+def entry(key: str, kind: int, values: Sequence[object], is_list: bool = False) -> bytes:
+    """Return one metadata entry: a value, or a list of them. Raises struct.error for values of another kind."""
+    head = text(key.encode())
+    if is_list:
+        head += u32(tensor_types.ARRAY) + u32(kind) + len(values).to_bytes(8, "little")
+    else:
+        head += u32(kind)
+    return head + b"".join(_values(kind, values))
+
+
+def _values(kind: int, values: Iterable[object]) -> Iterable[bytes]:
+    if kind == tensor_types.STRING:
+        return (text(str(value).encode()) for value in values)
+    letter, _ = tensor_types.SCALARS[kind]
+    return (struct.pack(f"<{letter}", value) for value in values)
+
+
+def u32_entry(key: str, number: int) -> bytes:
+    return entry(key, tensor_types.U32, (number,))
+
+
+def u32(number: int) -> bytes:
+    return number.to_bytes(4, "little")
+
+
+def text(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "little") + data
+
 
 # SAFETY.md 7
 MAX_TENSORS = 65_536

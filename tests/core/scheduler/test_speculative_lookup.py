@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.scheduler.speculation import (
+from app.core.scheduler.speculative_lookup import (
     FIRST_CHANCES,
     GRADES,
     LEAST_PLAIN,

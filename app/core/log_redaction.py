@@ -1,6 +1,6 @@
-"""Removes names, addresses and secrets from texts that are given to somebody else. Pure.
+"""Log lines: their facts for programs, their form for people, and the removal of private data from them. Pure.
 
-The same thing gets the same word in all texts, so that a log can still be followed.
+A private name is replaced by the same word in all texts, so that a log can still be followed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,41 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """The words that people read."""
+
+    time: str
+    level: str
+    logger: str
+    message: str
+    error: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+Facts = Mapping[str, str | int | float | bool | None]
+
+
+def log_extra(request: str, **facts: str | int | float | bool | None) -> dict[str, Any]:
+    """Return the `extra=` of a logging call: the request that a line is about, and its figures. Never any text of a
+    chat."""
+    return {"request": request, "facts": facts}
+
+
+def readable_line(line: str) -> str:
+    """A line of the log as people read it; what is no such line stays as it is."""
+    try:
+        entry = _DECODER.decode(line)
+    except (ValueError, RecursionError):  # every error of msgspec is a ValueError
+        return line
+    moment = entry.time.replace("T", " ").removesuffix("Z")
+    text = f"{moment} {entry.level} {entry.logger}: {entry.message}"
+    return text + ("" if entry.error is None else f"\n{entry.error}")
+
 
 _IPV4 = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.]*\d)")
 _IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:.]{2,45}(?:%\w{1,16})?")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.gguf_names import MAX_PARTS, part_names
+from app.catalog.gguf.gguf_file import MAX_PARTS, part_names
 from app.catalog.hub.hub_address import checked
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import BadInput
@@ -25,7 +25,7 @@ Count = Annotated[int, Meta(ge=1, le=1 << 42)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 # what it is good at here: no model sees or hears yet
 GoodAt = Literal["chat", "code", "tools", "thinking", "languages", "small", "long texts"]
-Licence = Literal[
+License = Literal[
     "Apache-2.0",
     "MIT",
     "Modified MIT",
@@ -87,7 +87,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_layers: Annotated[int, Meta(ge=1, le=512)] | None
     context_length: Count | None
     kv_bytes_per_token: Count | None
-    licence: Licence
+    licence: License
     gated: bool
     repository: Short
     revision: Short
@@ -114,7 +114,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(fitting, key=lambda sized: sized[0])[1] if fitting else None
 
 
-class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole catalogue; `made` is the day its facts were looked up."""
 
     made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
@@ -144,7 +144,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def named(self, name: str) -> tuple[Offer, OfferedFile]:
         """The model that a person means by its id, its name, or the beginning of either; its
         recommended file, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput."""
-        query, _, quantisation = name.strip().casefold().partition(":")
+        query, _, quantization = name.strip().casefold().partition(":")
         plain = query.replace(" ", "-")
         exact = [model for model in self.models if query == model.name.casefold() or plain == model.id]
         begins = [model for model in self.models if plain and model.id.startswith(plain)]
@@ -155,7 +155,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise BadInput(code, name=name[:100], there=there)
         files = matches[0].files
         for file in files:
-            if file.quantisation.casefold() == quantisation or (not quantisation and file.recommended):
+            if file.quantisation.casefold() == quantization or (not quantization and file.recommended):
                 return matches[0], file
         there = ", ".join(file.quantisation for file in files)
         raise BadInput("catalogue_no_version", name=matches[0].id, there=there)
@@ -166,15 +166,15 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def shipped(path: Path = FILE) -> Catalogue:
+def shipped(path: Path = FILE) -> Catalog:
     """The catalogue of this app. Raises BadInput where the file is missing or was changed badly."""
     try:
-        catalogue = decode(path.read_bytes(), Catalogue)
+        catalog = decode(path.read_bytes(), Catalog)
     except (OSError, ValueError):
         raise BadInput("catalogue_damaged") from None
-    for offer in catalogue.models:
+    for offer in catalog.models:
         for file in offer.files:
             checked(offer.repository, file.file, offer.revision)
             if file.parts and len(file.parts) != len(part_names(file.file)):
                 raise BadInput("catalogue_damaged")
-    return catalogue
+    return catalog

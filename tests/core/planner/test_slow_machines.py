@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.core.ids import MachineId
 from app.core.planner.placement import Part, Workload
+from app.core.planner.placement_change import LEAST_S, SLOWER, best_steps, slow_machines, slowed_forecast
 from app.core.planner.plan import plan
-from app.core.recovery.machine_health import LEAST_S, SLOWER, best_steps, slow_machines, slowed_forecast
 from testbed.households import MIB, link, machine, model, speed
 
 DEN, ATTIC, KITCHEN = map(MachineId, ("den", "attic", "kitchen"))

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.household.machine_names import NO_NAME, clean_name, free_name, is_taken, name_key, same_name, unless_taken
-from app.core.ids import MAX_NAME_CHARACTERS
+from app.core.ids import (
+    MAX_NAME_CHARACTERS,
+    NO_NAME,
+    clean_name,
+    free_name,
+    is_taken,
+    name_key,
+    same_name,
+    unless_taken,
+)
 
 
 def test_names_are_fit_to_be_shown() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.redaction import MOST_CHARACTERS, PrivateNames, redact
+from app.core.log_redaction import MOST_CHARACTERS, PrivateNames, redact
 
 KNOWN = PrivateNames(
     machines=["studio-mac", "studio-mac-2", "Annas Laptop"], people=["anna"], folders=["/home/me", "C:\\Users\\anna"]
