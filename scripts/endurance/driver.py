@@ -54,7 +54,7 @@ class Tour:
         yield "close", window.close
         for _ in range(HIDDEN_STEPS):
             yield "hidden", nothing
-        yield "come up", window.come_up
+        yield "come up", window.bring_to_front
 
     def _parts(self, name: str) -> Iterator[Step]:
         page = self._it.window.page(name)

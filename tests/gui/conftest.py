@@ -68,7 +68,7 @@ def nothing_left_over() -> Iterator[None]:
 def small_screen(monkeypatch: pytest.MonkeyPatch) -> QRect:
     """The smallest screen there is a window for, less than the tests' own."""
     screen = QRect(0, 0, 960, 600)
-    monkeypatch.setattr(dialog, "available", lambda _: screen)
+    monkeypatch.setattr(dialog, "available_area", lambda _: screen)
     return screen
 
 

@@ -36,7 +36,7 @@ from app.gui.settings.upstreams import AddServer, ForgetServer
 from app.gui.widgets.buttons import wrapping
 from app.gui.widgets.dialog import HEIGHT, NameDialog
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.layouts import column, held
+from app.gui.widgets.layouts import column, layout_widget
 from app.gui.widgets.notice import Notice
 from testbed.snapshots import household, snapshot_of
 from tests.findings import finding
@@ -164,7 +164,7 @@ def test_a_notice_with_two_buttons_has_room(qtbot: QtBot, away: Desk, narrow: QW
 def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(qtbot: QtBot, narrow: QWidget) -> None:
     words = "Die ältesten Nachrichten auslassen"
     button = wrapping(words, nothing)
-    narrow.setLayout(column(held(Flow(button)), None))
+    narrow.setLayout(column(layout_widget(Flow(button)), None))
     narrow.show()
     qtbot.wait(20)
     line = button.sizeHint()

@@ -24,7 +24,7 @@ from app.gui.pool.pool_page import MAP, TABLE, VIEW, PoolPage
 from app.gui.welcome.welcome import Welcome
 from app.gui.widgets import dialog
 from app.gui.widgets.buttons import WrappingButton
-from app.gui.widgets.scroll_area import Bounded
+from app.gui.widgets.scroll_area import BoundedScrollArea
 from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
@@ -277,7 +277,7 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
         qtbot.wait(SETTLE_MS)
         names = walk.untidy(window)
         *_, last = page.notice.findChildren(WrappingButton)
-        view = next(bounded for bounded in page.findChildren(Bounded) if bounded.isAncestorOf(last))
+        view = next(bounded for bounded in page.findChildren(BoundedScrollArea) if bounded.isAncestorOf(last))
         view.ensureWidgetVisible(last)
         shown = view.viewport().rect().contains(last.mapTo(view.viewport(), last.rect().center()))
         scrolls = bool(view.verticalScrollBar().maximum())

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 
 from app.gui.app.window import FadeIn
 from app.gui.widgets.buttons import WrappingButton
-from app.gui.widgets.labels import Elided
+from app.gui.widgets.labels import ElidedLabel
 
 LEAST = 24  # pixels each way that a finger or an unsteady hand can hit
 SLACK = 2
@@ -137,7 +137,7 @@ def cut(root: QWidget) -> list[str]:
 
 def _cut_labels(root: QWidget) -> Iterator[str]:
     for label in root.findChildren(QLabel):
-        if not label.isVisible() or not label.text() or isinstance(label, Elided):
+        if not label.isVisible() or not label.text() or isinstance(label, ElidedLabel):
             continue
         if label.wordWrap():
             if label.heightForWidth(label.width()) > label.height() + SLACK:

@@ -22,8 +22,8 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import LIGHT, Theme, set_role
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Elided, label, paragraph
-from app.gui.widgets.layouts import card, clear, column, line
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
+from app.gui.widgets.layouts import card, clear_layout, column, line
 
 SUFFIXES = (".html", ".png", ".md", ".json")  # supported by `save`
 SAME_SHARE = 0.005  # smaller differences from the forecast are ignored
@@ -48,7 +48,7 @@ $tables<p class="muted">$foot</p></body></html>
 """)
 
 
-def unnamed(bench: Bench) -> Bench:
+def anonymized(bench: Bench) -> Bench:
     """Return the benchmark with `Machine A`, `Machine B` and so on instead of machine names."""
     names = {
         name: _tr("Machine {letter}").format(letter=ascii_uppercase[n % len(ascii_uppercase)])
@@ -89,7 +89,7 @@ def subtitle(bench: Bench) -> str:
     )
 
 
-def against(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]) -> str:
+def compared_with_forecast(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]) -> str:
     """Return a comparison of a figure with its forecast, in words."""
     error = bench.forecast_error(name)
     if error is None or bench.forecast is None:
@@ -130,8 +130,8 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
     speed, first, reads = bench.mean("decode_tok_s"), bench.mean("ttft_s"), bench.mean("prefill_tok_s")
     unknown = _tr("not measured")
     rows = [
-        (_tr("Speed"), formats.speed(speed) if speed else unknown, against(bench, "decode_tok_s")),
-        (_tr("First token"), formats.seconds(first) if first else unknown, against(bench, "ttft_s")),
+        (_tr("Speed"), formats.speed(speed) if speed else unknown, compared_with_forecast(bench, "decode_tok_s")),
+        (_tr("First token"), formats.seconds(first) if first else unknown, compared_with_forecast(bench, "ttft_s")),
         (_tr("Reading"), formats.speed(reads) if reads else unknown, _spread(bench)),
     ]
     for result in bench.results[1:]:
@@ -150,7 +150,7 @@ def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
     return name, formats.token_energy(energy.joules_per_token), words
 
 
-def against_host(bench: Bench) -> str:
+def compared_with_host(bench: Bench) -> str:
     """Return a comparison of the household with its host alone, or "" if that was not measured."""
     times, ours, alone = bench.speedup("decode_tok_s"), bench.mean("decode_tok_s"), bench.host_mean("decode_tok_s")
     if bench.one is None or times is None or ours is None or alone is None:
@@ -191,21 +191,21 @@ def _spread(bench: Bench) -> str:
     return _tr("{runs}, speed ± {share}").format(runs=runs, share=formats.percent(speed.deviation / speed.mean))
 
 
-def foot(bench: Bench) -> str:
+def footer(bench: Bench) -> str:
     """Return the line with the version that made the measurement."""
     return _tr("Measured by Poolhouse {version}.").format(version=bench.version)
 
 
 def html(bench: Bench) -> str:
     """Return the report as a self-contained web page without machine names."""
-    bench = unnamed(bench)
+    bench = anonymized(bench)
     boxes = "".join(
         f"<div>{escape(name)}<b>{escape(value)}</b><span class=muted>{escape(words)}</span></div>"
         for name, value, words in figures(bench)
     )
     tables = "".join(_table(result) for result in bench.results if result.stages)
     colors = {name: getattr(LIGHT, name) for name in ("text", "muted", "window", "card", "hairline")}
-    compared = f"<p>{escape(against_host(bench))}</p>" if bench.one else ""
+    compared = f"<p>{escape(compared_with_host(bench))}</p>" if bench.one else ""
     return PAGE.substitute(
         colors,
         lang=_tr("en"),
@@ -213,21 +213,21 @@ def html(bench: Bench) -> str:
         subtitle=escape(subtitle(bench)),
         figures=boxes,
         tables=compared + tables,
-        foot=escape(foot(bench)),
+        foot=escape(footer(bench)),
     )
 
 
 def markdown(bench: Bench) -> str:
     """Return the report as Markdown without machine names."""
-    bench = unnamed(bench)
+    bench = anonymized(bench)
     lines = [f"# {headline(bench)}", "", subtitle(bench), ""]
     lines += [f"- {name}: **{value}** ({words})" for name, value, words in figures(bench)]
-    lines += ["", against_host(bench)] if bench.one else []
+    lines += ["", compared_with_host(bench)] if bench.one else []
     for result in bench.results:
         head, *rows = _stage_rows(result)
         lines += ["", f"## {_stage_title(result)}", ""]
         lines += [_line(head), _line(["---", *["--:"] * (len(head) - 1)]), *map(_line, rows)]
-    return "\n".join([*lines, "", foot(bench), ""])
+    return "\n".join([*lines, "", footer(bench), ""])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -236,7 +236,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def as_json(bench: Bench) -> str:
     """Return all figures as JSON without machine names."""
-    return msgspec.json.format(msgspec.json.encode(unnamed(bench)), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(anonymized(bench)), indent=2).decode() + "\n"
 
 
 def _stage_rows(result: Result) -> list[tuple[str, ...]]:
@@ -286,12 +286,12 @@ class BenchCard(QFrame):
 
     def show_bench(self, bench: Bench, compared: str = "") -> None:
         """Show a benchmark. compared: a sentence about an earlier one."""
-        clear(self._box)
-        title = Elided(headline(bench), "section")
+        clear_layout(self._box)
+        title = ElidedLabel(headline(bench), "section")
         self._box.addLayout(column(title, paragraph(subtitle(bench), "muted"), gap=sizes.XS))
         self._box.addLayout(Flow(*_figure_boxes(figures(bench)), gap=sizes.XL))
         if bench.one:
-            self._box.addWidget(paragraph(against_host(bench)))
+            self._box.addWidget(paragraph(compared_with_host(bench)))
         if compared:
             self._box.addWidget(paragraph(compared))
         machines = by_machine(bench.single.stages)
@@ -342,8 +342,8 @@ def _picture(bench: Bench, file: Path, theme: Theme) -> None:
     page = QWidget()
     set_role(page, "page")
     shown = BenchCard(theme)
-    shown.show_bench(unnamed(bench))
-    box = column(shown, label(foot(bench), "caption"))
+    shown.show_bench(anonymized(bench))
+    box = column(shown, label(footer(bench), "caption"))
     box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
     page.setLayout(box)
     page.setFixedWidth(theme.px(sizes.CHAT_WIDTH))

@@ -69,7 +69,7 @@ def fitted(extent: Extent, context: int, users: int) -> Extent:
     return Extent(extent.name, prompt, output, streams or (1,), extent.runs, extent.seconds)
 
 
-def expected_s(extent: Extent, loaded: LoadedModel | None) -> float:
+def expected_seconds(extent: Extent, loaded: LoadedModel | None) -> float:
     """Return the expected duration by the forecast of the loaded model; without one, the time limit."""
     if loaded is None or loaded.forecast is None or not loaded.forecast.decode_tok_s:
         return extent.seconds
@@ -238,7 +238,7 @@ class BenchRun(QObject):
         self.failed.emit(error)
 
 
-def drawn_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
+def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
     """Return the total power draw of all machines of a model, or None unless each of them reports its own."""
     machines = {stage.id: snapshot.machines.get(stage.id) for stage in loaded.stages}
     watts = [machine.watts if machine is not None else None for machine in machines.values()]
@@ -296,7 +296,7 @@ def bench_of(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> B
     )
 
 
-def alone_order(loaded: LoadedModel, machines: Sequence[str]) -> dict[str, Any]:
+def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str, Any]:
     """Return the request that loads the model on its host alone. machines: the IDs of all machines."""
     return order_on(msgspec.to_builtins(loaded), machines, [loaded.stages[0].id])
 
@@ -385,7 +385,7 @@ class Comparison(QObject):
         self._run = None
         self._benches.append(bench_of(loaded, run, results))
         if self._step == TOGETHER:
-            self._load(LOADING, alone_order(self._loaded, self._machines))
+            self._load(LOADING, host_only_request(self._loaded, self._machines))
         else:
             self._load(BACK, self._restore)
 

@@ -14,7 +14,7 @@ from app.api.plans import LoadedModel
 from app.core.errors import AppError, BadInput
 from app.core.reasons import os_cause
 from app.gui.activity import bench_report
-from app.gui.activity.bench_report import BenchCard, against
+from app.gui.activity.bench_report import BenchCard, compared_with_forecast
 from app.gui.activity.bench_run import (
     ALONE,
     BACK,
@@ -26,8 +26,8 @@ from app.gui.activity.bench_run import (
     Comparison,
     Extent,
     bench_of,
-    drawn_watts,
-    expected_s,
+    expected_seconds,
+    power_draw_watts,
 )
 from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.api.node_client import Call
@@ -112,7 +112,7 @@ class BenchModel(QAbstractTableModel):
             self.tr("full") if bench.extent == "full" else self.tr("quick"),
             formats.seconds(first) if first else unknown,
             formats.speed(speed) if speed else unknown,
-            against(bench, "decode_tok_s"),
+            compared_with_forecast(bench, "decode_tok_s"),
         )[column]
 
 
@@ -366,7 +366,7 @@ class BenchView(QWidget):
         self._refresh()
 
     def _watts(self, loaded: LoadedModel) -> float | None:
-        return drawn_watts(self._services.pool.now, loaded)
+        return power_draw_watts(self._services.pool.now, loaded)
 
     def _show_comparison(self, share: float, step: str) -> None:
         self._bar.tell(share)
@@ -402,7 +402,7 @@ class BenchView(QWidget):
             (self.quick, QUICK, self.tr("Quick, about {time}")),
             (self.full, FULL, self.tr("Full, about {time}")),
         ):
-            start.setText(words.format(time=formats.roughly(expected_s(extent, loaded))))
+            start.setText(words.format(time=formats.roughly(expected_seconds(extent, loaded))))
         for control in (self.quick, self.full, self.first, self.compare):
             control.setEnabled(not runs)
         self.first.setText(self.tr("Measure now") if ready else self.tr("Open the models"))

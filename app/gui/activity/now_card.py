@@ -21,8 +21,8 @@ from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
 from app.gui.models.transfers import of_download, of_import
 from app.gui.widgets.flow import Beside
-from app.gui.widgets.labels import Elided, label
-from app.gui.widgets.layouts import card, clear, column, held, row
+from app.gui.widgets.labels import ElidedLabel, label
+from app.gui.widgets.layouts import card, clear_layout, column, layout_widget, row
 from app.gui.widgets.progress import Progress as ProgressBar
 
 ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # states of a download
@@ -62,7 +62,7 @@ class NowCard(QFrame):
         if jobs == self._jobs:
             return
         self._jobs = jobs
-        clear(self._lines)
+        clear_layout(self._lines)
         if not jobs:
             self._lines.addWidget(label(self.tr("Nothing is running now."), "muted"))
         for job in jobs:
@@ -72,7 +72,7 @@ class NowCard(QFrame):
         theme, picture = self._theme, label()
         side = theme.px(sizes.TITLE)
         picture.setPixmap(icon(job.icon, theme.colors.accent).pixmap(side, side))
-        words = held(Beside(Elided(job.what), label(job.figures, "muted")))
+        words = layout_widget(Beside(ElidedLabel(job.what), label(job.figures, "muted")))
         top = row(picture, words, gap=sizes.S)
         top.setStretch(1, 1)
         lines: list[QWidget] = []

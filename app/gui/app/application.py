@@ -26,7 +26,7 @@ from app.gui.app import navigation, sidebar
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.app.preferences import Preferences
-from app.gui.app.single_instance import SingleInstance, claim
+from app.gui.app.single_instance import SingleInstance, claim_lock
 from app.gui.app.tray import Tray
 from app.gui.app.window import Told, Window
 from app.gui.chat.history.chat_lock import ChatLock
@@ -56,7 +56,7 @@ FIRST = (  # slow imports of these pages, one at a time
 BEFORE_MS, BETWEEN_MS = 400, 25  # leaves time for the first clicks, and for clicks in between
 
 
-class Warming(QObject):
+class PagePreloader(QObject):
     """A timer that imports the code of pages while the window is idle.
 
     Importing takes up to half the time that a page needs when it is first shown. Creating the page in advance would
@@ -109,7 +109,7 @@ MOST_AT_ONCE = 4096  # signals per read
 
 
 @contextmanager
-def signals_heard() -> Iterator[None]:
+def python_signals() -> Iterator[None]:
     """Let Python handle signals while Qt waits: each signal writes a byte to a socket, which wakes up Python."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -236,21 +236,21 @@ class Application:
         self._make_window()
         self._crashes = CrashWatch(launcher.home / "logs")
         self._single = SingleInstance(launcher.home, self._app)
-        self._single.show.connect(self._come_up)
+        self._single.show.connect(self._bring_to_front)
         pool.start()
         self._first_page(preferences)
         self._crashes.tell(self.window)
-        self._warming = Warming(self._app)
+        self._warming = PagePreloader(self._app)
         if hidden:
             self.tray.start_hidden()
         else:
-            self.window.come_up()
+            self.window.bring_to_front()
 
     def run(self) -> int:
         """Run until the app quits, and return its exit code."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.quit())
-        with self._crashes, signals_heard():
+        with self._crashes, python_signals():
             code = self._app.exec()
         self.services.lock.close()  # even if no chat page was ever shown
         return code
@@ -261,7 +261,7 @@ class Application:
         if not where:
             self.quit()
         elif self.window.findChild(QuitSheet) is None:
-            self.window.come_up()
+            self.window.bring_to_front()
             QuitSheet(self.services, where, self.quit, self.window).open()
 
     def quit(self) -> None:
@@ -300,14 +300,14 @@ class Application:
         self._language.speak(preferences.text(LANGUAGE))
         self._make_window()
         self.window.go(before.place)
-        before.say_on(self.window)
-        self.window.come_up()
+        before.take_over_notice(self.window)
+        self.window.bring_to_front()
         tray.end()
         before.end()
         self.window.page(navigation.SETTINGS).take_focus()  # where the language was chosen
 
-    def _come_up(self) -> None:
-        self.window.come_up()
+    def _bring_to_front(self) -> None:
+        self.window.bring_to_front()
 
     def _closing(self) -> bool:
         """Return whether the closed window stays in the tray or minimized."""
@@ -316,7 +316,7 @@ class Application:
     def _go(self, name: str) -> None:
         if self._window is not None:
             self._window.go(name)
-            self._window.come_up()
+            self._window.bring_to_front()
 
     def _first_page(self, preferences: Preferences) -> None:
         kept = preferences.text("window/page", navigation.CHAT)
@@ -336,7 +336,7 @@ def app_icon() -> QIcon:
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
     """Run the window of a home until it quits. A second start only shows the window of the first one."""
     app = PoolhouseApplication(sys.argv[:1])
-    claimed = claim(launcher.home)
+    claimed = claim_lock(launcher.home)
     if claimed is None:
         return 0
     made = Application(app, launcher, hidden=hidden)

@@ -8,13 +8,13 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext
-from app.gui.widgets.dialog import Compact
+from app.gui.widgets.dialog import CompactDialog
 from app.gui.widgets.notice import Notice
 
 LOST = (Link.STARTING, Link.AWAY, Link.OTHER_VERSION)
 
 
-class Sheet(Compact):
+class Sheet(CompactDialog):
     """A dialog that calls the node. `needs_node`: it is of no use without a node."""
 
     needs_node = True

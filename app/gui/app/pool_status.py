@@ -12,10 +12,10 @@ from app.api.snapshot import Snapshot
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.app import navigation
 from app.gui.look.sentences import model_name, said
-from app.gui.this_computer.lending_store import may_not, state_sentence
+from app.gui.this_computer.lending_store import lacks_lender_role, state_sentence
 
 
-class Kind(StrEnum):
+class StatusKind(StrEnum):
     """The icons of the tray. They differ in shape as well as color."""
 
     IDLE = "tray-idle"
@@ -26,11 +26,11 @@ class Kind(StrEnum):
 
 
 COLORS = {
-    Kind.IDLE: "good",
-    Kind.WORKING: "accent",
-    Kind.PAUSED: "warning",
-    Kind.ATTENTION: "error",
-    Kind.AWAY: "muted",
+    StatusKind.IDLE: "good",
+    StatusKind.WORKING: "accent",
+    StatusKind.PAUSED: "warning",
+    StatusKind.ATTENTION: "error",
+    StatusKind.AWAY: "muted",
 }
 
 
@@ -38,7 +38,7 @@ COLORS = {
 class PoolStatus:
     """A sentence and its icon. `page` shows more about it; with `model`, the chat whose answer was interrupted does."""
 
-    kind: Kind
+    kind: StatusKind
     sentence: str
     page: str
     model: str = ""
@@ -60,36 +60,36 @@ def current_status(pool: NodeState) -> PoolStatus:
     name = loaded.model if loaded is not None else ""
     if loaded is not None and loaded.state in ("failed", "lost"):
         sentence = trouble_with(loaded) or _tr("The model was lost.")
-        return PoolStatus(Kind.ATTENTION, sentence, navigation.POOL, name)
+        return PoolStatus(StatusKind.ATTENTION, sentence, navigation.POOL, name)
     if loaded is not None and loaded.state == "recovering":
-        return PoolStatus(Kind.WORKING, trouble_with(loaded), navigation.POOL, name)
+        return PoolStatus(StatusKind.WORKING, trouble_with(loaded), navigation.POOL, name)
     if loaded is not None and loaded.stopping:
         stopping = _tr("Stopping {model} and freeing its memory.")
-        return PoolStatus(Kind.WORKING, stopping.format(model=model_name(name)), navigation.MODELS)
+        return PoolStatus(StatusKind.WORKING, stopping.format(model=model_name(name)), navigation.MODELS)
     if loaded is not None and (leaving := _leaving(now, loaded)) is not None:
-        return PoolStatus(Kind.PAUSED, leaving, navigation.POOL)
-    if lending.state in ("paused", "draining") and not may_not(lending):
-        return PoolStatus(Kind.PAUSED, state_sentence(lending), navigation.COMPUTER)
+        return PoolStatus(StatusKind.PAUSED, leaving, navigation.POOL)
+    if lending.state in ("paused", "draining") and not lacks_lender_role(lending):
+        return PoolStatus(StatusKind.PAUSED, state_sentence(lending), navigation.COMPUTER)
     if lending.state in ("working", "lending"):
         away = [machine.name for machine in now.sorted_machines if not machine.online]
-        return PoolStatus(Kind.WORKING, state_sentence(lending, away), navigation.COMPUTER)
+        return PoolStatus(StatusKind.WORKING, state_sentence(lending, away), navigation.COMPUTER)
     if loaded is not None and loaded.state == "loading":
         sentence = _tr("Loading {model}.").format(model=model_name(name))
-        return PoolStatus(Kind.WORKING, sentence, navigation.MODELS)
+        return PoolStatus(StatusKind.WORKING, sentence, navigation.MODELS)
     if loaded is not None:
-        kind = Kind.WORKING if now.answers.running else Kind.IDLE
+        kind = StatusKind.WORKING if now.answers.running else StatusKind.IDLE
         sentence = " ".join([_ready(now, loaded), *other_models(now)])
         return PoolStatus(kind, sentence, navigation.CHAT)
     if now.hosts:
         sentence = _tr("Ready. Answers come from {machine}.").format(machine=", ".join(now.hosts))
-        return PoolStatus(Kind.IDLE, sentence, navigation.CHAT)
+        return PoolStatus(StatusKind.IDLE, sentence, navigation.CHAT)
     if now.hosts is not None:
-        return PoolStatus(Kind.ATTENTION, _tr("No host is available to answer."), navigation.POOL)
+        return PoolStatus(StatusKind.ATTENTION, _tr("No host is available to answer."), navigation.POOL)
     if now.load_failed is not None:
         text = _tr("{model} could not be loaded, so no model is available.")
         sentence = text.format(model=model_name(now.load_failed.model))
-        return PoolStatus(Kind.ATTENTION, sentence, navigation.MODELS)
-    return PoolStatus(Kind.IDLE, _tr("Ready. No model is loaded yet."), navigation.MODELS)
+        return PoolStatus(StatusKind.ATTENTION, sentence, navigation.MODELS)
+    return PoolStatus(StatusKind.IDLE, _tr("Ready. No model is loaded yet."), navigation.MODELS)
 
 
 def trouble_with(loaded: LoadedModel) -> str:
@@ -136,9 +136,9 @@ def _ready(now: Snapshot, loaded: LoadedModel) -> str:
 def _away(pool: NodeState) -> PoolStatus:
     if pool.link in GONE:
         sentence = pool.problem or _tr("The background service is not running.")
-        return PoolStatus(Kind.ATTENTION, sentence, navigation.POOL)
+        return PoolStatus(StatusKind.ATTENTION, sentence, navigation.POOL)
     sentence = pool.problem or _tr("Starting the background service…")
-    return PoolStatus(Kind.AWAY, sentence, navigation.POOL)
+    return PoolStatus(StatusKind.AWAY, sentence, navigation.POOL)
 
 
 def _tr(text: str) -> str:

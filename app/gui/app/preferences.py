@@ -90,7 +90,7 @@ class Preferences(QObject):
                 self._kept.setValue(name, self._sealed(name, text))
         self._kept.sync()
 
-    def put_locked_aside(self) -> None:
+    def set_locked_aside(self) -> None:
         """Rename texts that cannot be decrypted, so that new ones can be stored."""
         for name in filter(self.is_locked, PRIVATE):
             self._kept.setValue(name + ASIDE, self._kept.value(name))
@@ -117,7 +117,7 @@ class Preferences(QObject):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SamplingValue:
     """A sampling value: its name in the node's API, its default, and its range."""
 
     name: str
@@ -138,19 +138,20 @@ class Value:
 
 
 # The same names and defaults as in `sampling` of POST /ask
-VALUES = (
-    Value("temperature", 0.8, 0.0, 2.0, 2),
-    Value("top_k", 40, 0, 1000, 0),
-    Value("top_p", 0.95, 0.0, 1.0, 2),
-    Value("min_p", 0.05, 0.0, 1.0, 2),
-    Value("repeat_penalty", 1.0, 0.5, 2.0, 2),
+SAMPLING_VALUES = (
+    SamplingValue("temperature", 0.8, 0.0, 2.0, 2),
+    SamplingValue("top_k", 40, 0, 1000, 0),
+    SamplingValue("top_p", 0.95, 0.0, 1.0, 2),
+    SamplingValue("min_p", 0.05, 0.0, 1.0, 2),
+    SamplingValue("repeat_penalty", 1.0, 0.5, 2.0, 2),
 )
 
 
 def sampling(preferences: Preferences) -> dict[str, float | int]:
     """Return the sampling values for the body of POST /ask."""
     return {
-        value.name: value.chosen(preferences) if value.digits else round(value.chosen(preferences)) for value in VALUES
+        value.name: value.chosen(preferences) if value.digits else round(value.chosen(preferences))
+        for value in SAMPLING_VALUES
     }
 
 
@@ -169,8 +170,8 @@ def reads_paragraphs(preferences: Preferences) -> bool:
     return preferences.flag(PARAGRAPHS)
 
 
-def beginning(preferences: Preferences) -> tuple[str, dict[str, float | int]]:
+def new_chat_defaults(preferences: Preferences) -> tuple[str, dict[str, float | int]]:
     """Return the system message, and the sampling values that differ from their defaults."""
     now = sampling(preferences)
-    changed = {value.name: now[value.name] for value in VALUES if now[value.name] != value.default}
+    changed = {value.name: now[value.name] for value in SAMPLING_VALUES if now[value.name] != value.default}
     return system_message(preferences), changed

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import ACTIVITY, CHAT, COMPUTER, MODELS, POOL, SETTINGS
 from app.gui.app.page import Page
-from app.gui.app.pool_status import Kind, PoolStatus, current_status
+from app.gui.app.pool_status import PoolStatus, StatusKind, current_status
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
@@ -119,8 +119,8 @@ class Sidebar(QWidget):
         services.pool.changed.connect(self._tell)
         services.pool.link_changed.connect(self._tell)
         services.theme.changed.connect(self._paint)
-        self._standing: PoolStatus | None = None
-        self._told: Kind | None = None  # last state announced to screen readers
+        self._status: PoolStatus | None = None
+        self._announced: StatusKind | None = None  # last state announced to screen readers
         self._room, self._is_narrow = 0, False
         self._paint()
         self._tell()
@@ -174,7 +174,7 @@ class Sidebar(QWidget):
             self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + self._bolder() + 2 * sizes.S))
             left = sizes.S
         self._foot.setContentsMargins(left, sizes.S, 0, 0)
-        self._standing = None
+        self._status = None
         self._tell()
 
     def _bolder(self) -> int:
@@ -185,11 +185,11 @@ class Sidebar(QWidget):
 
     def _tell(self) -> None:
         now = current_status(self._services.pool)
-        if now == self._standing:
+        if now == self._status:
             return
-        if self._told is not None and now.kind is not self._told:
+        if self._announced is not None and now.kind is not self._announced:
             announce(self, now.sentence)  # not for every new amount of memory
-        self._standing, self._told = now, now.kind
+        self._status, self._announced = now, now.kind
         theme = self._services.theme
         side = theme.px(sizes.SECTION)
         color = getattr(theme.colors, now.color)

@@ -16,7 +16,7 @@ AGAIN_MS = 50
 SHOW = b"show"
 
 
-def name_of(home: Path) -> str:
+def socket_name(home: Path) -> str:
     """Return the name of the local socket for this user and home."""
     text = f"{getpass.getuser()}\0{home}".encode()
     return f"poolhouse-{hashlib.sha256(text).hexdigest()[:16]}"
@@ -25,7 +25,7 @@ def name_of(home: Path) -> str:
 def show_other(home: Path) -> bool:
     """Show the other window of this home. Return whether there is one."""
     socket = QLocalSocket()
-    socket.connectToServer(name_of(home))
+    socket.connectToServer(socket_name(home))
     if not socket.waitForConnected(CONNECT_MS):
         return False
     socket.write(SHOW)
@@ -34,7 +34,7 @@ def show_other(home: Path) -> bool:
     return True
 
 
-def claim(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
+def claim_lock(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
     """Return the lock of this home's window, or None after showing the window that holds it.
 
     A window listens about a second after its start, so a second start waits for that. The first start of all
@@ -65,7 +65,7 @@ class SingleInstance(QObject):
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._came)
         # With an access option this replaces the socket of a killed window, as nobody answered on it.
-        self._server.listen(name_of(home))
+        self._server.listen(socket_name(home))
 
     def _came(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:

@@ -21,7 +21,7 @@ from app.gui.app.window import Window
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import said
-from app.gui.this_computer.lending_store import is_by_hand, state_word, users
+from app.gui.this_computer.lending_store import is_manual_pause, state_word, users
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class TrayMenu(QMenu):
         self._say(self.status, self._short(current_status(pool).sentence))
         lending = pool.now.node.lending if pool.is_there else Lending()
         lends = lending.state != "off"
-        by_hand = is_by_hand(lending)
+        by_hand = is_manual_pause(lending)
         self.pauses.menuAction().setVisible(lends and not by_hand)
         self.resume.setVisible(lends and by_hand)
         used = bool(lending.used_bytes) or lending.state == "draining"
@@ -208,7 +208,7 @@ class Tray(QObject):
         self._services, self._window, self._quit = services, window, quit_app
         self._is_asking = False  # whether it is asking what closing the window should do without a tray
         self._icon = QSystemTrayIcon(self)
-        self.menu = TrayMenu(services, window.come_up, quit_app, self._failed)
+        self.menu = TrayMenu(services, window.bring_to_front, quit_app, self._failed)
         self._icon.setContextMenu(self.menu)
         self._icon.activated.connect(self._clicked)
         self._icon.messageClicked.connect(self._message_clicked)
@@ -294,12 +294,12 @@ class Tray(QObject):
     def _clicked(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         opens = sys.platform != "darwin"  # on macOS, a click opens the menu
         if opens and reason is not QSystemTrayIcon.ActivationReason.Context:
-            self._window.come_up()
+            self._window.bring_to_front()
 
     def _message_clicked(self) -> None:
         item = self._last_news
         if item is None or not item.page:
-            self._window.come_up()
+            self._window.bring_to_front()
         else:
             self._services.go(self._services.interrupted.page(item.model, item.page))
 

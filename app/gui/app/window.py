@@ -257,7 +257,7 @@ class Window(QMainWindow):
         self.ask(sentence, *actions)
         self._tell = tell
 
-    def say_on(self, after: Window) -> None:
+    def take_over_notice(self, after: Window) -> None:
         """Show the unseen notice of the window that this one replaces."""
         if self._tell is not None:
             after.say(self._tell)
@@ -314,11 +314,11 @@ class Window(QMainWindow):
         """Return whether this page is in front and complete."""
         return name == self._name and name in self._pages
 
-    def come_up(self) -> None:
+    def bring_to_front(self) -> None:
         """Bring the window to the front."""
         if self.isMinimized():
             self.showNormal()
-        dialog.fit(self, SMALLEST)  # the screen may have changed while it was hidden
+        dialog.fit_to_screen(self, SMALLEST)  # the screen may have changed while it was hidden
         self.show()
         self.raise_()
         self.activateWindow()
@@ -343,7 +343,7 @@ class Window(QMainWindow):
         kept = self._services.preferences.geometry
         if kept is None or not self.restoreGeometry(kept):
             self.resize(USUAL)
-        dialog.fit(self, SMALLEST)
+        dialog.fit_to_screen(self, SMALLEST)
 
     def seen(self) -> None:
         """Clear the notice above the pages."""

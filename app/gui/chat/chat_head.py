@@ -18,10 +18,10 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
-from app.gui.pool.machine_facts import joined
+from app.gui.pool.machine_facts import merged_ranges
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.flow import Beside
-from app.gui.widgets.labels import Elided, label
+from app.gui.widgets.labels import ElidedLabel, label
 from app.gui.widgets.layouts import column
 
 WHOLE = "whole"  # the role of a stage that holds all layers
@@ -53,7 +53,7 @@ def _machine_line(stages: list[Stage], *, is_own: bool) -> str:
         name = _tr("{name} (this machine)").format(name=name)
     if any(stage.role == WHOLE for stage in stages):
         return _tr("{machine}: the whole model").format(machine=name)
-    layers = machine_words.layer_ranges(joined([(stage.first, stage.last) for stage in stages]))
+    layers = machine_words.layer_ranges(merged_ranges([(stage.first, stage.last) for stage in stages]))
     return _tr("{machine}: {layers}").format(machine=name, layers=layers)
 
 
@@ -86,7 +86,7 @@ class ChatHead(QWidget):
         super().__init__()
         self._theme, self._pool, self._go = theme, pool, go
         self.machine_lines: list[str] = []  # which machines process this chat
-        self.title, self.model = Elided("", "section"), Elided("", "caption")
+        self.title, self.model = ElidedLabel("", "section"), ElidedLabel("", "caption")
         self.words = label("", "caption")
         self.meter = QProgressBar()
         self.meter.setTextVisible(False)

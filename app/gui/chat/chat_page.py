@@ -36,10 +36,10 @@ from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
-from app.gui.widgets.files import Drops
+from app.gui.widgets.files import FileDrops
 from app.gui.widgets.labels import bound_width
-from app.gui.widgets.layouts import column, held, row
-from app.gui.widgets.scroll_area import Bounded
+from app.gui.widgets.layouts import column, layout_widget, row
+from app.gui.widgets.scroll_area import BoundedScrollArea
 
 MOST_CHARACTERS = 2_000  # at once: nobody listens to more
 
@@ -83,7 +83,7 @@ class ChatPage(Page):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
         self.history = services.lock.history
-        self.history.beginning = lambda: preferences.beginning(services.preferences)
+        self.history.beginning = lambda: preferences.new_chat_defaults(services.preferences)
         self.session = Session(self.history, services.pool, self, services.interrupted)
         self.chat: Chat = self.history.begin()  # the chat that is shown
         self._guide_fails = False  # the Guide was asked in it, and does not fit
@@ -134,9 +134,9 @@ class ChatPage(Page):
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
         self._stack.setMinimumHeight(1)  # it gives way before a button of the composer is clipped
-        top = column(self.chat_head, Bounded(self.notice), gap=sizes.M)
+        top = column(self.chat_head, BoundedScrollArea(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
-        writing = held(column(self.hint, self.composer, gap=sizes.XS))
+        writing = layout_widget(column(self.hint, self.composer, gap=sizes.XS))
         bound_width(theme, writing, sizes.CHAT_WIDTH)
         bottom = row(None, gap=0)
         bottom.addWidget(writing, 1000)
@@ -147,9 +147,9 @@ class ChatPage(Page):
         chat_box.addLayout(bottom)
         list_box = column(self.list)
         list_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
-        chat = held(chat_box)
-        Drops(chat, self.tr("Drop to attach to your message")).dropped.connect(self.composer.attach)
-        chats = ListAndChat(theme, held(list_box), chat)
+        chat = layout_widget(chat_box)
+        FileDrops(chat, self.tr("Drop to attach to your message")).dropped.connect(self.composer.attach)
+        chats = ListAndChat(theme, layout_widget(list_box), chat)
         self.content.addWidget(LockedChats(self.services.lock, theme, chats))
 
     def _connect(self) -> None:

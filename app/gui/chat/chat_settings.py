@@ -29,11 +29,11 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import IconButton, button
-from app.gui.widgets.dialog import Compact, NameDialog
+from app.gui.widgets.dialog import CompactDialog, NameDialog
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.layouts import held, row
+from app.gui.widgets.layouts import layout_widget, row
 
 
 class ModelNames(QObject):
@@ -107,7 +107,7 @@ class ModelLimits:
     is_guide: bool = False  # the Guide receives only the last question
 
 
-class ChatSettings(Compact):
+class ChatSettings(CompactDialog):
     """Calls `changed` with the changed chat when Save is pressed.
 
     limits: of a model by name; for None, of the model that is loaded.
@@ -162,8 +162,8 @@ class ChatSettings(Compact):
         fields = [(names[name], field) for name, field in self.knobs.items()]
         lower = self._form(*fields, columns=1 if self._is_tight else 2)
         system, sampling = self.tr("System message"), self.tr("Sampling")
-        presets = held(row(self.system_presets, self.remove_system, self._keep_system))
-        samplings = held(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
+        presets = layout_widget(row(self.system_presets, self.remove_system, self._keep_system))
+        samplings = layout_widget(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
         self.add(
             upper,
             self._hint,
@@ -418,7 +418,7 @@ class ChatSettingsOpener:
 
     def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
         """Open the settings; `done` receives the changed chat when they are saved."""
-        system, sampling = preferences.beginning(self._services.preferences)
+        system, sampling = preferences.new_chat_defaults(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
 
         def limits(model: str | None) -> ModelLimits:

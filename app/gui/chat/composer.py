@@ -27,7 +27,7 @@ from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Chip, paragraph
-from app.gui.widgets.layouts import clear, column, row
+from app.gui.widgets.layouts import clear_layout, column, row
 
 MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8
@@ -236,7 +236,7 @@ class Composer(QFrame):
         self.field.setFocus()
 
     def _show_files(self, *, by_person: bool = True) -> None:
-        clear(self._chips)
+        clear_layout(self._chips)
         for file in self._files:
             chip = QFrame()
             set_role(chip, "chip")

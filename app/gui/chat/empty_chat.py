@@ -14,7 +14,7 @@ from app.gui.look import sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
-from app.gui.widgets.dialog import Compact
+from app.gui.widgets.dialog import CompactDialog
 from app.gui.widgets.labels import lines, paragraph
 from app.gui.widgets.layouts import EmptyState, column, row, scrolled
 
@@ -124,9 +124,9 @@ class LockedChats(QStackedWidget):
         lock.changed.connect(self._show_state)
         self._show_state()
 
-    def ask_anew(self) -> Compact:
+    def ask_anew(self) -> CompactDialog:
         """Ask whether to begin a new history. The locked file is kept."""
-        box = Compact(
+        box = CompactDialog(
             self._theme,
             self.tr("Start a new history without the locked chats?"),
             self.tr(

@@ -34,7 +34,7 @@ from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.layouts import card, clear, column, row, scrolled
+from app.gui.widgets.layouts import card, clear_layout, column, row, scrolled
 
 GNOME_LIKE = ("gnome", "unity", "ubuntu")  # where GNOME's settings open at all
 KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
@@ -177,7 +177,7 @@ class CheckList(QWidget):
 
     def show_checks(self, checks: Sequence[Check]) -> None:
         self._checks = checks
-        clear(self._grid)
+        clear_layout(self._grid)
         self._grid.setHorizontalSpacing(self._theme.px(sizes.M))  # else a name runs into what is said of it
         for number, check in enumerate(checks):
             self._add(number, check)
@@ -342,7 +342,7 @@ class DoctorDialog(Dialog):
         self.cure.setText(cure)
         self.cure.setVisible(bool(cure))
         self.note.hide()
-        clear(self._room)
+        clear_layout(self._room)
         announce(self, f"{title}. {sentence} {cure}")
 
     def _paint(self) -> None:
@@ -405,7 +405,7 @@ class DoctorDialog(Dialog):
             self.test()
 
     def _ask(self, check: Check) -> None:
-        clear(self._room)
+        clear_layout(self._room)
         self._form = AddressForm(self.services, check.machine, check.address, self.test, self._leave_for)
         self._room.addWidget(self._form)
         self._form.field.setFocus()

@@ -35,7 +35,7 @@ from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.layouts import column, held, scrolled
+from app.gui.widgets.layouts import column, layout_widget, scrolled
 from app.gui.widgets.notice import Notice
 
 Json = dict[str, Any]
@@ -225,7 +225,7 @@ class SaveDialog(Dialog):
         feet = Flow(self._size, cancel, self.button, right_from=1)
         inner = column(about, self.notice, split, gap=sizes.L)
         inner.setStretch(2, 1)
-        self._view = scrolled(held(inner))
+        self._view = scrolled(layout_widget(inner))
         box = column(self._view, feet, gap=sizes.L)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)

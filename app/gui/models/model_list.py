@@ -22,7 +22,7 @@ from app.gui.models.verdicts import Judging
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Whole
+from app.gui.widgets.labels import FullHeightFrame
 from app.gui.widgets.layouts import EmptyState, column, row
 
 translate = QCoreApplication.translate
@@ -32,7 +32,7 @@ LEAST_WORDS = 2  # characters of an online search
 LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
 
 
-class ModelList(Whole):
+class ModelList(FullHeightFrame):
     """The list with its search field and filters; `picked` when another model is chosen (None: nothing is)."""
 
     picked = Signal(object)  # Item | None

@@ -17,8 +17,8 @@ from app.gui.look.sentences import model_name
 from app.gui.models.details.plan_loader import Setup
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
-from app.gui.widgets.labels import Elided, label, paragraph
-from app.gui.widgets.layouts import clear, column, held, row
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
+from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 from app.gui.widgets.progress import Progress as ProgressBar
 
 translate = QCoreApplication.translate
@@ -169,12 +169,12 @@ class LoadSteps(QWidget):
         return self.tr("Loading {model}").format(model=model)
 
     def _make(self, machines: list[str]) -> None:
-        clear(self._rows)
+        clear_layout(self._rows)
         self._lines = {}
         for machine in machines:
             words, bar = label("", "muted"), ProgressBar()
             bar.setAccessibleName(machine or self.tr("Progress"))
-            head = held(Beside(Elided(machine or self.tr("This file")), words, least=LEAST_CHARACTERS))
+            head = layout_widget(Beside(ElidedLabel(machine or self.tr("This file")), words, least=LEAST_CHARACTERS))
             self._rows.addLayout(column(head, bar, gap=sizes.XS))
             self._lines[machine] = (words, bar)
 

@@ -39,9 +39,9 @@ from app.gui.models.starter_card import StarterCard
 from app.gui.models.transfers import Transfers
 from app.gui.models.verdicts import Judging, offer_of, recommended
 from app.gui.widgets.buttons import button
-from app.gui.widgets.dialog import Compact
-from app.gui.widgets.files import Drops, LastFolder
-from app.gui.widgets.labels import Whole, paragraph
+from app.gui.widgets.dialog import CompactDialog
+from app.gui.widgets.files import FileDrops, LastFolder
+from app.gui.widgets.labels import FullHeightFrame, paragraph
 from app.gui.widgets.layouts import column, scrolled
 
 REMOVE = "remove"
@@ -67,7 +67,7 @@ class ModelsPage(Page):
         self._wanted = ""  # the model to choose as soon as it is in the list
         self._was_there = False
         self._looked = False
-        Drops(self, self.tr("Drop to add this model")).dropped.connect(self.take_in)
+        FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.take_in)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
 
@@ -139,7 +139,7 @@ class ModelsPage(Page):
         self.later(*self.details.missing(), self._place_halves, self._wire)
 
     def _place_halves(self) -> None:
-        left = Whole()
+        left = FullHeightFrame()
         inner = column(self.starter, self.none_fits, self.list, self.transfers, gap=sizes.M)
         inner.setStretchFactor(self.list, 1)
         left.setLayout(inner)
@@ -447,7 +447,7 @@ class Removal(QObject):
         super().__init__(page)
         self._page, self._client, self._importing = page, client, importing
         self._calls = Calls()
-        self.question: Compact | None = None
+        self.question: CompactDialog | None = None
 
     def ask(self, item: Item) -> None:
         """Remove a model; ask first if its file is deleted too."""
@@ -495,7 +495,7 @@ class Removal(QObject):
         self._calls.end_all()
 
     def _question(self, title: str, words: str, yes: str, role: str, then: Callable[[], object]) -> None:
-        self.question = box = Compact(self._page.services.theme, title, words, self._page)
+        self.question = box = CompactDialog(self._page.services.theme, title, words, self._page)
         box.offer(self.tr("Cancel"), box.answer(yes, then, role)).setFocus()
         box.finished.connect(self._answered)
         box.open()

@@ -11,7 +11,7 @@ from app.gui.look.theme import set_role
 from app.gui.models.model_item import Item
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import column
 
 translate = QCoreApplication.translate
@@ -28,7 +28,7 @@ class StarterCard(QFrame):
         set_role(self, "card")
         self._item: Item | None = None
         self._file = ""
-        self.name, self.why = Elided("", "section"), paragraph("", "muted")
+        self.name, self.why = ElidedLabel("", "section"), paragraph("", "muted")
         self.get = button("", self._get, "primary")
         self.details = button(self.tr("Show details"), self._look, "link")
         head = label(self.tr("Recommended for your household"), "caption")

@@ -23,10 +23,10 @@ from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
 from app.gui.models.importing import Importing
 from app.gui.widgets.buttons import IconButton, wrapping
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import card, column, row
 from app.gui.widgets.progress import Progress
-from app.gui.widgets.scroll_area import Inside
+from app.gui.widgets.scroll_area import CardScrollArea
 
 translate = QCoreApplication.translate
 IMPORT_ID = "import"
@@ -47,7 +47,7 @@ class Transfers(QWidget):
         self._box = column(gap=sizes.M)
         inner = QWidget()
         inner.setLayout(column(self._box, None, gap=0))
-        self._area = Inside(inner)
+        self._area = CardScrollArea(inner)
         self.setLayout(column(card(label(self.tr("Downloads"), "section"), self._area, gap=sizes.S)))
         services.pool.changed.connect(self.tell)
         services.pool.link_changed.connect(self.tell)
@@ -252,7 +252,7 @@ class TransferRow(QWidget):
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()
         self._act, self._shown = act, first
-        self._name, self._words = Elided(), Elided("", "caption")
+        self._name, self._words = ElidedLabel(), ElidedLabel("", "caption")
         self._problem = paragraph("", "error")
         self._bar = Progress()
         self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))

@@ -22,7 +22,7 @@ from app.gui.pool.load_forecast import Expected, never
 from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
-from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress as ProgressBar
@@ -48,7 +48,7 @@ class Headline(QFrame):
         set_role(self, "card")
         self._theme = services.theme
         self._picture = label()
-        self.title = Elided("", "section")
+        self.title = ElidedLabel("", "section")
         self.figures = Remark(services.theme, lambda _: services.go(LOG_PAGE))
         self.help = paragraph("", "muted")
         self.help.setAccessibleName(self.tr("What would help"))

@@ -17,8 +17,8 @@ from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
 from app.gui.pool.pool_actions import MachineActions
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.flow import Beside
-from app.gui.widgets.labels import Elided, label, paragraph, tooltip
-from app.gui.widgets.layouts import clear, column, row
+from app.gui.widgets.labels import ElidedLabel, label, paragraph, tooltip
+from app.gui.widgets.layouts import clear_layout, column, row
 
 COLUMNS, COLUMN_WIDTH = 3, 240  # maximum number; minimum width including the name
 LEAST_CHARACTERS = 32  # minimum width of name, state and reason beside the buttons
@@ -40,7 +40,7 @@ class Inspector(QFrame):
         self._shown: object = None
         self.title = label("", "section")
         self._picture, self.state = label(), label()
-        self.why = Elided("", "muted")
+        self.why = ElidedLabel("", "muted")
         self.buttons = MachineButtons(services.theme, actions, self)
         close_button = IconButton(services.theme, "close", self.tr("Close details"), close)
         words = row(self.title, self._picture, self.state, gap=sizes.S)
@@ -176,12 +176,12 @@ class FactGrid(QWidget):
     def show_facts(self, facts: list[Fact]) -> None:
         """Fill the grid column by column."""
         self.shown = facts
-        clear(self._grid)
+        clear_layout(self._grid)
         n_rows = -(-len(facts) // self._n_columns)
         self._name_widths, self._value_widths = [0] * COLUMNS, [0] * COLUMNS
         for place, (name, value) in enumerate(facts):
             across, down = divmod(place, n_rows)
-            name_label, value_label = label(name, "muted"), Elided(value)
+            name_label, value_label = label(name, "muted"), ElidedLabel(value)
             value_label.setAccessibleName(f"{name}: {value}")
             self._grid.addWidget(name_label, down, 2 * across)
             self._grid.addWidget(value_label, down, 2 * across + 1)
@@ -201,11 +201,11 @@ class FactGrid(QWidget):
     def _share_width(self) -> None:
         """Divide the width among the columns according to what their values need."""
         room = self.width() - sum(self._name_widths) - 2 * self._n_columns * sizes.S
-        for across, width in enumerate(shared(self._value_widths, room)):
+        for across, width in enumerate(divided_width(self._value_widths, room)):
             self._grid.setColumnStretch(2 * across + 1, width)
 
 
-def shared(needs: list[int], room: int) -> list[int]:
+def divided_width(needs: list[int], room: int) -> list[int]:
     """Divide `room` among columns that need these widths. If it is too small, cut the widest ones."""
     shares, left = [0] * len(needs), max(0, room)
     for place, index in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):

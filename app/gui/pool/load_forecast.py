@@ -81,7 +81,7 @@ class LoadForecast(QObject):
         self.changed.emit()
         self.refresh()
 
-    def take_all_back(self) -> None:
+    def include_all(self) -> None:
         """Include all machines again."""
         self.without, self.then = frozenset(), None
         self.changed.emit()
@@ -155,7 +155,7 @@ class LoadForecast(QObject):
         self._keep(self._services.client.post("/plan", body, take, refused, answer=Plan))
 
     def _take_plan(self, without: frozenset[str], plan: Plan) -> None:
-        self._take(without, expected_of(plan))
+        self._take(without, expected_from_plan(plan))
 
     def _take(self, without: frozenset[str], expected: Expected) -> None:
         if not without:
@@ -180,7 +180,7 @@ class LoadForecast(QObject):
             self._calls.append(call)
 
 
-def expected_of(plan: Plan) -> Expected:
+def expected_from_plan(plan: Plan) -> Expected:
     """Return the forecast in a plan, or why the model does not fit."""
     machines = plan.facts.machines
     return Expected(

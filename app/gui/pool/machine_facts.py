@@ -177,7 +177,7 @@ def is_foreign(snapshot: Snapshot, center: str) -> bool:
     return bool(center) and not (center in snapshot.machines and snapshot.machines[center].this)
 
 
-def may_change(machines: Sequence[MachineFacts]) -> bool:
+def may_change_household(machines: Sequence[MachineFacts]) -> bool:
     """Return whether this machine may add and remove others, as it also may while it is in no household."""
     own = next((machine for machine in machines if machine.this), None)
     return own is None or not own.roles or "admin" in own.roles
@@ -429,10 +429,10 @@ def _held(view: _View, key: str, machine: Machine) -> HeldModels:
     by_model: dict[str, tuple[LayerRange, ...]] = {}
     if view.is_own:
         layers = _layers_of(view.loaded, key) if view.hidden else machine.layers
-        by_model = {model.model: joined(_layers_of(model, key)) for model in view.together}
+        by_model = {model.model: merged_ranges(_layers_of(model, key)) for model in view.together}
     is_used = any(user in view.snapshot.machines for user in machine.used_by)
     return HeldModels(
-        layers=joined(layers),
+        layers=merged_ranges(layers),
         by_model=tuple((name, ranges) for name, ranges in by_model.items() if ranges),
         hidden=tuple(model.model for model in view.hidden if _layers_of(model, key)),
         replica=view.replicas.get(key),
@@ -446,7 +446,7 @@ def _layers_of(model: LoadedModel | None, key: str) -> list[LayerRange]:
     return [(stage.first, stage.last) for stage in (model.stages if model else ()) if stage.key == key]
 
 
-def joined(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
+def merged_ranges(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
     """Return the ranges in order, with adjacent ones merged."""
     result: list[LayerRange] = []
     for first, last in sorted(ranges):

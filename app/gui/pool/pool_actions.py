@@ -19,7 +19,7 @@ from app.gui.look.sentences import model_name, said
 from app.gui.pool import machine_words
 from app.gui.pool.load_forecast import LoadForecast
 from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet, preference_result
-from app.gui.pool.machine_facts import MachineFacts, may_change
+from app.gui.pool.machine_facts import MachineFacts, may_change_household
 
 HOUR_S = 3600
 
@@ -70,7 +70,7 @@ class MachineActions(QObject):
                 menu.addAction(self.tr("Find out why…"), self.find_out_why)
             menu.addSeparator()
         machines = self._machines()
-        if not (machine.this or may_change(machines)):
+        if not (machine.this or may_change_household(machines)):
             menu.addAction(machine_words.not_admin_note(machines)).setEnabled(False)
             return
         menu.addAction(self.tr("Rename…"), lambda: self.rename(machine))
@@ -232,7 +232,7 @@ class ModelActions(QObject):
 
     def _loaded(self, _: object) -> None:
         self._load = None
-        self._load_forecast.take_all_back()
+        self._load_forecast.include_all()
 
     def _not_loaded(self, error: AppError) -> None:
         self._load = None

@@ -35,7 +35,7 @@ from app.gui.pool.machine_facts import (
     is_foreign,
     lender_links,
     machines_of,
-    may_change,
+    may_change_household,
     strangers_of,
 )
 from app.gui.pool.map.map_view import MapView
@@ -45,7 +45,7 @@ from app.gui.widgets.buttons import IconButton, ToolButton, button
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, show_if, tooltip
-from app.gui.widgets.layouts import EmptyState, clear, column, held, row, scrolled
+from app.gui.widgets.layouts import EmptyState, clear_layout, column, layout_widget, row, scrolled
 
 HostName = tuple[str, str]  # ID and name
 Placement = tuple[str, str]  # the machine in the center and one of its models, or "" for all
@@ -229,7 +229,7 @@ class Nearby(QWidget):
         if tuple(strangers) == self._shown:
             return
         self._shown = tuple(strangers)
-        clear(self._row)
+        clear_layout(self._row)
         self.setVisible(bool(strangers))
         self._row.addWidget(label(self.tr("Nearby, not in this household"), "caption"))
         same_title = Counter[str]()  # machines with the same title are numbered
@@ -250,7 +250,7 @@ class Nearby(QWidget):
         claims = self.tr("{claims} (as that machine reports)").format(claims=stranger.claims)
         choice.setToolTip(tooltip(claims))
         choice.setAccessibleDescription(claims)
-        return held(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
+        return layout_widget(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
 
     def _title(self, stranger: Stranger) -> str:
         """Return the name or address of a machine, but never its ID, which means nothing to users."""
@@ -349,7 +349,7 @@ class PoolPage(Page):
 
     def _make_panels(self) -> None:
         self.headline = Headline(self.services, self.model_actions)
-        self.what_if = WhatIf(self.model_actions.load_without, self.load_forecast.take_all_back)
+        self.what_if = WhatIf(self.model_actions.load_without, self.load_forecast.include_all)
         add = button(self.tr("Add a machine"), self.add_machine)
         self.alone = EmptyState(self.tr("Only this machine so far"), "", add)
         self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
@@ -414,8 +414,8 @@ class PoolPage(Page):
         self.test.setEnabled(not testing)
         self.test.setText(self.tr("Testing…") if testing else self.tr("Test links"))
         self.joins.setVisible(is_alone)
-        self.add.setVisible(may_change(self.machines))
-        self.alone.setVisible(is_alone and may_change(self.machines))
+        self.add.setVisible(may_change_household(self.machines))
+        self.alone.setVisible(is_alone and may_change_household(self.machines))
         text = self.tr("Add another machine to run larger models together.")
         if room_bytes := self.load_forecast.now.room_bytes:
             text = f"{machine_words.largest_model(self.machines[0], room_bytes)} {text}"
@@ -488,7 +488,7 @@ class PoolPage(Page):
         here."""
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)
-        elif may_change(self.machines):
+        elif may_change_household(self.machines):
             self.add_machine()
         else:
             self.notice.say(machine_words.not_admin_note(self.machines))

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXTS = re.compile(r"(?:^|/)(?:licen[cs]e|copying|notice|lgpl|gpl)[^/]*$", re.IGNORECASE)
 SHIPPED = Path(__file__).resolve().parents[3] / "resources" / "licences"
 FIELDS = ("License-Expression", "License")
-UNKNOWN = "see its licence text"
+UNKNOWN = "see its license text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +36,31 @@ class Library:
 
     name: str
     version: str
-    licence: str
+    license: str
 
 
 def libraries() -> list[Library]:
     """Return all direct and indirect dependencies by name. Reads many small files."""
     distributions = {key: metadata.distribution(name) for key, name in _needed()}
     made = [
-        Library(distribution.metadata["Name"], distribution.version, licence_of(distribution))
+        Library(distribution.metadata["Name"], distribution.version, license_of(distribution))
         for key, distribution in distributions.items()
         if key != OURS
     ]
     return sorted(made, key=lambda library: library.name.casefold())
 
 
-def licence_text(name: str) -> str:
+def license_text(name: str) -> str:
     """Return the license texts of a library. One under the LGPL 3 that has none gets those we ship."""
     files = metadata.files(name) or []
-    licences = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
-    text = "\n\n".join(_read(Path(str(file.locate()))) for file in licences).strip()
-    if not text and "LGPL-3.0" in licence_of(metadata.distribution(name)):
+    licenses = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
+    text = "\n\n".join(_read(Path(str(file.locate()))) for file in licenses).strip()
+    if not text and "LGPL-3.0" in license_of(metadata.distribution(name)):
         text = "\n\n".join(_read(SHIPPED / file) for file in ("LGPL-3.0.txt", "GPL-3.0.txt"))
     return text
 
 
-def licence_of(distribution: metadata.Distribution) -> str:
+def license_of(distribution: metadata.Distribution) -> str:
     """Return the license in a few words from the expression, a short field, or the classifiers."""
     meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
@@ -156,7 +156,7 @@ class About(Group):
     def _tell(self, libraries: list[Library]) -> None:
         self.list.clear()
         for library in libraries:
-            self.list.addTopLevelItem(QTreeWidgetItem([library.name, library.version, library.licence]))
+            self.list.addTopLevelItem(QTreeWidgetItem([library.name, library.version, library.license]))
 
     def _chosen(self) -> None:
         item = self.list.currentItem() or self.list.topLevelItem(0)
@@ -167,7 +167,7 @@ class About(Group):
         def show(text: str) -> None:
             self._text(name, text or self.tr("It comes without a license text."))
 
-        Job(lambda: licence_text(name), show, lambda _: None, self)
+        Job(lambda: license_text(name), show, lambda _: None, self)
 
     def _own(self) -> None:
         self._text("Poolhouse", _of(LICENCE))

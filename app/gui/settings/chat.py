@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QPlainTextEdit
 
 from app.gui.app.app_context import AppContext
-from app.gui.app.preferences import CTRL_ENTER, ENTER, PARAGRAPHS, SEND_KEY, SYSTEM, VALUES, Value
+from app.gui.app.preferences import CTRL_ENTER, ENTER, PARAGRAPHS, SAMPLING_VALUES, SEND_KEY, SYSTEM, SamplingValue
 from app.gui.look import formats
 from app.gui.settings.settings_group import Choice, Group, Number, Setting
 from app.gui.widgets.buttons import Switch
@@ -58,12 +58,12 @@ class Chat(Group):
             ),
             title=self.tr("Answers"),
         )
-        self.numbers = {value.name: self._number(value) for value in VALUES}
-        self.add(*(self._setting(value) for value in VALUES), title=self.tr("Sampling"))
+        self.numbers = {value.name: self._number(value) for value in SAMPLING_VALUES}
+        self.add(*(self._setting(value) for value in SAMPLING_VALUES), title=self.tr("Sampling"))
 
     def refresh(self) -> None:
         preferences = self.services.preferences
-        for value in VALUES:
+        for value in SAMPLING_VALUES:
             self.numbers[value.name].show_value(value.chosen(preferences))
         self.send.show_value(preferences.text(SEND_KEY, ENTER))
         self.paragraphs.show_on(preferences.flag(PARAGRAPHS))
@@ -78,7 +78,7 @@ class Chat(Group):
             self.system.setPlainText(kept)
 
     def reset(self) -> None:
-        for key in (SYSTEM, SEND_KEY, PARAGRAPHS, *(value.key for value in VALUES)):
+        for key in (SYSTEM, SEND_KEY, PARAGRAPHS, *(value.key for value in SAMPLING_VALUES)):
             if not self.services.preferences.is_locked(key):
                 self.services.preferences.forget(key)
         self.refresh()
@@ -91,12 +91,12 @@ class Chat(Group):
         if text != self.services.preferences.text(SYSTEM):
             self._keep(SYSTEM, text)
 
-    def _number(self, value: Value) -> Number:
+    def _number(self, value: SamplingValue) -> Number:
         made = Number(value.least, value.most, value.digits, lambda now: self._keep(value.key, now))
         keep_width(self.services.theme, made, NUMBER_WIDTH)
         return made
 
-    def _setting(self, value: Value) -> Setting:
+    def _setting(self, value: SamplingValue) -> Setting:
         titles = {
             "temperature": (
                 self.tr("Temperature"),

@@ -14,12 +14,12 @@ from app.gui.look.sentences import said
 from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import LeaveSheet
 from app.gui.pool.machine_dialogs import RemoveSheet, RolesSheet
-from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change
+from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change_household
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
-from app.gui.widgets.labels import Value, label, paragraph
-from app.gui.widgets.layouts import clear, column, line, row
+from app.gui.widgets.labels import ValueLabel, label, paragraph
+from app.gui.widgets.layouts import clear_layout, column, line, row
 
 
 class Household(Group):
@@ -40,7 +40,7 @@ class Household(Group):
         self._adds = button(self.tr("Add a machine…"), lambda: add_a_machine(services, self.window()))
         self._another = Setting(self.tr("Another machine"), "", self._adds)
         self.add(self._another, title=self.tr("Change"))
-        self.where = Value()
+        self.where = ValueLabel()
         self.add(
             Setting(
                 self.tr("Leave the household"),
@@ -67,7 +67,7 @@ class Household(Group):
         self.ask("GET", "/settings", self._tell_keys, answer=Settings)
 
     def _tell_keys(self, settings: Settings) -> None:
-        self.where.setText(kept(settings.keys_facts))
+        self.where.setText(storage_sentence(settings.keys_facts))
 
     def _leave(self) -> None:
         LeaveSheet(self.services, self.window(), self._done).open()
@@ -77,11 +77,11 @@ class Household(Group):
         if [*map(_face, machines)] == [*map(_face, self._shown)]:
             return
         self._shown = machines
-        may = may_change(machines)
+        may = may_change_household(machines)
         self._adds.setEnabled(may)
         by_code = self.tr("Pair it with a six-digit code.")
         self._another.tell(by_code if may else machine_words.not_admin_note(machines))
-        clear(self._list)
+        clear_layout(self._list)
         for number, machine in enumerate(machines):
             if number:
                 self._list.addWidget(line())
@@ -123,7 +123,7 @@ def _face(machine: MachineFacts) -> tuple[object, ...]:
     return machine.id, machine.name, machine.state, machine.roles
 
 
-def kept(where: Reason | None) -> str:
+def storage_sentence(where: Reason | None) -> str:
     """Return where a secret is kept, as a sentence without a period."""
     text = said(where)
     return text[:1].upper() + text[1:]

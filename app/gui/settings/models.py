@@ -15,11 +15,11 @@ from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
-from app.gui.settings.household import kept
+from app.gui.settings.household import storage_sentence
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Value, bound_width, paragraph
+from app.gui.widgets.labels import ValueLabel, bound_width, paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
@@ -115,7 +115,7 @@ class Models(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Models"))
-        self.models, self.stages = Value(), Value()
+        self.models, self.stages = ValueLabel(), ValueLabel()
         self._folders = {"models": self.models, "stages": self.stages}
         self._paths: dict[str, str] = {}
         self._models = Setting(self.tr("Your models"), "", Flow(self.models, self._open("models")), words="folder disk")
@@ -220,7 +220,7 @@ class Models(Group):
         self.token.clear()
         self.token.setPlaceholderText(self.tr("Saved") if token.set else "hf_…")
         self._token.tell(
-            kept(token.where_facts) + "."
+            storage_sentence(token.where_facts) + "."
             if token.set
             else self.tr("Only needed for models whose authors ask who downloads them. No token is saved.")
         )

@@ -22,7 +22,7 @@ from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import bound_width, keep_width, label, paragraph
-from app.gui.widgets.layouts import clear, column, held
+from app.gui.widgets.layouts import clear_layout, column, layout_widget
 
 LOOPBACK = "loopback"
 
@@ -45,7 +45,7 @@ class InterfaceList(QWidget):
             return
         self._shown = shown
         self._extra = {interface.name for interface in shown if interface.chosen}
-        clear(self._box)
+        clear_layout(self._box)
         for interface in shown:
             self._box.addWidget(self._line(interface))
         if not shown:
@@ -118,9 +118,9 @@ class Reaching(QWidget):
         for form in self.forms:
             form.cancel()
         self.forms = []
-        clear(self._box)
+        clear_layout(self._box)
         if len(machines) < 2:
-            self._box.addWidget(held(Flow(wrapping(self.tr("Join a household…"), self._join))))
+            self._box.addWidget(layout_widget(Flow(wrapping(self.tr("Join a household…"), self._join))))
         elif not away:
             words = self.tr("All machines of your household are connected.")
             self._box.addWidget(paragraph(words, "muted"))

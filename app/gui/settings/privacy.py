@@ -18,11 +18,11 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.pool.machine_words import moment
-from app.gui.settings.household import kept
+from app.gui.settings.household import storage_sentence
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.dialog import Dialog
-from app.gui.widgets.labels import Value, label, paragraph
+from app.gui.widgets.labels import ValueLabel, label, paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.progress import Progress
 
@@ -133,10 +133,10 @@ class Privacy(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Privacy"))
-        self.machines, self.nearby = Value(), Value()
-        self.hub, self.upstreams, self.updates = Value(), Value(), Value()
-        self.key, self.token = Value(), Value()
-        self.chat_key, self.walls = Value(), Value()
+        self.machines, self.nearby = ValueLabel(), ValueLabel()
+        self.hub, self.upstreams, self.updates = ValueLabel(), ValueLabel(), ValueLabel()
+        self.key, self.token = ValueLabel(), ValueLabel()
+        self.chat_key, self.walls = ValueLabel(), ValueLabel()
         name = self.tr("Encrypt my chats")
         self.encrypt = Switch(services.theme, name, self._encrypt)
         self.encrypted = Setting(
@@ -197,7 +197,7 @@ class Privacy(Group):
     def _add_places(self) -> None:
         self.add(self.encrypted, title=self.tr("Your chats"))
         self.add(
-            Setting(self.tr("Chats"), str(self.services.folder), Value(self.tr("On this computer"))),
+            Setting(self.tr("Chats"), str(self.services.folder), ValueLabel(self.tr("On this computer"))),
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
             Setting(self.tr("Chat key"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
@@ -274,7 +274,7 @@ class Privacy(Group):
 
     def _tell(self, settings: Settings) -> None:
         self._where = settings.keys_facts
-        self.key.setText(kept(self._where))
+        self.key.setText(storage_sentence(self._where))
         self._tell_lock()
 
     def _tell_lock(self) -> None:
@@ -294,7 +294,7 @@ class Privacy(Group):
             words = self.tr("Your chats are locked. The Chat page shows why.")
         self.encrypted.tell(words)
         none = self.tr("None: your chats are not encrypted")
-        self.chat_key.setText(kept(self._where) if lock.is_on else none)
+        self.chat_key.setText(storage_sentence(self._where) if lock.is_on else none)
 
     def _erase(self) -> None:
         EraseSheet(self.services, self.window()).open()
@@ -321,4 +321,4 @@ class Privacy(Group):
         self.told.emit(words, "info")
 
     def _tell_token(self, token: TokenState) -> None:
-        self.token.setText(kept(token.where_facts) if token.set else self.tr("None saved"))
+        self.token.setText(storage_sentence(token.where_facts) if token.set else self.tr("None saved"))

@@ -23,7 +23,7 @@ from app.gui.settings.settings_group import Group, Setting
 from app.gui.this_computer.hardware_card import ENGINES
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Beside, Flow
-from app.gui.widgets.labels import Value, label, paragraph, show_if
+from app.gui.widgets.labels import ValueLabel, label, paragraph, show_if
 from app.gui.widgets.layouts import column
 
 
@@ -80,7 +80,7 @@ class Updates(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
-        self.engine, self.others = Value(), Value()
+        self.engine, self.others = ValueLabel(), ValueLabel()
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what is new"))
         new.setEnabled(CHANGES.is_file())
@@ -94,7 +94,7 @@ class Updates(Group):
             words="household version",
         )
         self.add(
-            Setting("Poolhouse", "", Value(__version__), words=self.tr("Version")),
+            Setting("Poolhouse", "", ValueLabel(__version__), words=self.tr("Version")),
             Setting(
                 self.tr("Engine"),
                 self.tr("Runs the models. It comes with Poolhouse."),
@@ -109,7 +109,7 @@ class Updates(Group):
         services.pool.changed.connect(self._tell_others)
 
     def _add_newer(self) -> None:
-        self.newest, self._page = Value(), ""
+        self.newest, self._page = ValueLabel(), ""
         self.check = button(self.tr("Check now"), self._check)
         self.open = button(self.tr("Open its page"), self._open)
         self._place = Setting(

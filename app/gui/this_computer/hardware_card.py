@@ -17,7 +17,7 @@ from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.layouts import clear, column, line
+from app.gui.widgets.layouts import clear_layout, column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
@@ -151,7 +151,7 @@ class HardwareCard(QFrame):
     def _show(self, computer: Computer) -> None:
         self._look = None
         self._waiting.hide()
-        clear(self._grid)
+        clear_layout(self._grid)
         for number, (name, text) in enumerate(hardware_lines(computer)):
             self._grid.addWidget(label(name, "muted"), number, 0, Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(paragraph(text), number, 1)

@@ -206,12 +206,12 @@ class LendingStore(QObject):
             self.refresh()
 
 
-def is_by_hand(lending: Lending) -> bool:
+def is_manual_pause(lending: Lending) -> bool:
     """Return whether the user paused lending, so only the user resumes it."""
     return lending.code in BY_HAND and lending.state in ("paused", "draining")
 
 
-def may_not(lending: Lending) -> bool:
+def lacks_lender_role(lending: Lending) -> bool:
     """Return whether the household does not let this machine lend, which is not a temporary pause."""
     return lending.code == NO_ROLE and lending.state != "draining"
 
@@ -225,16 +225,16 @@ def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
             return text.format(size=size(lending.used_bytes), names=users(lending))
         case "working" | "lending":
             return _tr("Lending {size} to {names}.").format(size=size(lending.used_bytes), names=users(lending))
-        case "ready" | "paused" if may_not(lending):
+        case "ready" | "paused" if lacks_lender_role(lending):
             return _tr("Your household doesn't allow this machine to lend.")
         case "ready":
             return _tr("Ready. Others can use {size}.").format(size=size(lending.lent_bytes))
         case "draining":
             text = _tr("Finishing one answer, then pausing (at most {time}).")
             sentence = text.format(time=formats.whole_seconds(max(1, lending.gives_back_in_s or 0)))
-            is_plain = is_by_hand(lending) or lending.code == QUIT or lending.reason_facts is None
+            is_plain = is_manual_pause(lending) or lending.code == QUIT or lending.reason_facts is None
             return sentence if is_plain else f"{sentence} {_reason(lending)}"
-        case "paused" if is_by_hand(lending):
+        case "paused" if is_manual_pause(lending):
             return _paused_by_hand(lending)
         case "paused" if lending.code == QUIT:
             return _tr("Nothing is lent now.")
@@ -252,7 +252,7 @@ def users(lending: Lending) -> str:
     return ", ".join(lending.used_by) or _tr("another machine")
 
 
-def since(lending: Lending) -> str:
+def since_text(lending: Lending) -> str:
     """Return when the state began, with the date if that was not today, or "" if unknown."""
     if not lending.since:
         return ""

@@ -89,11 +89,11 @@ class MemoryBar(QWidget):
         left = 0.0
         for part in self._parts:
             wide = whole.width() * part.bytes / total
-            paint_look(painter, QRectF(left, 0, wide, whole.height()), self._theme, part.look)
+            paint_pattern(painter, QRectF(left, 0, wide, whole.height()), self._theme, part.look)
             left += wide
 
 
-def paint_look(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
+def paint_pattern(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
     """Fill a part with its color and its pattern, which distinguishes parts without color."""
     color: QColor = theme.color(look[0])
     if look[1] is not SOLID:
@@ -117,7 +117,7 @@ class Swatch(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
         painter = QPainter(self)
-        paint_look(painter, QRectF(self.rect()), self._theme, self._look)
+        paint_pattern(painter, QRectF(self.rect()), self._theme, self._look)
         painter.setPen(self._theme.color("border"))
         painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 

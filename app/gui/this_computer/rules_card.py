@@ -20,8 +20,8 @@ from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.rule_controls import Number, RuleRow
 from app.gui.widgets.buttons import IconButton, Switch, button
 from app.gui.widgets.fields import DropDown
-from app.gui.widgets.labels import Elided, label
-from app.gui.widgets.layouts import clear, column, line, row
+from app.gui.widgets.labels import ElidedLabel, label
+from app.gui.widgets.layouts import clear_layout, column, line, row
 
 SHOWN_CHARACTERS = 12  # minimum visible characters of the name
 
@@ -63,7 +63,7 @@ class ProgramsEditor(QWidget):
         shown = tuple((name, executable(name) in running) for name in names)
         if shown != self._shown:
             self._shown = shown
-            clear(self._list)
+            clear_layout(self._list)
             for name, is_running in shown:
                 self._list.addLayout(self._line(name, is_running))
 
@@ -79,7 +79,7 @@ class ProgramsEditor(QWidget):
             self._services.theme, "close", self.tr("Remove {name}").format(name=name), lambda: self._remove(name)
         )
         words = self.tr("running now") if running else self.tr("not running")
-        line = row(Elided(name), label(words, "warning" if running else "caption"), remove, gap=sizes.M)
+        line = row(ElidedLabel(name), label(words, "warning" if running else "caption"), remove, gap=sizes.M)
         line.setStretch(0, 1)
         return line
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QVBoxLayout, QW
 from app.api.lending import Lending
 from app.gui.api.node_state import GONE, Link
 from app.gui.app.app_context import AppContext
-from app.gui.app.pool_status import COLORS, Kind
+from app.gui.app.pool_status import COLORS, StatusKind
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
@@ -25,11 +25,11 @@ from app.gui.widgets.layouts import column, line, row
 PAUSES_H = (1, 4)
 HOUR_S = 3600
 KINDS = {
-    "working": Kind.WORKING,
-    "lending": Kind.WORKING,
-    "ready": Kind.IDLE,
-    "draining": Kind.PAUSED,
-    "paused": Kind.PAUSED,
+    "working": StatusKind.WORKING,
+    "lending": StatusKind.WORKING,
+    "ready": StatusKind.IDLE,
+    "draining": StatusKind.PAUSED,
+    "paused": StatusKind.PAUSED,
 }
 
 
@@ -99,7 +99,7 @@ class StateCard(QFrame):
         self._show_buttons(lending or Lending(), shown=known and on)
 
     def _show_buttons(self, lending: Lending, *, shown: bool) -> None:
-        by_hand, forbidden = lending_store.is_by_hand(lending), lending.code == lending_store.NO_ROLE
+        by_hand, forbidden = lending_store.is_manual_pause(lending), lending.code == lending_store.NO_ROLE
         focus = QApplication.focusWidget()
         had_focus = focus is not None and self._buttons.isAncestorOf(focus)
         for widget in (self._line, self._buttons):
@@ -119,7 +119,7 @@ class StateCard(QFrame):
         return self.tr("Waiting for the background service…")
 
     def _details(self, lending: Lending) -> str:
-        details = [lending_store.since(lending)]
+        details = [lending_store.since_text(lending)]
         if lending.used_by:
             details.append(self.tr("Used by {names}").format(names=lending_store.users(lending)))
         elif lending.state == "ready":
@@ -128,7 +128,7 @@ class StateCard(QFrame):
 
     def _show_picture(self, state: str) -> None:
         theme = self._services.theme
-        kind = KINDS.get(state, Kind.AWAY)
+        kind = KINDS.get(state, StatusKind.AWAY)
         side = theme.px(sizes.XXL)
         color = getattr(theme.colors, COLORS[kind])
         self._picture.setPixmap(icon(str(kind), color).pixmap(side, side))

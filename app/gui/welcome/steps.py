@@ -25,7 +25,7 @@ from app.gui.models.starter_card import why
 from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import AddSheet
 from app.gui.pool.join_dialog import JoinSheet
-from app.gui.pool.machine_facts import machines_of, may_change
+from app.gui.pool.machine_facts import machines_of, may_change_household
 from app.gui.settings.updates import DailyCheck
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import unused_graphics
@@ -387,7 +387,7 @@ class PairStep(Step):
         self.joined.setVisible(bool(names))
         first, more = self.tr("This is the first computer"), self.tr("Add another")
         self._which.setText(more if names else first)
-        self._first.setVisible(may_change(machines))
+        self._first.setVisible(may_change_household(machines))
         self._other.setVisible(not names)
         self.away.setVisible(not self.services.pool.is_there)
         for part in (self._first, self._other):

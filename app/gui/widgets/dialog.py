@@ -18,17 +18,17 @@ from app.gui.widgets.layouts import Item, column, scrolled
 FRAME = QSize(4, 40)  # borders and title bar; their real size is unknown before a window is shown
 
 
-def available(widget: QWidget) -> QRect:
+def available_area(widget: QWidget) -> QRect:
     """Return the area of the screen without panels and docks."""
     return widget.screen().availableGeometry()
 
 
 def screen_room(widget: QWidget) -> QSize:
     """Return the maximum size of a window on the screen without its frame."""
-    return available(widget).size() - FRAME
+    return available_area(widget).size() - FRAME
 
 
-def fit(window: QWidget, smallest: QSize) -> None:
+def fit_to_screen(window: QWidget, smallest: QSize) -> None:
     """Limit a window and its minimum size to the size of its screen."""
     most = screen_room(window)
     window.setMinimumSize(smallest.boundedTo(most))
@@ -36,13 +36,13 @@ def fit(window: QWidget, smallest: QSize) -> None:
         return
     if window.size() != window.size().boundedTo(most):
         window.resize(window.size().boundedTo(most))
-        window.move(available(window).topLeft())
+        window.move(available_area(window).topLeft())
 
 
-def hold(window: QWidget) -> None:
+def keep_on_screen(window: QWidget) -> None:
     """Move a window so that it is entirely on its screen."""
     window.resize(window.size().boundedTo(screen_room(window)))
-    screen, frame = available(window), window.frameGeometry()
+    screen, frame = available_area(window), window.frameGeometry()
     left = max(screen.left(), min(frame.left(), screen.right() - frame.width() + 1))
     top = max(screen.top(), min(frame.top(), screen.bottom() - frame.height() + 1))
     if frame.topLeft() != QPoint(left, top):
@@ -67,15 +67,15 @@ class Dialog(QDialog):
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
-        hold(self)
+        keep_on_screen(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
         if self.isVisible():
-            hold(self)
+            keep_on_screen(self)
 
 
-class Compact(Dialog):
+class CompactDialog(Dialog):
     """A dialog as high as its content: a heading, a sentence, widgets and buttons. Escape closes it."""
 
     def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
@@ -183,7 +183,7 @@ NAME_WIDTH = 380
 MOST_NAME = 200  # characters
 
 
-class NameDialog(Compact):
+class NameDialog(CompactDialog):
     """A dialog that asks for a name, for example of a folder. `then` receives it. An empty name is not accepted."""
 
     def __init__(self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget) -> None:

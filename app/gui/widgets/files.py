@@ -53,13 +53,13 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
         if not name:
             return None
         typed = Path(name)
-        offered = ended(typed, kinds.get(kind) or next(iter(kinds.values())), kinds)
+        offered = with_suffix(typed, kinds.get(kind) or next(iter(kinds.values())), kinds)
         if offered == typed or not offered.exists():
             last.keep(offered)
             return offered
 
 
-def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
+def with_suffix(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
     """Return the path with `suffix`, which replaces the suffix of another kind."""
     if typed.suffix.lower() == suffix:
         return typed
@@ -68,7 +68,7 @@ def ended(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
     return typed.with_name(typed.name + suffix)
 
 
-class Drops(QObject):
+class FileDrops(QObject):
     """An event filter that accepts files dropped on `place`. `dropped` has the paths of local files, but no folders."""
 
     dropped = Signal(list)  # list[str]

@@ -158,7 +158,7 @@ def _high(item: QLayoutItem, room: int) -> int:
 
 
 LEAST = 24  # minimum characters per line
-CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
+CENTER, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
 class Beside(Items):
@@ -170,7 +170,7 @@ class Beside(Items):
         *controls: QWidget,
         gap: int = sizes.M,
         below: int = sizes.S,
-        side: Qt.AlignmentFlag = CENTRE,
+        side: Qt.AlignmentFlag = CENTER,
         least: int = LEAST,
     ) -> None:
         super().__init__(words, *controls)

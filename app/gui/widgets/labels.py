@@ -38,7 +38,7 @@ def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
     _Width(widget, theme, size, fixed=False)
 
 
-class Whole(QFrame):
+class FullHeightFrame(QFrame):
     """A frame at least as high as its content at its width. Splitters do not consider that themselves."""
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
@@ -144,7 +144,7 @@ def tooltip(*lines: str) -> str:
     return f"<span>{text}</span>" if text else ""
 
 
-class Value(QLabel):
+class ValueLabel(QLabel):
     """A value that takes one line if there is room, or else several."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
@@ -157,7 +157,7 @@ class Value(QLabel):
         return QSize(wide, self.heightForWidth(wide))
 
 
-class Elided(QLabel):
+class ElidedLabel(QLabel):
     """A line that ends in … if it is too long. The full text is its tooltip."""
 
     def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
@@ -192,7 +192,7 @@ class Elided(QLabel):
         self.setToolTip(tooltip(self._whole) if shown != line else "")
 
 
-class Chip(Elided):
+class Chip(ElidedLabel):
     """A small label as wide as its text, or shorter if there is less room."""
 
     def __init__(self, text: str, role: str = "chip", parent: QWidget | None = None) -> None:

@@ -118,18 +118,18 @@ def scrolled(content: QWidget) -> ScrollArea:
     return ScrollArea(content)
 
 
-def held(layout: QLayout) -> QWidget:
+def layout_widget(layout: QLayout) -> QWidget:
     """Return a widget with this layout, which can be removed more easily than a layout."""
     made = QWidget()
     made.setLayout(layout)
     return made
 
 
-def clear(box: QLayout) -> None:
+def clear_layout(box: QLayout) -> None:
     """Remove and delete everything in a layout."""
     while (item := box.takeAt(0)) is not None:
         if (inner := item.layout()) is not None:
-            clear(inner)
+            clear_layout(inner)
         if (widget := item.widget()) is not None:
             widget.hide()
             widget.deleteLater()

@@ -16,7 +16,7 @@ from app.gui.widgets.buttons import IconButton, wrapping
 from app.gui.widgets.flow import LEAST, Beside, Flow
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import paragraph
-from app.gui.widgets.layouts import clear, column, held
+from app.gui.widgets.layouts import clear_layout, column, layout_widget
 
 Go = Callable[[str], object]  # opens a page by its address
 
@@ -32,8 +32,8 @@ class Technical(Fold):
 
 
 Action = tuple[str, Callable[[], object]]
-LONG = 160  # characters up to which a sentence stays beside its buttons
-LINE = 56  # minimum characters per line of a longer sentence
+LONG = 160  # characters above which a sentence needs wider lines
+LINE = 56  # minimum characters per line of such a sentence
 KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
@@ -109,7 +109,7 @@ class NarrowNotice(QFrame):
 
     def say(self, sentence: str, kind: str = "info", *actions: Action) -> None:
         """Show a sentence. kind: info, warning or error; each action is a button."""
-        clear(self._box)
+        clear_layout(self._box)
         self.sentence = sentence
         set_role(self, KINDS[kind])
         words = paragraph(sentence)
@@ -117,7 +117,7 @@ class NarrowNotice(QFrame):
         close = IconButton(self._theme, "close", self.tr("Close this notice"), self.clear)
         buttons = [wrapping(name, act) for name, act in actions]
         self._box.addWidget(words)
-        self._box.addWidget(held(Flow(*buttons, close, last_right=True)))
+        self._box.addWidget(layout_widget(Flow(*buttons, close, last_right=True)))
         self.show()
         announce(self, sentence)
 

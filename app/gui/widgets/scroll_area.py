@@ -64,7 +64,7 @@ LAYOUT = (QEvent.Type.LayoutRequest, QEvent.Type.Resize)
 SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 
 
-class Bounded(ScrollArea):
+class BoundedScrollArea(ScrollArea):
     """A scroll view as high as its content, up to a share of the window. Hidden while `content` is."""
 
     _content: QWidget | None = None  # Qt already asks during construction
@@ -104,7 +104,7 @@ class Bounded(ScrollArea):
             self.setFixedHeight(min(box.totalHeightForWidth(self.width()), most))
 
 
-class Inside(ScrollArea):
+class CardScrollArea(ScrollArea):
     """A scrolled part of a card with a transparent background. `want` sets its preferred height."""
 
     def __init__(self, content: QWidget) -> None:

@@ -15,8 +15,8 @@ from app.api.plans import FirstToken, Forecast, LoadedModel
 from app.core.errors import BadInput, StageLost
 from app.gui.activity import bench_report
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench_report import against, headline, html, markdown, unnamed
-from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, expected_s, fitted
+from app.gui.activity.bench_report import anonymized, compared_with_forecast, headline, html, markdown
+from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, expected_seconds, fitted
 from app.gui.activity.bench_store import MOST_KEPT, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
@@ -79,13 +79,13 @@ def test_how_long_it_takes_is_said_for_the_model_that_is_loaded() -> None:
     """Five answers of 64 tokens, whose prompts are an eighth of a long question; never far beyond its time."""
     first, forecast = FirstToken(1024, 0.8), Forecast(decode_tok_s=640.0)
     swift = LoadedModel(model="m", context=2048, users=1, forecast=forecast, first_token=first)
-    assert expected_s(QUICK, swift) == pytest.approx(5 * (0.1 + 0.1))
+    assert expected_seconds(QUICK, swift) == pytest.approx(5 * (0.1 + 0.1))
     middling = replace(swift, forecast=Forecast(decode_tok_s=8.0))
-    assert expected_s(QUICK, middling) == QUICK.seconds
+    assert expected_seconds(QUICK, middling) == QUICK.seconds
     slow = replace(swift, forecast=Forecast(decode_tok_s=1.0))
-    assert expected_s(QUICK, slow) == pytest.approx(64.1), "one answer at least"
+    assert expected_seconds(QUICK, slow) == pytest.approx(64.1), "one answer at least"
     for unknown in (None, replace(swift, forecast=None), replace(swift, first_token=None)):
-        assert expected_s(QUICK, unknown) == QUICK.seconds
+        assert expected_seconds(QUICK, unknown) == QUICK.seconds
 
 
 @pytest.fixture
@@ -197,21 +197,21 @@ def test_a_report_names_no_machine_and_needs_nothing_else() -> None:
     assert "http" not in page
     assert "Machine A" in page
     assert "4 at once" in page
-    assert unnamed(made).machines == ["Machine A", "Machine B"]
-    assert "attic" not in str(unnamed(made).results)
+    assert anonymized(made).machines == ["Machine A", "Machine B"]
+    assert "attic" not in str(anonymized(made).results)
 
 
 def test_figures_stand_beside_their_forecast() -> None:
     made = bench()
-    assert against(made, "decode_tok_s") == "forecast 25.0 tok/s, 20 % slower"
-    assert against(made, "ttft_s") == "forecast 0.4 s, 25 % later"
-    assert against(bench(forecast=None), "ttft_s") == "no forecast"
+    assert compared_with_forecast(made, "decode_tok_s") == "forecast 25.0 tok/s, 20 % slower"
+    assert compared_with_forecast(made, "ttft_s") == "forecast 0.4 s, 25 % later"
+    assert compared_with_forecast(bench(forecast=None), "ttft_s") == "no forecast"
     off = bench(forecast=ForecastSpeed(0.1, 8.0))
-    assert against(off, "ttft_s") == "forecast 0.1 s, 5.0 times as long"
-    assert against(off, "decode_tok_s") == "forecast 8.0 tok/s, 2.5 times as fast"
+    assert compared_with_forecast(off, "ttft_s") == "forecast 0.1 s, 5.0 times as long"
+    assert compared_with_forecast(off, "decode_tok_s") == "forecast 8.0 tok/s, 2.5 times as fast"
     fast = bench(forecast=ForecastSpeed(0.4, 80.0))
-    assert against(fast, "decode_tok_s") == "rough forecast 80.0 tok/s, 75 % slower"
-    assert against(fast, "ttft_s") == "forecast 0.4 s, 25 % later"
+    assert compared_with_forecast(fast, "decode_tok_s") == "rough forecast 80.0 tok/s, 75 % slower"
+    assert compared_with_forecast(fast, "ttft_s") == "forecast 0.4 s, 25 % later"
     assert headline(made).startswith("Guide on 2 machine")
 
 

@@ -15,7 +15,7 @@ from app.api.plans import LoadedModel, Plan
 from app.core.errors import DoesNotFit
 from app.decoding import convert
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench_report import against_host, html, markdown, unnamed
+from app.gui.activity.bench_report import anonymized, compared_with_host, html, markdown
 from app.gui.activity.bench_run import (
     ALONE,
     BACK,
@@ -26,8 +26,8 @@ from app.gui.activity.bench_run import (
     BenchRun,
     Comparison,
     Extent,
-    alone_order,
     bench_of,
+    host_only_request,
 )
 from app.gui.activity.bench_store import Bench, BenchStore, HostAlone
 from app.gui.app.app_context import AppContext
@@ -87,7 +87,7 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     alone = {stage.machine for stage in made.one.results[0].stages}
     assert alone == {"den"}
     assert made.speedup("decode_tok_s") is not None
-    assert "times the speed" in against_host(made)
+    assert "times the speed" in compared_with_host(made)
     qtbot.waitUntil(lambda: is_ready(services), timeout=WITHIN_MS)
     loaded = services.pool.now.loaded
     held = [stage.last - stage.first for stage in loaded.stages] if loaded is not None else []
@@ -110,7 +110,7 @@ LOADED = convert({
 
 
 def test_the_host_alone_is_asked_for_with_the_same_settings() -> None:
-    assert alone_order(LOADED, ["d", "a", "k"]) == {
+    assert host_only_request(LOADED, ["d", "a", "k"]) == {
         "model": "m", "context": 512, "users": 2, "kv": "f16", "number": "q8", "measure": False,
         "without": ["a", "k"],
     }  # fmt: skip
@@ -147,7 +147,7 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     monkeypatch.setattr(away.services.client, "call", call)
     both, ends = compared(away)
     both._restore = both._orders[1]
-    both._load(LOADING, alone_order(LOADED, ["d", "a"]))
+    both._load(LOADING, host_only_request(LOADED, ["d", "a"]))
     assert [isinstance(item, DoesNotFit) for item in ends] == [True]
     assert both.step == BACK
     assert requests[-1]["split"] == [1, 2, 1]
@@ -221,12 +221,12 @@ def test_the_ratio_is_in_every_report_and_names_nobody(tmp_path: Path) -> None:
     made = bench(one=HostAlone(results=[figures(tok_s=8.0)]))
     assert made.speedup("decode_tok_s") == 2.5
     said = "2 machine(s) together: 20.0 tok/s. The host alone: 8.0 tok/s. That is 2.50 times the speed."
-    assert against_host(made).startswith(said)
+    assert compared_with_host(made).startswith(said)
     for report in (html(made), markdown(made)):
         assert said in report
         assert "attic" not in report
-    assert "attic" not in str(unnamed(made).one)
-    assert against_host(bench()) == ""
+    assert "attic" not in str(anonymized(made).one)
+    assert compared_with_host(bench()) == ""
     store = BenchStore(tmp_path)
     store.add(made)
     assert BenchStore(tmp_path).kept == [made]

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 from app.api.plans import LoadedModel, Stage
 from app.api.snapshot import Machine, Snapshot
 from app.gui.activity import bench_report
-from app.gui.activity.bench_report import BenchCard, against_host, html, markdown
-from app.gui.activity.bench_run import SETTLE_S, BenchRun, Extent, PowerMeter, drawn_watts
+from app.gui.activity.bench_report import BenchCard, compared_with_host, html, markdown
+from app.gui.activity.bench_run import SETTLE_S, BenchRun, Extent, PowerMeter, power_draw_watts
 from app.gui.activity.bench_store import BenchStore, HostAlone
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
@@ -29,7 +29,7 @@ ONCE = Extent("quick", prompt=4, output=4, streams=(1,), runs=1, seconds=60.0)
 )
 def test_all_machines_of_the_placement_must_tell(watts: dict[str, int | None], together: float | None) -> None:
     machines = {key: Machine(key, watts=value) for key, value in (watts | {"k": 500}).items()}
-    assert drawn_watts(Snapshot(machines=machines), PLACED) == together
+    assert power_draw_watts(Snapshot(machines=machines), PLACED) == together
 
 
 def test_what_was_drawn_before_does_not_count(qtbot: QtBot) -> None:
@@ -109,4 +109,4 @@ def test_nothing_is_said_of_it_where_it_is_not(qtbot: QtBot, away: Desk) -> None
 def test_the_household_stands_beside_the_host_alone() -> None:
     alone = HostAlone(results=[figures(energy=DREW | {"joules_per_token": 12.0})])
     made = bench(results=[figures(energy=DREW)], one=alone)
-    assert against_host(made).endswith("Energy: 3.10 J/token together, 12 J/token alone.")
+    assert compared_with_host(made).endswith("Energy: 3.10 J/token together, 12 J/token alone.")

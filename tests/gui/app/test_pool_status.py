@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.gui.api.node_state import NodeState
-from app.gui.app.pool_status import Kind, current_status
+from app.gui.app.pool_status import StatusKind, current_status
 from tests.findings import tells
 from tests.gui.typed_api import pool_of
 
@@ -31,7 +31,7 @@ def pool(machines: list[dict[str, Any]], *, lending: Any = None, **loaded: Any) 
 def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> None:
     leaver = {"id": "b", "name": "attic", "state": state, **tells(HEAT)}
     pool_status = current_status(pool([{"id": "a", "name": "den", "this": True, "state": "ready"}, leaver]))
-    assert (pool_status.kind, pool_status.sentence) == (Kind.PAUSED, f"attic is about to stop lending. {HEAT}")
+    assert (pool_status.kind, pool_status.sentence) == (StatusKind.PAUSED, f"attic is about to stop lending. {HEAT}")
     pool_status = current_status(pool([leaver | {"reason": None, "reason_facts": None}]))
     assert pool_status.sentence == "attic is about to stop lending."
 
@@ -60,14 +60,14 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
     battery = {"code": "pause_battery_at", "facts": {"percent": 40}}
     lending = {"state": state, "code": "pause_battery_at", "reason_facts": battery, "gives_back_in_s": 12}
     pool_status = current_status(pool([], lending=lending))
-    assert pool_status.kind is Kind.PAUSED
+    assert pool_status.kind is StatusKind.PAUSED
     assert "Paused: on battery (40 %)." in pool_status.sentence
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
     lending = {"state": "paused", "code": "lend_no_role", **tells("The household does not allow it.")}
     pool_status = current_status(pool([], lending=lending))
-    assert (pool_status.kind, pool_status.sentence) == (Kind.IDLE, "Ready. m runs on 2 machines.")
+    assert (pool_status.kind, pool_status.sentence) == (StatusKind.IDLE, "Ready. m runs on 2 machines.")
 
 
 def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:

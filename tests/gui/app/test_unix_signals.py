@@ -12,10 +12,10 @@ SCRIPT = """
 import signal
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app.gui.app.application import signals_heard
+from app.gui.app.application import python_signals
 app = QApplication([])
 signal.signal(signal.SIGTERM, lambda *_: app.quit())
-with signals_heard():
+with python_signals():
     QTimer.singleShot(0, lambda: print("rests", flush=True))
     app.exec()
 assert signal.set_wakeup_fd(-1) == -1, "it is left to a socket that is closed"

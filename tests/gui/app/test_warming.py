@@ -11,9 +11,9 @@ SCRIPT = """
 import linecache, sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app.gui.app.application import Warming
+from app.gui.app.application import PagePreloader
 app = QApplication([])
-warming = Warming(app)
+warming = PagePreloader(app)
 page = "app.gui.models.models_page"
 assert page not in sys.modules
 look = QTimer()
@@ -23,7 +23,7 @@ QTimer.singleShot(120_000, app.quit)
 app.exec()
 assert warming.is_done, "it does not end"
 assert page in sys.modules and "app.gui.this_computer.computer_page" in sys.modules
-again = Warming(app)
+again = PagePreloader(app)
 again._next()
 assert again.is_done, "it waits before each module that is there already"
 assert not any("app/gui/models" in name for name in linecache.cache), "the sources stay in memory"

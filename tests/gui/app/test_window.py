@@ -171,7 +171,7 @@ def test_a_window_is_no_larger_than_its_screen_at_first_and_with_the_size_of_a_l
         away.services.preferences.keep("window/geometry", other.saveGeometry())
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
-    window.come_up()
+    window.bring_to_front()
     assert small_screen.contains(window.geometry())
     assert window.size() == dialog.screen_room(window)  # nor is it smaller than need be
 
@@ -184,7 +184,7 @@ def test_every_button_of_the_first_steps_is_on_a_small_screen(
     at_lone.services.theme.choose(Scheme.LIGHT, text)
     window = Window(at_lone.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
-    window.come_up()
+    window.bring_to_front()
     result, counted = [], set()
     with speaking(qapp, "de"):
         steps = Welcome(at_lone.services, window)

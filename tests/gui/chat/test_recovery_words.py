@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from app.core.chat import ChatId, MessageId
-from app.gui.app.pool_status import Kind, current_status
+from app.gui.app.pool_status import StatusKind, current_status
 from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
@@ -119,5 +119,5 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
     loaded = {"model": "m", "state": "recovering", **tells(TEXT)}
     pool_status = current_status(pool_of({"loaded": loaded}))
-    assert pool_status.kind is Kind.WORKING
+    assert pool_status.kind is StatusKind.WORKING
     assert TEXT in vars(pool_status).values() if hasattr(pool_status, "__dict__") else TEXT in repr(pool_status)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from app.core.errors import Reason
 from app.gui.look import formats
 from app.gui.look.language import translate
-from app.gui.settings.household import kept
+from app.gui.settings.household import storage_sentence
 from tests.gui.speaking import unchanged
 
 
@@ -39,8 +39,8 @@ def test_english_has_plurals_where_there_is_no_other_language(as_it_was: QApplic
 
 def test_german(as_it_was: QApplication) -> None:
     translate(as_it_was, "de")
-    assert kept(Reason("kept_in_keyring")) == "Im Schlüsselbund des Systems"
-    assert kept(Reason("kept_in_file")) == "In einer Datei, die nur Sie lesen können"
+    assert storage_sentence(Reason("kept_in_keyring")) == "Im Schlüsselbund des Systems"
+    assert storage_sentence(Reason("kept_in_file")) == "In einer Datei, die nur Sie lesen können"
     assert shown("Sidebar", "Settings") == "Einstellungen"
     assert QLocale().language() is QLocale.Language.German
     assert shown("Answer", "%n token(s)", 7202) == "7.202 Token", "as every other number"

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column
-from app.gui.widgets.scroll_area import Inside
+from app.gui.widgets.scroll_area import CardScrollArea
 
 
 def test_the_bar_covers_no_words(qtbot: QtBot) -> None:
@@ -16,7 +16,7 @@ def test_the_bar_covers_no_words(qtbot: QtBot) -> None:
     content = QWidget()
     content.setLayout(column(words))
     content.setMinimumHeight(900)
-    area, halves = Inside(content), QSplitter(Qt.Orientation.Horizontal)
+    area, halves = CardScrollArea(content), QSplitter(Qt.Orientation.Horizontal)
     for widget in (QWidget(), area):
         halves.addWidget(widget)
     halves.setChildrenCollapsible(False)

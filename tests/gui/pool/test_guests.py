@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui.app.pool_status import Kind, current_status
+from app.gui.app.pool_status import StatusKind, current_status
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme, Theme
@@ -64,7 +64,7 @@ def test_a_guest_s_window_says_who_answers(qapp: QApplication, hosts: list[str] 
     head.show_chat(Chat(ChatId("a")))
     named = {None: "the Guide answers", 0: "No host is available to answer", 1: "Answered by den-pc"}
     assert named[hosts if hosts is None else len(hosts)] in head.model.whole()
-    assert current_status(pool).kind is (Kind.ATTENTION if hosts == [] else Kind.IDLE)
+    assert current_status(pool).kind is (StatusKind.ATTENTION if hosts == [] else StatusKind.IDLE)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.look.sentences import said
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.headline import Headline
-from app.gui.pool.load_forecast import Expected, expected_of
+from app.gui.pool.load_forecast import Expected, expected_from_plan
 from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.progress import WHOLE
@@ -86,7 +86,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
     now = loaded(2) | {"last_answer": None, "first_token": first}
     head.show_pool(model(now), Expected(), measuring=False)
     assert head.figures.text() == expected
-    head.show_pool(None, expected_of(model(now)), measuring=False)
+    head.show_pool(None, expected_from_plan(model(now)), measuring=False)
     assert head.figures.text() == planned
 
 
@@ -109,7 +109,7 @@ def test_a_load_that_failed_is_told_with_its_cause(head: Headline) -> None:
 
 def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline) -> None:
     plan = {"model": MODEL, "why": WHY, "forecast": None, "stages": []}
-    head.show_pool(None, expected_of(convert(plan, Plan)), measuring=False)
+    head.show_pool(None, expected_from_plan(convert(plan, Plan)), measuring=False)
     assert head.figures.text() == f"{MODEL} fits. {NEVER}"
     assert not head.measure.isVisible()
 

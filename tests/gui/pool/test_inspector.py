@@ -13,10 +13,10 @@ from pytestqt.qtbot import QtBot
 from app.gui.app.app_context import AppContext
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool import machine_words
-from app.gui.pool.inspector import Inspector, shared
+from app.gui.pool.inspector import Inspector, divided_width
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.pool_actions import MachineActions
-from app.gui.widgets.labels import Elided
+from app.gui.widgets.labels import ElidedLabel
 from testbed.snapshots import household, snapshot_of
 
 
@@ -29,7 +29,7 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
     panel.resize(900, 200)
     panel.show()
     qapp.processEvents()
-    values = [elided.text() for elided in panel.findChildren(Elided) if elided is not panel.why]
+    values = [elided.text() for elided in panel.findChildren(ElidedLabel) if elided is not panel.why]
     assert sorted(values) == sorted([long, "no layers", "nobody"])
 
 
@@ -44,7 +44,7 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
     ],
 )
 def test_short_facts_are_whole_before_long_ones(expected: list[int], room: int, values: list[int]) -> None:
-    assert shared(expected, room) == values
+    assert divided_width(expected, room) == values
 
 
 def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.gui.pool import inspector, machine_words
-from app.gui.pool.machine_facts import active_of, hosts_of, joined, machines_of, strangers_of
+from app.gui.pool.machine_facts import active_of, hosts_of, machines_of, merged_ranges, strangers_of
 from app.gui.pool.map.card_item import last_line
 from testbed.snapshots import GIB, household, machine, snapshot_of
 
@@ -235,7 +235,7 @@ def test_of_a_split_beside_whole_machines_all_that_share_it_are_active() -> None
 
 
 def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:
-    assert joined([(4, 8), (0, 4), (12, 13)]) == ((0, 8), (12, 13))
+    assert merged_ranges([(4, 8), (0, 4), (12, 13)]) == ((0, 8), (12, 13))
     assert machine_words.layer_ranges(((0, 8), (12, 13))) == "layers 1–8, 13"
     assert machine_words.layer_ranges(()) == ""
 

@@ -15,10 +15,10 @@ from app import __version__
 from app.api import computer
 from app.core.errors import AppError
 from app.decoding import convert
-from app.gui.app.preferences import ENTER, beginning, sampling, sends_with_enter, system_message
+from app.gui.app.preferences import ENTER, new_chat_defaults, sampling, sends_with_enter, system_message
 from app.gui.look import sizes
 from app.gui.look.theme import Scheme
-from app.gui.settings.about import About, TextDialog, libraries, licence_text
+from app.gui.settings.about import About, TextDialog, libraries, license_text
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
 from app.gui.settings.general import General
@@ -167,7 +167,7 @@ def test_chat_defaults_are_kept_within_their_range(page: SettingsPage) -> None:
     assert sampling(preferences)["temperature"] == 0.3
     assert sampling(preferences)["top_k"] == 40
     assert system_message(preferences) == "Answer in German."
-    assert beginning(preferences) == ("Answer in German.", {"temperature": 0.3})
+    assert new_chat_defaults(preferences) == ("Answer in German.", {"temperature": 0.3})
     preferences.keep("chat/top_p", "17")
     assert sampling(preferences)["top_p"] == 1.0
     chat.reset()
@@ -225,11 +225,11 @@ def test_about_lists_every_library_with_its_licence(qtbot: QtBot, page: Settings
     qtbot.waitUntil(lambda: about.list.topLevelItemCount() > 10, timeout=10_000)
     result = {library.name.lower().replace("_", "-"): library for library in libraries()}
     assert {"pyside6-essentials", "aiohttp", "numpy"} <= set(result)
-    assert "LGPL" in result["pyside6-essentials"].licence
+    assert "LGPL" in result["pyside6-essentials"].license
     assert "pytest" not in result
-    assert all(library.version and library.licence for library in result.values())
-    assert "Apache" in licence_text("aiohttp")
-    assert "GNU LESSER GENERAL PUBLIC LICENSE" in licence_text("PySide6-Essentials")
+    assert all(library.version and library.license for library in result.values())
+    assert "Apache" in license_text("aiohttp")
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in license_text("PySide6-Essentials")
 
 
 def test_everything_has_a_name(page: SettingsPage) -> None:

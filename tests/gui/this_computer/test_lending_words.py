@@ -61,8 +61,8 @@ def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     assert lending_store.state_sentence(convert(lending, Lending), ["loft"]) == "Lending 64 MiB to attic."
     both = lending | {"used_by": ["attic", "den"]}
     assert lending_store.state_sentence(convert(both, Lending), ["attic"]) == "Lending 64 MiB to attic, den."
-    assert lending_store.since(Lending(since=int(time.time()))).startswith("Since ")
-    assert lending_store.since(Lending()) == ""
+    assert lending_store.since_text(Lending(since=int(time.time()))).startswith("Since ")
+    assert lending_store.since_text(Lending()) == ""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QTextBrowser, QVBoxLayout, Q
 from pytestqt.qtbot import QtBot
 
 from app.gui.chat.chat_page import ChatPage
-from app.gui.widgets.files import Drops
+from app.gui.widgets.files import FileDrops
 from tests.gui.desk import Desk
 from tests.gui.dragging import dragged, drop, enter
 
@@ -28,7 +28,7 @@ def test_what_becomes_of_a_file_is_said_until_it_is_let_go(qtbot: QtBot, notes: 
     qtbot.addWidget(place)
     text = QTextBrowser()  # of an answer: it takes no files, what is around it does
     QVBoxLayout(place).addWidget(text)
-    Drops(place, "Let go here").dropped.connect(taken.extend)
+    FileDrops(place, "Let go here").dropped.connect(taken.extend)
     place.show()
     words = next(label for label in place.findChildren(QLabel) if label.text() == "Let go here")
     assert not words.isVisible()
@@ -44,7 +44,7 @@ def test_what_becomes_of_a_file_is_said_until_it_is_let_go(qtbot: QtBot, notes: 
 def test_folders_and_links_are_left_alone(qtbot: QtBot, tmp_path: Path) -> None:
     place = QWidget()
     qtbot.addWidget(place)
-    Drops(place, "Let go here")
+    FileDrops(place, "Let go here")
     link = QMimeData()
     link.setUrls([QUrl("https://example.org/notes.txt")])
     assert not enter(place, dragged(tmp_path))
@@ -55,7 +55,7 @@ def test_a_file_is_attached_wherever_it_is_dropped_beside_the_list(qtbot: QtBot,
     page = ChatPage(away.services)
     qtbot.addWidget(page)
     page.show()
-    drops = page.findChild(Drops)
+    drops = page.findChild(FileDrops)
     assert drops is not None
     drop(drops.parent(), dragged(notes))  # type: ignore[arg-type]
     assert [file["name"] for file in page.composer.files] == ["notes.txt"]

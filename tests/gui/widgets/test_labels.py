@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.look.theme import Scheme
-from app.gui.widgets.labels import Chip, Elided, Value, label, paragraph
+from app.gui.widgets.labels import Chip, ElidedLabel, ValueLabel, label, paragraph
 from app.gui.widgets.layouts import row
 from tests.gui.desk import Desk
 
@@ -65,7 +65,7 @@ def test_the_dots_of_german_capitals_are_not_cut_off(
     assert max(wraps, higher) <= (1 + LOST) * whole  # nothing twice
 
 
-@pytest.mark.parametrize("made", [lambda: Value("ÖÜ"), lambda: Elided("ÖÜ", "muted")])
+@pytest.mark.parametrize("made", [lambda: ValueLabel("ÖÜ"), lambda: ElidedLabel("ÖÜ", "muted")])
 def test_nor_those_of_a_value(qtbot: QtBot, away: Desk, made: Callable[[], QLabel]) -> None:
     whole = ink(qtbot, label("ÖÜ", "muted"), 1, ROOM)
     shown = made()
@@ -75,7 +75,7 @@ def test_nor_those_of_a_value(qtbot: QtBot, away: Desk, made: Callable[[], QLabe
 
 @pytest.mark.parametrize("words", ["None yet", "Noch keine", "3 connected now", "On this computer"])
 def test_a_value_is_one_line_where_that_has_room(qtbot: QtBot, away: Desk, words: str) -> None:
-    shown = Value(words)
+    shown = ValueLabel(words)
     qtbot.addWidget(shown)
     shown.ensurePolished()
     assert shown.sizeHint().height() < 2 * shown.fontMetrics().height()

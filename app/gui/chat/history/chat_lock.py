@@ -113,7 +113,7 @@ class ChatLock(QObject):
         if aside is None:
             self.problem = self.history.trouble
         else:
-            self._preferences.put_locked_aside()
+            self._preferences.set_locked_aside()
             self.history.troubled.emit(Refused("history_locked_aside", path=str(aside)))
         self._tell()
         return aside

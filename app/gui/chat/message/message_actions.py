@@ -18,7 +18,7 @@ from app.gui.chat.session import Session
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.theme import Theme
-from app.gui.widgets.dialog import Compact, Dialog
+from app.gui.widgets.dialog import CompactDialog, Dialog
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 
@@ -65,10 +65,10 @@ SHOWN_CHARACTERS = 500
 BREAK = "\u200b"  # a line may end here: an address has no spaces
 
 
-def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> Compact:
+def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
     """Ask before a link is opened. Links that no browser or mail program opens can only be copied."""
     words = _tr("This link from an answer leads to:")
-    box = Compact(theme, _tr("Open a link"), words, parent)
+    box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
     shown.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)  # with the breaks in it
     shown.setAccessibleName(_shown(address))

@@ -45,7 +45,7 @@ from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.fields import Escape
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Chip, label, tooltip
-from app.gui.widgets.layouts import clear, column, held, row
+from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 
 class Wrapped(QLabel):
@@ -177,7 +177,7 @@ class Editor(QWidget):
         keys = self.tr("Ctrl+Enter: {accept}. Esc: {cancel}.")
         self.keys = Wrapped(keys.format(accept=accept, cancel=cancel.text()), "caption")
         self._flow = Flow(cancel, self.accept, right_from=0)
-        self._below = held(self._flow)
+        self._below = layout_widget(self._flow)
         self.setLayout(column(self.field, self.keys, self._below, gap=sizes.S))
         self.field.textChanged.connect(self._fit)
         Escape(self.field, gone)
@@ -401,11 +401,11 @@ class MessageView(QFrame):
         if self._more is not None:
             self._more.setEnabled(not self._shown.is_busy)
         if self._tools_row is not None:
-            clear(self._tools_row)
+            clear_layout(self._tools_row)
             self._fill_tools(self._tools_row)
 
     def _tell_versions(self) -> None:
-        clear(self._versions)
+        clear_layout(self._versions)
         known = self._shown.versions
         self._turn.setVisible(len(known) > 1)
         if len(known) < 2:
@@ -422,7 +422,7 @@ class MessageView(QFrame):
             self._versions.addWidget(widget)
 
     def _tell_files(self) -> None:
-        clear(self._files)
+        clear_layout(self._files)
         files = self.message.details.get(ATTACHMENTS) or ()
         for file in files:
             self._files.addWidget(Chip(file_words(file)))
@@ -433,7 +433,7 @@ class MessageView(QFrame):
         if self._more is not None and self._more is QApplication.focusWidget():
             self.setFocus()  # the button goes
         self._more = None
-        clear(self._foot)
+        clear_layout(self._foot)
         details = self.message.details
         self._state = label("", "caption")
         self._foot.addWidget(self._state)

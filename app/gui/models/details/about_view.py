@@ -12,7 +12,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.model_item import Item, Kind, parameters
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import Elided, paragraph, tooltip
+from app.gui.widgets.labels import ElidedLabel, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
 translate = QCoreApplication.translate
@@ -31,9 +31,9 @@ class AboutView(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = Elided("", "title")
+        self.name = ElidedLabel("", "title")
         self._facts, self._about = paragraph("", "muted"), paragraph("")
-        self._licence = Elided("", "caption")
+        self._licence = ElidedLabel("", "caption")
         self.notes = paragraph("", "muted")
         self._page = button(self.tr("Model page"), self._open, "link")
         self._address = ""

@@ -27,15 +27,15 @@ from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_loading import Loading, LoadSteps
 from app.gui.models.verdicts import Judging
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import Whole
+from app.gui.widgets.labels import FullHeightFrame
 from app.gui.widgets.layouts import EmptyState, column, line
 from app.gui.widgets.notice import Remark
-from app.gui.widgets.scroll_area import Inside
+from app.gui.widgets.scroll_area import CardScrollArea
 
 LEAST_HEIGHT = 2 * sizes.XXL  # three lines; the page scrolls before fewer are visible
 
 
-class Details(Whole):
+class Details(FullHeightFrame):
     """Shows one item; `pressed` with what to do and its setup."""
 
     pressed = Signal(object, object)  # Do, Setup
@@ -152,7 +152,7 @@ class Details(Whole):
         box.setSpacing(sizes.L)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         box.addStretch(1)
-        self._area = Inside(inner)
+        self._area = CardScrollArea(inner)
         inner.setLayout(box)
         whole = QWidget()
         halves = column(self._area, self.foot, gap=0)

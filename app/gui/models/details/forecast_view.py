@@ -14,8 +14,8 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Elided, label, paragraph
-from app.gui.widgets.layouts import clear, column, row
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
+from app.gui.widgets.layouts import clear_layout, column, row
 from app.gui.widgets.progress import Progress as ProgressBar
 
 
@@ -24,7 +24,7 @@ class Figure(QWidget):
 
     def __init__(self, caption: str) -> None:
         super().__init__()
-        self._figure, self._caption = label("", "figure"), Elided(caption, "caption")
+        self._figure, self._caption = label("", "figure"), ElidedLabel(caption, "caption")
         self.setLayout(column(self._figure, self._caption, gap=0))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
 
@@ -159,7 +159,7 @@ class ForecastView(QWidget):
         if (reasons, advice) != self._said:
             self._said = (reasons, advice)
             for box, sentences, role in ((self._reasons, reasons, "muted"), (self._advice, advice, "")):
-                clear(box)
+                clear_layout(box)
                 for sentence in sentences:
                     box.addWidget(paragraph(sentence, role))
         self._why.setVisible(bool(reasons))

@@ -21,7 +21,7 @@ from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import paragraph
-from app.gui.widgets.layouts import clear, column, line
+from app.gui.widgets.layouts import clear_layout, column, line
 
 translate = QCoreApplication.translate
 
@@ -169,7 +169,7 @@ class ActionBar(QWidget):
             return
         focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
         self._shown = actions
-        clear(self._row)
+        clear_layout(self._row)
         self.buttons = {}
         self._row.right_from = sum(action.do not in REMOVALS for action in actions)
         for action in actions:

@@ -18,7 +18,7 @@ from app.gui.models.verdicts import MOST_CONTEXT
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.layouts import clear, column, held, row
+from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 EXACT, SMALL = "f16", "q8_0"
 LEAST_CHARACTERS = 12  # of a line, visible at any width
@@ -101,7 +101,7 @@ class ContextSlider(QWidget):
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
         wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
-        named = held(Flow(self._title, self._value, right_from=1))  # two lines where one has no room
+        named = layout_widget(Flow(self._title, self._value, right_from=1))  # two lines where one has no room
         self.setLayout(column(named, self.slider, gap=sizes.XS))
 
     @property
@@ -256,7 +256,7 @@ class MachineTicks(QWidget):
 
     def _fill(self) -> None:
         focused = next((key for key, box in self.boxes.items() if box.hasFocus()), None)
-        clear(self._box)
+        clear_layout(self._box)
         self.boxes = {}
         self.setVisible(self._useful and len(self._shown) > 1)
         if len(self._shown) < 2:

@@ -21,8 +21,8 @@ from app.gui.models import verdicts
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside, Flow
-from app.gui.widgets.labels import Elided, label, paragraph
-from app.gui.widgets.layouts import clear, column, held, row
+from app.gui.widgets.labels import ElidedLabel, label, paragraph
+from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 translate = QCoreApplication.translate
 PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colors
@@ -39,7 +39,7 @@ class VerdictView(QWidget):
         self.judgement: Judgement | None = None
         self._picture = label()
         self.title = label("", "section")
-        self._beside = Elided("", "muted")
+        self._beside = ElidedLabel("", "muted")
         self.words = paragraph("", "muted")
         self.sum = paragraph("", "muted")
         self.bars = MemoryBars(theme)
@@ -51,7 +51,7 @@ class VerdictView(QWidget):
         use = row(self.use, None)
         head = row(self._picture, self.title, self._beside, gap=sizes.S)
         head.setStretch(2, 1)
-        self._head = held(head)
+        self._head = layout_widget(head)
         self.setLayout(column(self._head, self.words, use, gap=sizes.S))
         theme.changed.connect(self._paint)
         self.clear()
@@ -168,22 +168,22 @@ class MemoryBars(QWidget):
             self._fill()
 
     def _fill(self) -> None:
-        clear(self._box)
+        clear_layout(self._box)
         if not self._shown:
             return
         for part in self._shown:
             words = self.tr("{needs} of {lends}").format(needs=formats.size(part.needs), lends=formats.size(part.lends))
-            names = held(Beside(Elided(part.name), label(words), gap=sizes.S, least=NAME))
-            below = Elided(of_machine(part), "caption")
+            names = layout_widget(Beside(ElidedLabel(part.name), label(words), gap=sizes.S, least=NAME))
+            below = ElidedLabel(of_machine(part), "caption")
             self._box.addLayout(column(names, Bar(self._theme, part), below, gap=sizes.XS))
-        self._box.addWidget(held(self._legend()))
+        self._box.addWidget(layout_widget(self._legend()))
 
     def _legend(self) -> Flow:
         words = {"weights": self.tr("Weights"), "kv": self.tr("KV cache"), "work": self.tr("Work")}
         line = Flow(gap=sizes.M)
         for name, color in PARTS:
             inside = row(Swatch(self._theme, color), label(words[name], "caption"), gap=sizes.XS)
-            line.addWidget(held(inside))
+            line.addWidget(layout_widget(inside))
         return line
 
 
