@@ -1,4 +1,4 @@
-"""What every test gets: no touch of the user's own files, no child left behind, the same chance."""
+"""Common fixtures of all tests: the user's own files stay untouched, no child is left behind, and seeds are fixed."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def no_child_is_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def qapp_cls() -> type:
-    """Of pytest-qt: the one that a window has."""
+    """Return the application class for pytest-qt: that of a real window."""
     from app.gui.app.application import PoolhouseApplication
 
     return PoolhouseApplication
@@ -148,7 +148,7 @@ def _usual_seconds(file: Path) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where only a few files are asked for, the hundreds of others are not even imported."""
+    """Skip the import of all other files if only a few are requested."""
     question = str(config.getoption("markexpr")).partition(" ")[0]
     if question not in FEW or collection_path.suffix != ".py":
         return None

@@ -1,4 +1,4 @@
-"""Which cases of a test marked `many(keep=N)` stay in `make test`; the others are `long`."""
+"""Selection of the cases of a test marked `many(keep=N)` that stay in `make test`. The others are `long`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def leave_most(items: Iterable[pytest.Item]) -> None:
-    """Of a test marked `many(keep=2)` two cases, the same each time and from all over, stay; the others are `long`."""
+    """Keep two spread-out cases of a test marked `many(keep=2)`, always the same ones. The others are `long`."""
     cases: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("many"):

@@ -1,4 +1,4 @@
-"""Which process of pytest-xdist runs which test files, also after one of them has ended in the middle."""
+"""Distribution of test files over the processes of pytest-xdist, even after one of them crashed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from xdist.scheduler import LoadFileScheduling
 
 
 class FilesByProcess(LoadFileScheduling):  # type: ignore[misc]  # it ships no types
-    """As `--dist loadfile`, but for a process that ends: xdist's own gives to the next one what that had done long
-    ago, hears of no test, and waits for ever.
+    """A variant of `--dist loadfile` that handles a process that ends.
+
+    xdist's own gives the next one finished work, hears of no test, and waits forever.
     """
 
     def remove_node(self, node: Any) -> str | None:
-        """What ended its process is not tried again by the next one: `make test` does, alone."""
+        """Drop the test that crashed its process, so that the next one does not retry it: `make test` does, alone."""
         files: dict[str, dict[str, bool]] = self.assigned_work[node]
         left = [test for tests in files.values() for test, is_done in tests.items() if not is_done]
         for file, tests in list(files.items()):

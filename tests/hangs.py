@@ -1,4 +1,4 @@
-"""What hangs although its time is over: it is told, and the process that ran it ends."""
+"""Detection of hangs beyond the time limit: they are reported, and the process ends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ LAST_WORD_SECONDS = 20.0  # after all others
 
 
 class Hang:
-    """While a test runs. pytest-timeout raises in the main thread, which helps in most cases. It does not where native
-    code waits, where a callback swallows what is raised, and where what cleans up hangs as well.
+    """A watch over a running test.
+
+    pytest-timeout raises in the main thread, which usually helps. It does not if native code waits, if a callback
+    swallows the exception, or if the cleanup hangs as well.
     """
 
     def __init__(self, test: str, seconds: float, stderr: int) -> None:

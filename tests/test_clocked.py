@@ -45,7 +45,7 @@ class Teller:
             time.sleep(0.001)
 
     def off(self) -> tuple[list[float], list[float]]:
-        """How far they are off."""
+        """Return the offsets of the clocks."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")

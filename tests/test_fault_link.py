@@ -260,7 +260,7 @@ def _through(a: str, b: str, address: str) -> tuple[float, float]:
 
 
 def _datagrams(a: str, b: str, address: str) -> int:
-    """How many of 1000 datagrams from `b` come to `a`."""
+    """Return how many of 1000 datagrams from `b` reach `a`."""
     enter, python = ["ip", "netns", "exec"], [sys.executable, "-c"]
     with subprocess.Popen([*enter, a, *python, COUNT], stdout=subprocess.PIPE, text=True) as counter:
         assert counter.stdout is not None

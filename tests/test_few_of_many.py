@@ -14,7 +14,7 @@ from tests.few_of_many import leave_most, places
 
 @dataclass
 class Case:
-    """What pytest knows of one case of a test."""
+    """A case of a test as pytest represents it."""
 
     originalname: str
     name: str = "a case"

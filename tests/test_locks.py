@@ -1,4 +1,4 @@
-"""What may be installed: exactly the locks, and never the package that loads pickles from disk."""
+"""Tests of installed packages: exactly the locks, and never the package that loads pickles from disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lock_text(name: str) -> str:
 
 
 def wanted(name: str) -> list[str]:
-    """What pyproject.toml asks for: `aiohttp==3.14.5`, …"""
+    """Return the requirements of pyproject.toml, such as `aiohttp==3.14.5`."""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
     groups: dict[str, list[str]] = settings["dependency-groups"]
     dependencies: list[str] = settings["project"]["dependencies"] if name == "run" else groups[name]

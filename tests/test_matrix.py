@@ -29,7 +29,7 @@ def test_every_row_is_made_somewhere() -> None:
 
 
 def test_the_whole_matrix_is_as_large_as_specified(tmp_path: Path) -> None:
-    """How many runs, and how many tries of attacks, when `make faults` is given nothing."""
+    """Counts the runs and the attempts of attacks of `make faults` without arguments."""
     whole = matrix.Matrix(Book(tmp_path / "book.jsonl", goes_on=False), wanted.FULL, math.inf)
     rows = whole.share(wanted.processes())[0] + whole.share([wanted.times()])[0]
     rows += whole.share(wanted.lines())[0]
@@ -127,7 +127,7 @@ def test_a_quantile_needs_runs_enough() -> None:
 async def test_who_is_never_struck_three_times_in_a_row_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the run ends: it would begin it again for ever."""
+    """The run then ends; otherwise it would start over forever."""
     monkeypatch.setattr(matrix, "TABLE", tmp_path / "page.md")
     book = Book(tmp_path / "book.jsonl", goes_on=False)
     kind = ("F1", "kill -9, a", "middle")

@@ -52,7 +52,7 @@ sys.stdin.read()
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.root)])
 def test_every_listener_of_a_node_is_seen(tmp_path: Path, far: bool) -> None:
-    """Also from outside its namespace: there psutil sees none of them."""
+    """This includes a view from outside its namespace, where psutil sees none of them."""
     place = f"phl{os.getpid()}"
     enter = []
     if far:

@@ -67,7 +67,7 @@ def weights() -> Weights:
 
 
 def judging() -> Weights:
-    """What makes a reranker of it: a layer over the first token's vector, and one row that is the score."""
+    """Return the tensors that make it a reranker: a layer over the first token's vector, and one row for the score."""
     chance = np.random.default_rng(11)
 
     def some(*shape: int) -> Values:
@@ -79,7 +79,10 @@ def judging() -> Weights:
 
 
 def expected_score(ids: Sequence[int]) -> float:
-    """How a reranker of these weights judges a pair. Source: RoBERTa's classification head (arXiv:1907.11692)."""
+    """Return a pair's score by a reranker of these weights.
+
+    Source: RoBERTa's classification head (arXiv:1907.11692).
+    """
     w, x = judging(), hidden(ids)
     inner = np.tanh(_linear(x[0], w, "cls"))
     return float(_linear(inner, w, "cls.output")[0])

@@ -15,7 +15,7 @@ from tests.broken.household import Household, household
 
 
 async def many(home: Household, first: int, n: int, until_s: float, kinds: Sequence[str]) -> int:
-    """How many were told wrongly."""
+    """Run many files, and return how many were reported wrongly."""
     await home.begin()
     ends, n_wrong = Counter[str](), 0
     for seed in range(first, first + n):

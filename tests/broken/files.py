@@ -194,7 +194,7 @@ def _spoilt(tensor: Tensor, data: bytes, every: int) -> bytes:
 
 
 def _sized(tensor: Tensor, data: bytes) -> bytes:
-    """As many bytes as this shape and type take, of these."""
+    """Return as many of these bytes as this shape and type need."""
     _, n_block, block_bytes = tensor_types.TENSORS[tensor.kind]
     n = 1
     for size in tensor.shape:

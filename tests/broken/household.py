@@ -44,7 +44,7 @@ ORDER = {"raw": True, "prompt": "one two", "max_tokens": 6, "ignore_end": True, 
 
 @dataclass
 class Told:
-    """What became of one broken file, and what is wrong with how that was told."""
+    """The outcome of one broken file, and what is wrong with the report about it."""
 
     seed: int
     what: str
@@ -59,7 +59,7 @@ def source(name: str) -> Path:
 
 
 def read_split(path: Path) -> list[int] | None:
-    """Over the host, the lender, and the host again, where that is legal: by chance, but the same one each time."""
+    """Return a split over the host, the lender and the host again, if legal: random, but always the same."""
     model = model_of(read_header(path), "x", "0" * 64)
     cuts = proof.threes(model)
     return [len(layers) for layers, _ in proof.runs(model.n_layers, cuts[0])] if cuts else None
@@ -109,7 +109,7 @@ class Household:
         return await self.tell(result, alone=chance.random() < ALONE)
 
     async def tell(self, result: Told, *, alone: bool, meanwhile: Meanwhile = lambda _: None) -> Told:
-        """What is told of the file at `path`. meanwhile: done to it between its plan and its load."""
+        """Return the report about the file at `path`. `meanwhile` is applied to it between its plan and its load."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(RUN_S):
@@ -195,7 +195,7 @@ async def asked(host: NodeClient, model: str) -> tuple[list[int], list[str]]:
 
 @contextmanager
 def household(folder: Path) -> Iterator[Household]:
-    """Until the end of the block."""
+    """Run the household until the end of the block."""
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     with paired(folder, HOST, LENDER) as nodes:
         yield Household(folder, nodes)

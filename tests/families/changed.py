@@ -112,7 +112,7 @@ def longer(path: Path, to: Path, more: int) -> Path:
 
 
 def _blocks(header: Header, n_layers: int | None, lead: int) -> list[int]:
-    """Of each block the one in the file that it is a copy of."""
+    """Return for each block the block of the file of which it is a copy."""
     had, n_file = layer_count(header), n_blocks(header)
     own = [layer if layer < lead else lead + (layer - lead) % (had - lead) for layer in range(n_layers or had)]
     return [*own, *range(had, n_file)]

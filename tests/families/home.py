@@ -20,7 +20,7 @@ class Home:
     kv: KvType = KvType.F16
 
     def config(self, entry: Entry, layers: Layers, role: Role, *, apart: bool) -> StageConfig:
-        """As a placement opens this run (app/node/placement/stages.py)."""
+        """Return the configuration with which a placement opens this run (app/node/placement/stages.py)."""
         path = entry.path
         if role is not Role.WHOLE:
             path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))

@@ -49,7 +49,7 @@ def runs(n_layers: int, cuts: Cuts) -> list[tuple[Layers, Role]]:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What two answers at once were made of."""
+    """The scores and tokens of two concurrent answers."""
 
     steps: tuple[Segments, ...]  # that entered the last run
     ids: tuple[tuple[int, ...], ...]  # of each slot: prompt and answer
@@ -57,7 +57,7 @@ class Said:
     scores: dict[tuple[int, int], Scores]  # of each token, by slot and position
 
     def same(self, scores: dict[tuple[int, int], Scores]) -> bool:
-        """Whether the highest of these scores are the tokens that were said."""
+        """Return whether the highest scores belong to the tokens that were generated."""
         return all(self.ids[slot][at] == int(row.argmax()) for (slot, at), row in scores.items())
 
 
@@ -153,7 +153,7 @@ def tasks(home: Home, path: Path, folder: Path, seed: int = SEED) -> list[Task]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a proof found of a model."""
+    """The findings of a proof about a model."""
 
     name: str
     architecture: str
@@ -211,7 +211,7 @@ def difference(item: dict[tuple[int, int], Scores], two: dict[tuple[int, int], S
 
 
 def must_be_exact(model: Model) -> bool:
-    """Not where the cut scales what the engine scales in the whole: that rounds once more."""
+    """Return False if the cut scales values that the engine scales in the whole model, which rounds once more."""
     family = FAMILIES[model.architecture]
     scaled = Rule.F8 in family.rules and model.n_layers in family.not_long
     return family.exact and not scaled

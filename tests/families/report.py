@@ -145,7 +145,7 @@ def failure(error: AppError | TimeoutError) -> str:
 
 
 def legal_cuts(family: Family, path: Path) -> str:
-    """Where a model like this may be cut, in words."""
+    """Return in words where such a model may be cut."""
     header, said_so = read_header(path), []
     if (step := family.step(header)) > 1:
         said_so.append(f"at multiples of {step}")
@@ -206,7 +206,7 @@ def _shown(figure: object) -> str:
 
 
 def comparison(names: tuple[str, str], before: list[Row], after: list[Row]) -> str:
-    """What another engine changes, as a document."""
+    """Return the changes by another engine as a document."""
     counts = [
         f"{name}: {sum(row.verdict == 'exact' for row in results)} exact, "
         f"{sum(row.verdict == 'within noise' for row in results)} within noise, "

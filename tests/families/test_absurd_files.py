@@ -46,7 +46,7 @@ def header_of(name: str) -> Header:
 
 
 def absurd_value(chance: Random, kind: int, n_layers: int) -> object:
-    """Of this kind, mostly at an edge of something."""
+    """Return a value of this kind, mostly at some limit."""
     if kind == tensor_types.STRING:
         return chance.choice(("", "x", "\0", "9" * 300))
     letter, n_bytes = tensor_types.SCALARS[kind]
@@ -121,13 +121,13 @@ def check_stages(path: Path, chance: Random) -> int:
 
 
 def check_forecast(header: Header, model: Model) -> None:
-    """What is measured for it: there, or not in a sentence."""
+    """Check that a measurement exists, or is refused with a sentence."""
     with suppress(AppError):
         basis_of(header, model)
 
 
 def check_stage(stage: Header, model: Model, layers: Layers, role: Role) -> None:
-    """It is a file by the same rules, and says of itself what its run is."""
+    """Check that the stage is a valid file that describes its own run."""
     assert role is not Role.WHOLE
     assert stage.integer(f"{model.architecture}.block_count", 1, 512) == len(layers)
     for key, value in stage.entries.items():

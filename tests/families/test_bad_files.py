@@ -139,7 +139,7 @@ def test_a_window_of_nothing_keeps_a_model_whole(name: str, tmp_path: Path) -> N
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_one_number_may_be_listed_for_each_layer(workers: Workers, tmp_path: Path) -> None:
-    """Also where the cut itself needs it: here rows are put in another order head by head."""
+    """This holds even if the cut itself needs it: here rows are reordered head by head."""
     more = [numbers(f"glm4.attention.{kind}", *[n] * 4) for kind, n in HEADS.items()]
     path = rewritten(
         families()["glm4"].path, tmp_path / "new.gguf",
@@ -187,7 +187,7 @@ async def test_a_list_for_each_block_is_cut_like_the_layers(name: str, workers: 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(workers: Workers, tmp_path: Path) -> None:
-    """Which layers are recurrent is said otherwise than the tensors are."""
+    """The list of recurrent layers differs from the tensors."""
     key = f"{QWEN}.attention.recurrent_layers"
     kinds = [False, True, True, True] * 2
     path = rewritten(families()["qwen3-5"].path, tmp_path / "odd.gguf", without=[key], more=[bools(key, *kinds)])
@@ -221,7 +221,7 @@ async def test_what_the_engine_does_not_survive_is_told_in_its_words(workers: Wo
 
 
 async def _refused(workers: Workers, path: Path, folder: Path, kind: type[AppError] = BadInput) -> str:
-    """By the worker, in one sentence, which this returns; and another model is opened afterwards."""
+    """Return the sentence with which the worker refuses the file. Another model can be opened afterwards."""
     home, text = proof.home(folder), ""
     for file, sound in ((path, False), (families()["llama"].path, True)):
         entry = home.shelf.import_file(file)

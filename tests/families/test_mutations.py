@@ -51,7 +51,7 @@ def file_of(label: str, folder: Path) -> Path:
 
 
 def leave_out(rule: str, architecture: str, patch: pytest.MonkeyPatch) -> None:
-    """From now on, in this test."""
+    """Leave this out from now on, in this test."""
     family = FAMILIES[architecture]
     if rule == "turns":  # the half of F5 that is no metadata
         patch.setitem(FAMILIES, architecture, replace(family, turns=False))

@@ -88,7 +88,7 @@ async def talk(
 async def test_a_pool_says_what_one_machine_says(
     name: str, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where it computes ahead for tokens that are guessed right or wrong, or not guessed."""
+    """This holds with right guesses, wrong guesses and none."""
     home = proof.home(tmp_path)
     entry = home.shelf.import_file(families()[name].path)
     whole, _ = await talk(workers, home, entry, ())

@@ -20,7 +20,7 @@ OTHER, OWN = range(90, 90 + proof.FIRST), range(30, 30 + proof.SECOND)
 
 
 def said(name: str, folder: Path, cut: Sequence[int], *, apart: bool, emptied: bool = True) -> list[Scores]:
-    """What slot 1 says, while slot 0, which came first, is emptied between two of its tokens."""
+    """Return the tokens of slot 1 while slot 0, which came first, is emptied between two of them."""
     home = proof.home(folder)
     entry = home.shelf.import_file(families()[name].path)
     runs: list[tuple[Layers, Role]] = proof.runs(entry.model.n_layers, tuple(cut))
@@ -53,7 +53,7 @@ def test_slots_with_cells_of_their_own_hear_nothing_of_it(name: str, tmp_path: P
 
 
 def test_where_they_share_the_engine_itself_adds_up_in_another_order(tmp_path: Path) -> None:
-    """So of the whole model, too; if an engine no longer does, docs/families.md says too much."""
+    """The whole model behaves the same. If an engine no longer does, docs/families.md must change."""
     kept = said("olmo2", tmp_path, (), apart=False, emptied=False)
     moved = said("olmo2", tmp_path, (), apart=False)
     assert np.array_equal(moved[: EMPTIED_AT + 1], kept[: EMPTIED_AT + 1])

@@ -25,7 +25,7 @@ Arc = tuple[str, int, int]
 
 
 def arcs_of(target: Target, data: bytes) -> tuple[set[Arc], str]:
-    """Which line came after which in the files of a parser, and what it made of the input."""
+    """Return the transitions between lines in a parser's files, and its result for the input."""
     names: set[Arc] = set()
     last = 0
 
@@ -70,7 +70,7 @@ def changed(chance: random.Random, pool: list[bytes]) -> bytes:
 
 
 def fuzz(target: Target, seconds: float, chance: random.Random) -> tuple[int, str]:
-    """How many inputs were tried, and what went wrong with the last."""
+    """Return how many inputs were tried, and the failure of the last one."""
     kept = read(target)
     seen: set[Arc] = set()
     for data in kept:
@@ -95,7 +95,7 @@ def fuzz(target: Target, seconds: float, chance: random.Random) -> tuple[int, st
 
 
 def read(target: Target) -> list[bytes]:
-    """What was kept, and what is right in any case."""
+    """Return the saved inputs and the valid ones."""
     lines = target.corpus.read_text("ascii").splitlines() if target.corpus.exists() else []
     return list(dict.fromkeys([*target.right(), *map(base64.b64decode, lines)]))
 

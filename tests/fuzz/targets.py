@@ -1,4 +1,4 @@
-"""What reads bytes of strangers: each parser, what it may refuse them with, and a few inputs that are right."""
+"""The parsers of untrusted bytes, the errors with which each may refuse them, and a few valid inputs."""
 
 from __future__ import annotations
 

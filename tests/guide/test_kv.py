@@ -1,4 +1,4 @@
-"""What a context kept as q8_0 does to the Guide's answers."""
+"""Tests of the effect of a q8_0 context on the Guide's answers."""
 
 from __future__ import annotations
 

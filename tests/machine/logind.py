@@ -49,7 +49,7 @@ def bus(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def system_bus(address: str) -> Iterator[None]:
-    """Whoever is started inside takes this one for the system's."""
+    """Run a bus that programs started in the block take for the system's."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = address
     try:
@@ -75,7 +75,7 @@ class Inhibitor:
 
 
 class Logind:
-    """On the bus that is the system's when it is made. named: under its own name; else nobody believes it."""
+    """A stand-in for logind on the current system bus. Without `named` it lacks the name, and nobody believes it."""
 
     def __init__(self, *, named: bool = True) -> None:
         from jeepney import message_bus
@@ -103,7 +103,7 @@ class Logind:
 
     @property
     def delayed(self) -> bool:
-        """Whether sleep and shutdown wait for somebody."""
+        """Return whether sleep and shutdown wait for an inhibitor."""
         return any(
             inhibitor.is_held
             for inhibitor in self.inhibitors

@@ -66,7 +66,7 @@ def test_a_desktop_may_have_turned_it_off(text: str, on: bool, tmp_path: Path) -
 
 
 def test_one_whose_program_is_gone_starts_nothing(tmp_path: Path) -> None:
-    """As an AppImage that a newer one has replaced."""
+    """This is the case for an AppImage that a newer one replaced."""
     image = tmp_path / "My Apps" / "Poolhouse 50%.AppImage"
     entry = autostart.DesktopEntry(tmp_path)
     Path(entry.where).write_text(autostart.entry_text([str(image), "--hidden"]))

@@ -1,4 +1,4 @@
-"""What the doctor finds on this computer itself."""
+"""Tests of the doctor's findings about this computer itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each system says of its interfaces, read rightly; and which of them are used unasked."""
+"""Tests of parsing each system's list of interfaces, and of which of them are used by default."""
 
 from __future__ import annotations
 

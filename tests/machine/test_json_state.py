@@ -1,4 +1,4 @@
-"""What the node keeps for itself comes back; what was damaged, or grew beyond its bound, is an empty one."""
+"""Tests of the node's saved state: it is restored, and a damaged or oversized one counts as empty."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_folder_in_its_place_is_passed_over_too(tmp_path: Path) -> None:
 
 
 def test_no_more_is_read_than_can_be_kept(tmp_path: Path) -> None:
-    """To the byte: what is as long as it may be still comes back."""
+    """The limit is exact to the byte: a state of the maximum size is still restored."""
     file = tmp_path / "kept.json"
     file.write_bytes(b'{"number": 3}')
     assert read_json(file, Kept, 13) == Kept(3)

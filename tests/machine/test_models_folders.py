@@ -1,4 +1,4 @@
-"""Which folder a person means, whose it is, and whether it is there."""
+"""Tests of which folder a person means, whose it is, and whether it exists."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there no open file can be deleted")
 def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else two hold one each: the file that was there, and the one that is."""
+    """Otherwise two processes hold one each: of the old file and of the new one."""
     path = tmp_path / "node.lock"
     first, second, third = (HomeLock(path) for _ in range(3))
     assert first.take()

@@ -1,4 +1,4 @@
-"""What the owner chose: kept whole, refused when it cannot be, changed for now and for later."""
+"""Tests of the owner's settings: saved completely, refused if impossible, changed for now and for later."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from app.node import start
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """With what a node and a window leave, and its keys in files."""
+    """Return a home with the files of a node and a window, and its keys in files."""
     monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
     made = Home.at(tmp_path / "den").create()
     for name in (
@@ -90,7 +90,7 @@ async def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 
 async def test_beside_a_node_that_starts_nothing_goes(home: Home) -> None:
-    """It has the lock, and has not said yet that it runs."""
+    """The node holds the lock, and has not reported yet that it is running."""
     lock = HomeLock(home.lock_file)
     assert lock.take()
     with pytest.raises(Refused, match="erase_while_running"):
@@ -104,7 +104,7 @@ async def test_beside_a_node_that_starts_nothing_goes(home: Home) -> None:
 async def test_a_node_that_starts_while_all_goes_waits_and_begins_anew(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It finds the lock held; once it has it, nothing that it makes is deleted."""
+    """It finds the lock taken. Once it has it, nothing that it creates is deleted."""
     own = HomeLock(home.lock_file)
     takes: list[bool] = []
     delete = uninstall._delete

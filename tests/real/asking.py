@@ -25,7 +25,7 @@ CHUNK = 64
 
 
 async def load(host: NodeClient, file: str, **more: Any) -> Json:
-    """What is loaded then: split over all three unless `more` says otherwise."""
+    """Load the model, split over all three machines unless `more` says otherwise."""
     order = {"model": file, "split": SPLITS[file], "number": "f32", "context": 512, "users": 1}
     done = await host.work("POST", "/load", {**order, "measure": False, **more})
     loaded: Json = done["loaded"]
@@ -58,15 +58,17 @@ async def begun(file: Path, *texts: str) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """Of the whole model, to which the answer is given token by token. Greedy answers of other chunks are no
-    measure: one near tie, and all that follows is another text."""
+    """The whole model's scores for an answer that it is given token by token.
+
+    Greedy answers in other chunks are no measure: one near tie changes all the text after it.
+    """
 
     mean_gap: float  # how much less likely the tokens were than the likeliest, as logarithms of probabilities
     agreement: float  # share of the tokens that were the likeliest
 
 
 def opinions(folder: Path, file: Path, answers: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Opinion]:
-    """What the whole model thinks of each answer to its prompt."""
+    """Return the whole model's scores for each answer to its prompt."""
     home = proof.home(folder)
     entry = home.shelf.import_file(file)
     (run,) = proof.runs(entry.model.n_layers, ())

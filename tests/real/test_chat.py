@@ -57,7 +57,7 @@ async def _load(host: TestNode) -> None:
 
 @pytest.fixture(scope="module")
 def expected(api: Open, kept: Path) -> str:
-    """What the loopback API gives, which the window uses: what the engine itself says to the same words."""
+    """Return the answer of the loopback API, which the window uses: that of the engine itself to the same text."""
     result = asyncio.run(_asked(api.node))
     machines = [stage["machine"] for stage in result["placement"]]
     assert machines == ["den", "attic", "kitchen", "den"]

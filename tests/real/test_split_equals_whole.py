@@ -83,7 +83,7 @@ async def test_every_cut_says_the_bits_of_the_whole(entry: Entry, home: Home, wo
 
 
 async def test_the_whole_says_the_bits_of_the_engines_own_binding(entry: Entry, home: Home) -> None:
-    """With flash attention on both sides; without it on one, the engine itself says other scores."""
+    """Both sides use flash attention. If only one does, the engine itself gives other scores."""
     prompt = (await ids_of(entry, PASSAGE))[: sum(CHUNKS)]
     (run,) = proof.runs(entry.model.n_layers, ())
     with Line([home.config(entry, *run, apart=False)]) as line:

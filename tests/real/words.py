@@ -1,4 +1,4 @@
-"""What the real models are given: plain English, the same in each test."""
+"""The prompts for the real models: plain English, the same in each test."""
 
 from __future__ import annotations
 

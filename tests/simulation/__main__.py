@@ -23,7 +23,7 @@ def play(seeds: list[int]) -> None:
 
 
 def many(first: int, count: int, n_workers: int, minutes: float, *, resume: bool) -> bool:
-    """Whether all of them went well. A book of them is kept; the page of `make faults` shows it."""
+    """Run many stories, and return whether all succeeded. They are recorded for the page of `make faults`."""
     if not resume:
         soak.BOOK.unlink(missing_ok=True)
     began, wrong, n, answers = monotonic(), list[str](), 0, Tally()

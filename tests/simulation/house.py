@@ -18,7 +18,7 @@ PAUSE_S = 2.0  # before one that was lost is opened again
 
 @dataclass
 class House:
-    """What answers, and the pools that are behind it now, by their place."""
+    """The answering model, and its present pools by their place."""
 
     replicas: Replicas = field(default_factory=Replicas)
     pools: dict[int, Pool] = field(default_factory=dict)

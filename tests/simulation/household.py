@@ -1,7 +1,7 @@
-"""Who belongs to the household of a story, as each of its machines knows: real logs, which hear of changes late.
+"""The members of a story's household, as each machine knows them: real logs, which hear of changes late.
 
-I3 of SAFETY.md 9: a lender loads and computes for no machine that it knows to be no member, or no host. What it lends
-is app/node/lending/lending_service.py as it is, without files; the links end as app/network/network.py ends them.
+I3 of SAFETY.md 9: a lender loads and computes for no machine that it knows to be no member, or no host. The lending
+is the real app/node/lending/lending_service.py without files, and links end as app/network/network.py ends them.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Household:
         self.pair(HOST)
 
     def pair(self, name: str) -> None:
-        """It belongs to the household from now on, which the host hears at once; it knows what the admin does."""
+        """Add a member. The host hears of it at once, and it knows what the admin knows."""
         if name not in self._known:
             added = self._sign(Add(self._id, _id(name), _der(name), name, MEMBER))
             self._known[name] = self._log
             self._known[HOST] = merge(self._known[HOST], [added], _verified, _fit).log
 
     def members(self, at: str) -> Mapping[MachineId, Member]:
-        """As that machine knows them; nobody, once it was removed itself."""
+        """Return the members as that machine knows them, or none if it was removed itself."""
         result = members(self._known[at])
         return result if _id(at) in result else {}
 
@@ -92,7 +92,7 @@ class Household:
             self.wrong.append(f"{port.name} works {late_s:.2f} s after the host may use it no more")
 
     def choose(self) -> str:
-        """What becomes of its members: a lender or the host is removed, or the host may only lend from now on."""
+        """Change the members: remove a lender or the host, or let the host only lend from now on."""
         return self.chance.choice(("remove_lender",) * 3 + ("remove_host", "only_lends"))
 
     async def change(self, kind: str, house: House, now: Callable[[], float]) -> None:
@@ -110,7 +110,7 @@ class Household:
                 group.create_task(self._heard(name, house, late_s, now), name=f"tell {name}")
 
     async def _heard(self, name: str, house: House, late_s: float, now: Callable[[], float]) -> None:
-        """As node/node.py follows a change of its members."""
+        """Follow a change of members as node/node.py does."""
         await asyncio.sleep(late_s)
         before, self._known[name] = self.members(name), self._log
         gone = before.keys() - self.members(name).keys() - {_id(name)}
@@ -155,7 +155,7 @@ class Household:
 
 @dataclass
 class _Send:
-    """What a lender's node says over the control link."""
+    """The messages of a lender's node over the control link."""
 
     household: Household
     name: str
@@ -227,7 +227,7 @@ class MemberPort(Port):
         await self.lending.data(self._host(), PipelineId(pipeline), channel)
 
     async def cut(self) -> None:
-        """As app/network/peer/listener.py ends the connections of strangers."""
+        """End the connections of strangers, as app/network/peer/listener.py does."""
         wires, self.wires = self.wires, []
         for channel in wires:
             await channel.close()
@@ -280,7 +280,7 @@ def _id(name: str) -> MachineId:
 
 
 def _signed(body: Body) -> Operation:
-    """By the admin, whose signature is no real one: what it covers is."""
+    """Return a line signed by the admin. The signature is not a real one, but its content is."""
     payload = signed_bytes(body, _id(ADMIN))
     return Operation(body, _id(ADMIN), hashlib.sha512(_der(ADMIN) + payload).digest())
 

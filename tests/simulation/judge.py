@@ -1,4 +1,4 @@
-"""What must come of every story, and of many together."""
+"""The required outcome of every story, and of many together."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Tally:
 
     @property
     def why(self) -> str:
-        """Who did not get enough of them; nobody, if that is empty."""
+        """Return the machines that did not get enough of them, or ""."""
         result = {
             "of those who asked": (self.finished, FINISHED_LEAST * self.asked),
             "of those not lost too often": (self.finished, KEPT_LEAST * (self.asked - self.too_often)),

@@ -29,11 +29,11 @@ class Network:
         self._open_at = self._loop.now + seconds
 
     def disturb(self, seconds: float) -> None:
-        """For so long frames get lost, come twice, or come in another order than they were sent."""
+        """Lose, repeat or reorder frames for this long."""
         self._sound_at = self._loop.now + seconds
 
     def arrivals(self, after: float) -> list[float]:
-        """When a frame that is sent now is there: mostly once, after what was sent before it."""
+        """Return the arrival times of a frame sent now: mostly one, after everything sent before it."""
         due = self.arrival(after)
         if self._loop.now >= self._sound_at:
             return [due]
@@ -53,7 +53,7 @@ class Network:
             channel.reset()
 
     def arrival(self, after: float) -> float:
-        """When something sent now is there; after what was sent before it."""
+        """Return the arrival time of something sent now, after everything sent before it."""
         delay = self._usual_s * (1 + self._chance.random())
         return max(self._loop.now + delay, self._open_at, after)
 

@@ -1,4 +1,4 @@
-"""What the simulation found, as a part of the page that `make faults` writes."""
+"""The results of the simulation, as a part of the page that `make faults` writes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FOUND = (
 
 
 def section(batches: Sequence[Batch]) -> str:
-    """With what was played, if anything was."""
+    """Return the section with the stories, if there were any."""
     text = HEAD
     if batches:
         commits = list(dict.fromkeys(batch.commit for batch in batches))

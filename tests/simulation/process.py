@@ -17,7 +17,7 @@ KILLED, GARBLED = -9, 3
 
 
 class Process:
-    """What asyncio gives the app as a subprocess transport."""
+    """A stand-in for asyncio's subprocess transport."""
 
     def __init__(
         self, loop: VirtualLoop, protocol: Any, pid: int, slept: list[float], open_s: Callable[[], float]

@@ -21,7 +21,7 @@ BATCH = 100  # seeds; a process takes a second to begin
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What came of the seeds from `first` on."""
+    """The results of the seeds from `first` on."""
 
     first: int
     n: int
@@ -32,7 +32,7 @@ class Batch:
 
 
 def batches(first: int, n: int, done: Iterable[Batch] = ()) -> list[tuple[int, int]]:
-    """Of the seeds from `first` on, those that no batch of `done` has: where each batch begins, and its size."""
+    """Return the start and size of each batch of seeds from `first` on that `done` does not contain."""
     known = {seed for batch in done for seed in range(batch.first, batch.first + batch.n)}
     result = []
     for start in range(first, first + n, BATCH):

@@ -1,4 +1,4 @@
-"""What guesses do to the speed of an answer, on a clock of its own: machines that compute for just so long."""
+"""Tests of the effect of speculation on speed, on a virtual clock: machines compute for exactly the given time."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_what_is_no_fault_has_no_effect(deed: str) -> None:
 
 
 def _amid_an_answer(story: Story) -> bool:
-    """Whether something was done between the first token of an answer and its last."""
+    """Return whether something was done between the first token of an answer and its last."""
     deeds = [float(deed.rpartition(" ")[2]) for deed in story.deeds]
     spans = [(item.times[0], item.times[-1]) for item in story.heard if item.times]
     return any(first < at < last for at in deeds for first, last in spans)

@@ -1,4 +1,4 @@
-"""What an answer must be: what a single stage says that holds everything and is never disturbed."""
+"""The correct answer: the tokens of a single undisturbed stage with all layers."""
 
 from __future__ import annotations
 

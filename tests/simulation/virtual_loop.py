@@ -99,7 +99,7 @@ def _made(
 
 @cache
 def _clocks_of_fields(_n_modules: int) -> list[Any]:
-    """Where dataclasses of the app keep the clock that gives a field its default."""
+    """Return where dataclasses of the app hold the clock that gives a field its default."""
     kinds = [
         kind
         for name, module in list(sys.modules.items())
@@ -126,7 +126,7 @@ def _with_clock_as_default(_n_modules: int) -> list[Any]:
 
 @contextmanager
 def running(loop: VirtualLoop) -> Iterator[list[float]]:
-    """While it lasts, the process's monotonic clock is the loop's, and a sleep only adds up what it would take."""
+    """Replace the process's monotonic clock by the loop's during the block. A sleep only adds its duration."""
     slept = [0.0]
 
     def sleep(seconds: float) -> None:

@@ -49,7 +49,7 @@ ORPHAN_S = 10.0  # work for a host that has given up (SAFETY.md 6), beside the s
 
 @dataclass
 class Heard:
-    """What one person got."""
+    """The answer that one person got."""
 
     asked: Request
     gives_up_at: int  # tokens after which the person stops it; 0: never
@@ -63,7 +63,7 @@ class Heard:
 
 @dataclass
 class Story:
-    """How it went."""
+    """The course of one story."""
 
     seed: int
     heard: list[Heard]
@@ -154,7 +154,7 @@ class World:
         return process
 
     def process(self, pid: int) -> Process:
-        """As psutil finds it."""
+        """Return the process as psutil would find it."""
         process = self._processes[pid - NOBODYS]
         if process.is_gone:
             raise psutil.NoSuchProcess(pid)
@@ -247,7 +247,7 @@ class World:
             await deed(house)
 
     async def _change(self, house: House, only: Sequence[str]) -> None:
-        """In some stories another one belongs to the household all of a sudden, or one less."""
+        """Change the members suddenly in some stories."""
         chance = self._household.chance
         if MEMBERS not in only and (only or chance.random() >= SHARE):
             return
@@ -258,7 +258,7 @@ class World:
         await self._household.change(kind, house, lambda: self._loop.now)
 
     async def _owners(self, house: House, only: Sequence[str]) -> None:
-        """In some stories a lender's owner takes the memory back in peace, or its whole node is gone at once."""
+        """Let a lender's owner take the memory back in some stories, orderly, or by ending the whole node."""
         if only or self._goes.random() >= SHARE:
             return
         await self._asked.wait()
@@ -362,13 +362,13 @@ class World:
             built.rebuild.news.set()
 
     async def _failing(self, house: House) -> None:
-        """While the layers are placed anew, something is lost again."""
+        """Lose something again while the layers are being placed again."""
         for built in house.pools.values():
             built.rebuild.failing = self._chance.randint(1, 2)
         await self._kill(house)
 
     async def _no_orphans(self) -> None:
-        """When all is closed, nobody computes any more."""
+        """Check that nobody computes any more once everything is closed."""
         closed_at = self._loop.now
         await asyncio.sleep(ORPHAN_S + 2.0)
         late = [at for p in self._processes for at in p.computed_at if at > closed_at + ORPHAN_S]

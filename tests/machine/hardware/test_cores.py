@@ -1,4 +1,4 @@
-"""Which cores count: fast ones, whole ones, those this process may use, and no more than a quota leaves."""
+"""Tests of which cores count: fast, whole ones that this process may use, and no more than a quota leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines say of this machine: the real one in its child, and children that lie, die and hang."""
+"""Tests of engines' reports about this machine: the real one in its child, and children that lie, die and hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which graphics cards a computer has, from the files in which Linux tells them; and that none of them is used."""
+"""Tests of a computer's graphics cards as Linux's files list them; none of them is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the processor other programs use."""
+"""Tests of how much of the processor other programs use."""
 
 from __future__ import annotations
 

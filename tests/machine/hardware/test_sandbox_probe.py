@@ -1,4 +1,4 @@
-"""What keeps a worker in is tried where it would work, and told with the reason for what it lacks."""
+"""Tests of probing the sandbox of workers, and of the reason for anything it lacks."""
 
 from __future__ import annotations
 

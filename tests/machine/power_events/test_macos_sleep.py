@@ -1,4 +1,4 @@
-"""What macOS says of sleep, over IOKit's functions as they are played here, and over the system's own where it is."""
+"""Tests of sleep on macOS, with simulated IOKit functions, and with the system's own where available."""
 
 from __future__ import annotations
 
@@ -153,10 +153,10 @@ async def test_where_there_is_no_iokit_the_node_goes_on(caplog: pytest.LogCaptur
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="needs macOS")
 async def test_the_mac_itself_takes_the_registration_and_gives_it_back() -> None:
-    """To see a sleep told, send the Mac to sleep while a node lends there: its log and its host's say so."""
+    """To see a real event, send the Mac to sleep while a node lends there: its log and its host's report it."""
 
     async def tell(_: PowerEvent) -> None:
-        """It may wake at this moment."""
+        """Do nothing: the Mac may wake at this moment."""
 
     for _ in range(2):
         power = macos_sleep._open_root_power(LoopCallback(asyncio.get_running_loop(), tell, LONG))

@@ -1,4 +1,4 @@
-"""What the system says of sleep and shutdown, over a bus of the test's own."""
+"""Tests of the system's announcements of sleep and shutdown, on the test's own bus."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_without_a_bus_nothing_is_said(
 
 @pytest.mark.skipif(not has_tool(), reason="needs systemd-inhibit")
 async def test_the_system_s_own_tool_asks_logind_for_the_delay(own_bus: None) -> None:
-    """As it is installed, with the words that it is given; logind's part is played."""
+    """The installed tool gets our arguments; logind is simulated."""
     delays: list[bool] = []
 
     async def tell(going: PowerEvent) -> None:

@@ -1,4 +1,4 @@
-"""What Windows says of sleep and of the session's end: over functions as they are played here, and its own there."""
+"""Tests of sleep and of a session's end on Windows, with simulated functions, and with its own where available."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCapt
 
 @here
 async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
-    """As the system sends it, without the end. To see a sleep told, send the computer to sleep while it lends."""
+    """The message is as the system sends it, without the end. To see a real event, send a lending computer to sleep."""
     power_events: list[PowerEvent] = []
 
     async def tell(going: PowerEvent) -> None:

@@ -1,4 +1,4 @@
-"""What the computer senses: each system's own words read, slow sources asked rarely, hangs survived."""
+"""Tests of the sensors: each system's own output is parsed, slow sources are asked rarely, and hangs are survived."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_the_way_out(monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, mana
 
 
 class Heat:
-    """As psutil tells it."""
+    """A temperature as psutil reports it."""
 
     def __init__(self, current: float | None) -> None:
         self.current = current

@@ -1,4 +1,4 @@
-"""How much power this computer draws, as far as its system tells."""
+"""Tests of this computer's power draw, as far as its system reports it."""
 
 from __future__ import annotations
 

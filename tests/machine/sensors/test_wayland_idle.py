@@ -1,4 +1,4 @@
-"""What a Wayland desktop says of its idle time. The bytes are those that libwayland-server understood."""
+"""Tests of a Wayland desktop's idle time. libwayland-server understood the same bytes."""
 
 from __future__ import annotations
 
