@@ -78,7 +78,7 @@ def find(name: str, role: str | None, within: float) -> Any:
 
 
 def press(order: dict[str, Any]) -> None:
-    """As soon as it can be pressed."""
+    """Press the control as soon as that is possible."""
     late = time.monotonic() + order.get("within", 10)
     while True:
         node = find(order["name"], order.get("role"), late - time.monotonic())
@@ -99,13 +99,13 @@ def write(order: dict[str, Any]) -> None:
 
 
 def set_value(order: dict[str, Any]) -> None:
-    """Of a spin box or a slider."""
+    """Set the value of a spin box or a slider."""
     node = find(order["name"], order.get("role", "spin button"), order.get("within", 10))
     node.queryValue().currentValue = order["value"]
 
 
 def focus(order: dict[str, Any]) -> None:
-    """Until it has the keys."""
+    """Wait until the control has the keyboard focus."""
     late = time.monotonic() + order.get("within", 10)
     while True:
         node = find(order["name"], order.get("role"), late - time.monotonic())

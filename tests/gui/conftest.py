@@ -1,4 +1,4 @@
-"""What tests of the window share: one real node, and the window's parts over it."""
+"""Common fixtures of tests of the window: one real node, and the window's parts over it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Patient(QtBot):
     """Waits as long as that, whatever a test hopes for."""
 
     def wait(self, ms: int) -> None:
-        """And lets what follows from it happen: a slow computer may be at the first of it when the time is over."""
+        """Wait, and then let the consequences happen: a slow computer may just have begun when the time is up."""
         super().wait(ms)
         for _ in range(FOLLOWS):
             QApplication.processEvents()

@@ -19,7 +19,7 @@ def dragged(*paths: Path) -> QMimeData:
 
 
 def enter(over: QWidget, data: QMimeData) -> bool:
-    """Whether it would be taken."""
+    """Return whether the drop would be accepted."""
     event = QDragEnterEvent(QPoint(5, 5), COPY, data, LEFT, PLAIN)
     QApplication.sendEvent(over, event)
     return event.isAccepted()

@@ -13,7 +13,7 @@ from app.gui.look.language import SPOKEN, install, translate
 
 @contextmanager
 def speaking(app: QApplication, language: str) -> Iterator[None]:
-    """What is made inside speaks `language`; afterwards it is as before."""
+    """Create the window's parts in `language` during the block, and restore the previous one."""
     with unchanged(app):
         translate(app, language)
         yield

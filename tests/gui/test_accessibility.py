@@ -42,7 +42,7 @@ def window(qtbot: QtBot, lived_in: TestNode, at_lone: Desk) -> Iterator[Window]:
 def everywhere(
     qtbot: QtBot, window: Window, at_lone: Desk, name: str, look: Callable[[QWidget], list[str]]
 ) -> list[str]:
-    """What `look` finds on a page, in its tabs, in both palettes."""
+    """Return what `look` finds on a page, in its tabs, in both palettes."""
     result = []
     window.go(name)
     assert window.page(name).isVisible()

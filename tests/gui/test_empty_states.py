@@ -21,7 +21,7 @@ def buttons(empty: EmptyState) -> list[QPushButton]:
 
 
 def empties(of: QWidget) -> list[EmptyState]:
-    """Those that can be seen now."""
+    """Return the empty states that are visible now."""
     return [empty_state for empty_state in of.findChildren(EmptyState) if empty_state.isVisible()]
 
 

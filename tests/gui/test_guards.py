@@ -105,7 +105,7 @@ def sources(*roots: Path) -> Iterator[tuple[str, ast.Module]]:
 
 
 def qt_modules(tree: ast.Module) -> set[str]:
-    """Which parts of Qt a file imports."""
+    """Return the parts of Qt that a file imports."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("PySide6"):
@@ -173,7 +173,7 @@ def is_size(node: ast.expr) -> bool:
 
 
 def test_colors_and_sizes_stand_in_the_theme_only() -> None:
-    """What is exported is a document of its own, on paper or in a browser."""
+    """An exported chat is a document of its own, on paper or in a browser."""
     names = [
         f"{name}:{colors_and_size}"
         for name, tree in sources(WINDOW)

@@ -57,7 +57,7 @@ INTERFACES = {
 
 
 def nothing(*_: object) -> None:
-    """What was done is told to nobody."""
+    """Ignore the notification."""
 
 
 def ways(services: AppContext, machine: MachineFacts, parent: QWidget) -> Sheet:
@@ -240,7 +240,7 @@ def opened(services: AppContext, parent: QWidget, name: str) -> QDialog:
 def test_every_button_of_a_dialog_is_on_a_small_screen(
     qtbot: QtBot, away: Desk, small_screen: QRect, spoken: str, name: str, scale: float
 ) -> None:
-    """Also where it says what went wrong at length."""
+    """This holds even if the dialog shows a long error."""
     away.services.theme.choose(Scheme.LIGHT, scale)
     window = QWidget()
     qtbot.addWidget(window)

@@ -131,7 +131,7 @@ def test_a_message_is_edited_in_a_narrow_column(qtbot: QtBot, qapp: QApplication
 def test_a_page_that_is_there_already_makes_room_for_larger_german(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, name: str, size: QSize
 ) -> None:
-    """As when its size is chosen in the settings, and one comes back."""
+    """This happens when the text size is changed in the settings before one returns to the page."""
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, name, size=size)
         page = window.page(name)
@@ -170,7 +170,7 @@ def test_what_can_be_done_with_a_model_is_whole(
 def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, text: float, language: str
 ) -> None:
-    """Where both have no room, the page scrolls; the keyboard's next button is in sight."""
+    """If both do not fit, the page scrolls, and the keyboard's next button is in view."""
     theme = at_lone.services.theme
     theme.choose(Scheme.LIGHT, text)
     with speaking(qapp, language):
@@ -228,7 +228,7 @@ def test_all_that_can_be_done_with_an_answer_is_in_sight(
 def test_a_long_message_with_files_leaves_its_buttons_in_sight(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, small_screen: QRect
 ) -> None:
-    """Also below an error: fewer of its lines are seen then."""
+    """This holds below an error too, where fewer of its lines are visible."""
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, navigation.CHAT, size=SMALLEST)
@@ -252,7 +252,7 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
 
 @pytest.mark.parametrize(("text", "size"), [(1.0, SMALLEST), (1.5, USUAL), (2.0, USUAL)])
 def test_a_chat_has_most_of_the_window(qtbot: QtBot, at_lone: Desk, text: float, size: QSize) -> None:
-    """And each of its lines some words."""
+    """Each of its lines has room for some words."""
     at_lone.services.theme.choose(Scheme.LIGHT, text)
     window = window_over(qtbot, at_lone.services, navigation.CHAT, size=size)
     qtbot.wait(SETTLE_MS)

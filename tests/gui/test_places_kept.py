@@ -62,7 +62,7 @@ def test_the_focus_makes_nothing_larger(qtbot: QtBot, away: Desk, make: Callable
 
 
 def around(widget: QWidget) -> QSize:
-    """What is not left for the words."""
+    """Return the space that is not available for text."""
     return widget.size() - widget.viewport().size() if isinstance(widget, QAbstractScrollArea) else QSize()
 
 

@@ -49,7 +49,7 @@ def app(qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.Mo
 
 
 def choose(app: Application, language: str) -> General:
-    """As a person does: by the list in the settings."""
+    """Choose a language as a person does, in the list of the settings."""
     page = app.window.page("settings")
     assert isinstance(page, SettingsPage)
     general = page.group

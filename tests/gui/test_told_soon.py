@@ -1,4 +1,4 @@
-"""What a person is told when a machine is lost under an answer: by the answer, the node's status and the window."""
+"""Tests of the notices when a machine is lost under an answer: in the answer, the node's status and the window."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ANSWER, STATUS, WINDOW = "the answer", "the status", "the window"
 
 @dataclass
 class Told:
-    """Who said what, and how long after the loss."""
+    """The notices, their sources, and their delays after the loss."""
 
     struck_at: float = 0.0
     words: list[tuple[str, float, str]] = field(default_factory=list)
@@ -82,7 +82,7 @@ async def ask(den: TestNode, attic: TestNode, result: Told) -> None:
 
 
 async def look(den: TestNode, result: Told) -> None:
-    """At the status, as the command line has it."""
+    """Watch the status as the command line shows it."""
     async with den.client() as client:
         while not result.done:
             recovery = (await client.get("/status"))["loaded"]["recovery"]

@@ -136,7 +136,7 @@ def test_each_translation_fills_in_what_its_text_does(file: Path) -> None:
 
 
 def test_what_counts_has_a_form_of_its_own_for_one() -> None:
-    """In German most words have; these have not, or stand where the number alone changes."""
+    """Most words have one in German. These do not, or only the number changes."""
     same = {"%n token(s)", "Thinking… %n token(s)", "All checks (%n)", "%n with this version"}
     german = translations.FOLDER / "poolhouse_de.ts"
     counted = {source: forms for source, forms in messages(german) if len(forms) == 2}

@@ -34,7 +34,7 @@ LAYERS = 8
 
 
 def focusable(root: QWidget) -> list[QWidget]:
-    """What can be used now. Parts of a spin box or a table belong to it."""
+    """Return the controls that can be used now. Parts of a spin box or a table belong to it."""
     return [
         widget for widget in root.findChildren(QWidget) if widget.isVisible() and widget.isEnabled() and _is_own(widget)
     ]
@@ -49,7 +49,7 @@ def _is_own(widget: QWidget) -> bool:
 
 
 def described(widget: QWidget) -> str:
-    """Which widget it is, for a person who must find it in the code."""
+    """Return a description by which a person can find the widget in the code."""
     words = widget.property("text") or widget.objectName() or widget.toolTip()
     parents: list[str] = []
     parent = widget.parent()
@@ -60,7 +60,7 @@ def described(widget: QWidget) -> str:
 
 
 def name_of(widget: QWidget) -> str:
-    """What a screen reader says."""
+    """Return the name that a screen reader reads."""
     return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name).strip()
 
 
@@ -87,7 +87,7 @@ def _is_icon_only(button: QAbstractButton) -> bool:
 
 
 def too_small(root: QWidget) -> list[str]:
-    """What is pressed. Text that can be selected is no target."""
+    """Return the controls that are too small to press. Selectable text is not a target."""
     return [
         f"{described(widget)}: {widget.width()} x {widget.height()}"
         for widget in focusable(root)
@@ -96,7 +96,7 @@ def too_small(root: QWidget) -> list[str]:
 
 
 def tab_chain(window: QWidget, root: QWidget) -> list[QWidget]:
-    """What of `root` the Tab key reaches, in its order."""
+    """Return the widgets of `root` that the Tab key reaches, in order."""
     usable = set(focusable(root))
     result, at = [], window.nextInFocusChain()
     while at is not None and at is not window:
@@ -117,7 +117,7 @@ def out_of_order(window: QWidget, root: QWidget) -> list[str]:
 
 
 def goes_back(rect: QRect, other: QRect) -> bool:
-    """Whether reading `other` after `one` is the wrong way round."""
+    """Return whether these two are read in the wrong order."""
     overlap = min(rect.bottom(), other.bottom()) - max(rect.top(), other.top())
     if overlap > min(rect.height(), other.height()) / 2:
         return other.right() <= rect.left()
@@ -178,7 +178,8 @@ def untidy(root: QWidget) -> list[str]:
 
 
 def sticking_out(root: QWidget) -> list[str]:
-    """What can be read or used and is not whole on its parent. What can be scrolled to is whole."""
+    """Return usable or readable widgets that are partly outside their parent. Those that can be scrolled to are
+    inside."""
     return [
         f"{described(widget)}: {widget.geometry()} of {parent.rect()}"
         for widget in root.findChildren(QWidget)
@@ -202,7 +203,7 @@ def beyond(window: QWidget, screen: QRect) -> list[str]:
 
 
 def _scrolls(widget: QWidget) -> bool:
-    """Whether a view around it, which is itself on the screen, brings it there."""
+    """Return whether a visible view around it can scroll to it."""
     parent = widget.parentWidget()
     while parent is not None and not parent.isWindow():
         if isinstance(parent, QAbstractScrollArea):
@@ -212,7 +213,7 @@ def _scrolls(widget: QWidget) -> bool:
 
 
 def overlapping(root: QWidget) -> list[str]:
-    """What lies on its neighbour."""
+    """Return the widgets that overlap their neighbors."""
     result = []
     for parent in (root, *root.findChildren(QWidget)):
         inside = [child for child in parent.children() if isinstance(child, QWidget) and _is_content(child)]

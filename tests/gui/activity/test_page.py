@@ -130,7 +130,7 @@ def test_each_forecast_says_what_it_is_of() -> None:
 def test_figures_of_ones_own_answers_have_room_in_a_small_window_in_german(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk
 ) -> None:
-    """Whose each was is told once somebody else asked."""
+    """The owner of each answer is shown once somebody else has asked."""
     mine, guest = {"kind": "owner", "name": ""}, {"kind": "guest", "name": "loft"}
     own = [answer(whose=mine, ttft_s=0.0087, forecast_tok_s=269.0)] * 9
     with speaking(qapp, "de"):

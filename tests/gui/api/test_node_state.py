@@ -80,7 +80,7 @@ def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path
 
 
 def test_a_line_that_broke_goes_on_where_it_ended(qtbot: QtBot, at_lone: Desk) -> None:
-    """Without a snapshot: what the window holds of it is not sent again."""
+    """No snapshot is needed: what the window already has is not sent again."""
     pool, client = at_lone.services.pool, at_lone.services.client
     snapshot, last = pool.snapshot, pool._last_id
     events: list[bytes] = []

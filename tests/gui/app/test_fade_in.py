@@ -18,7 +18,7 @@ from tests.gui.desk import Desk, window_over
 
 @pytest.fixture
 def window(qtbot: QtBot, away: Desk) -> Window:
-    """With two pages, the second in front, at rest."""
+    """Return an idle window with two pages, the second in front."""
     away.services.motion.choose(NEVER)  # reduced: whatever the system says
     made = window_over(qtbot, away.services, navigation.ACTIVITY)
     made.page(navigation.COMPUTER)
@@ -27,7 +27,7 @@ def window(qtbot: QtBot, away: Desk) -> Window:
 
 
 def page_at_the_middle(window: Window) -> QWidget | None:
-    """What a click there reaches."""
+    """Return the page that a click in the middle reaches."""
     widget = window.childAt(QPoint(window.width() // 2 + 100, window.height() // 2))
     while widget is not None and not isinstance(widget, Page):
         widget = widget.parentWidget()

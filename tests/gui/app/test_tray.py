@@ -33,7 +33,7 @@ def window(qtbot: QtBot, at_lone: Desk) -> Window:
 
 @pytest.fixture
 def tray(window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tray]:
-    """On a desktop with a tray."""
+    """Return the tray icon on a desktop with a tray."""
     monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: True))
     made = Tray(at_lone.services, window, lambda: None)
     yield made

@@ -132,7 +132,7 @@ def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk)
 
 
 class Painted(QObject):
-    """How often the window drew something anew."""
+    """A counter of how often the window was painted."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)

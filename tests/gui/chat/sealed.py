@@ -55,7 +55,7 @@ def swept(qtbot: QtBot, kept: History) -> None:
 
 
 def locked(kept: History) -> AppError | None:
-    """As it is now."""
+    """Return whether the history is locked now."""
     return kept.locked
 
 
@@ -64,7 +64,7 @@ def everything(folder: Path) -> bytes:
 
 
 def readable(folder: Path) -> list[str]:
-    """Which of the words stand in any byte of any file, in either case."""
+    """Return the words that occur in any file, in either case."""
     low = everything(folder).lower()
     return [word for word in SECRETS if word.lower().encode() in low]
 

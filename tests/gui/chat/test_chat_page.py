@@ -180,7 +180,7 @@ def test_a_failed_question_stays_and_can_be_retried(qtbot: QtBot, page: ChatPage
 
 
 def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: ChatPage) -> None:
-    """That stays in view, and says that the model is not told of it: two questions in a row confuse it."""
+    """The first stays visible, with a note that the model does not get it: two questions in a row confuse it."""
     client = page.services.client
     endpoint, client.endpoint = client.endpoint, None
     ask(qtbot, page, "First?")

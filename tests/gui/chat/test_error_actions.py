@@ -1,4 +1,4 @@
-"""What is offered when an answer failed: what can help, and never only what fails again."""
+"""Tests of the actions offered after a failed answer: those that can help, and never only those that fail again."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage
 
 
 def test_a_context_beyond_the_model_is_chosen_anew(qtbot: QtBot, page: ChatPage) -> None:
-    """It was chosen for another model. What is saved answers the question that failed."""
+    """It was chosen for another model. The saved choice then answers the question that failed."""
     qtbot.waitUntil(lambda: page._models.context_length("guide") == 1_024)
     known = page.history.chat(page.chat.id)
     assert known is not None

@@ -1,4 +1,4 @@
-"""What stands below an answer, and what is said where the context has no room: how it ended, what it went through."""
+"""Tests of the notes below an answer: how it ended, what happened to it, and a context that is too short."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOM = 10  # tokens of the context that a long question leaves
 def test_where_the_context_is_too_short_one_may_leave_out(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As any other model is asked: the Guide is told the last question alone."""
+    """This applies to any model except the Guide, which gets only the last question."""
     monkeypatch.setattr("app.gui.chat.session.GUIDE", "another")
     ask(qtbot, page, "Is it free? " + "Really, honestly, truly? " * 60)
     ask(qtbot, page, "And is it free tomorrow? " + "I would like to know that. " * 60)
@@ -39,7 +39,7 @@ def test_where_the_context_is_too_short_one_may_leave_out(
 
 @pytest.mark.long
 def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage) -> None:
-    """And not that it was as long as allowed: to continue helps only once there is room."""
+    """It does not say that the length limit was reached: continuing helps only once there is room."""
 
     def machines_in_use(n_words: int) -> tuple[int, Message]:
         page.open_chat(page.history.begin().id)

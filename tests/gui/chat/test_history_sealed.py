@@ -120,7 +120,7 @@ def test_words_are_found(qtbot: QtBot, tmp_path: Path, typed: str, titles: list[
 def test_a_crash_in_the_middle_leaves_one_or_the_other(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: Turn
 ) -> None:
-    """What a kill leaves is what is on the disk at that moment: a copy of it."""
+    """A copy of the disk at that moment shows what a kill would leave."""
     live, crashes = tmp_path / "live", tmp_path / "crashes"
     live.mkdir()
     kept = history(live) if turn is Turn.SEAL else sealed(qtbot, live)

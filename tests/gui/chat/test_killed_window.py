@@ -1,4 +1,4 @@
-"""What a killed window leaves of an answer that was coming."""
+"""Tests of what a killed window leaves of an answer in progress."""
 
 from __future__ import annotations
 

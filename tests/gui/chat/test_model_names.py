@@ -1,4 +1,4 @@
-"""Which models a chat may be asked of, on a host and on a guest."""
+"""Tests of the models that a chat may use, on a host and on a guest."""
 
 from __future__ import annotations
 

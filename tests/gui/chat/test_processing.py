@@ -1,4 +1,4 @@
-"""Which machines process a chat: each with its layers, and what of the chat it gets."""
+"""Tests of the list of machines that process a chat, with the layers and the data of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the window asks the node for."""
+"""Tests of the window's requests to the node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.node.control.asking import question_of
 
 
 def test_a_chat_says_when_it_began_though_its_first_turn_is_left_out() -> None:
-    """So that a template that names the date begins as before, and what was read of the prompt is read no more."""
+    """A template that names the date then begins as before, so the cached prompt is not read again."""
     chat = Chat(ChatId("c"))
     roles = (Role.USER, Role.ASSISTANT, Role.USER)
     for number, role in enumerate(roles):

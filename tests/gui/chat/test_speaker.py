@@ -1,4 +1,4 @@
-"""What a screen reader hears of an answer: all of it at its end, or paragraph after paragraph."""
+"""Tests of what a screen reader reads of an answer: all of it at its end, or paragraph by paragraph."""
 
 from __future__ import annotations
 

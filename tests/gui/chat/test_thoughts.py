@@ -1,4 +1,4 @@
-"""What a model thought: folded, opened by mouse and keyboard, kept, sent back, exported by choice."""
+"""Tests of a model's thoughts: folded, opened by mouse and keyboard, saved, sent back, exported by choice."""
 
 from __future__ import annotations
 

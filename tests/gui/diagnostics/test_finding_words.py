@@ -1,4 +1,4 @@
-"""What the doctor says, in the window's language."""
+"""Tests of the doctor's findings in the window's language."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def german(qapp: QApplication) -> Iterator[None]:
 
 
 def test_every_name_that_is_looked_at_has_its_word() -> None:
-    """Those of the node; the command line names its own two, which the window never shows."""
+    """These are the node's checks. The command line names its own two, which the window never shows."""
     named = {
         node.args[0].value
         for name, tree in sources("app")

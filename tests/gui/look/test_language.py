@@ -1,4 +1,4 @@
-"""Which words the window shows."""
+"""Tests of the window's language."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_dates_are_in_the_language_of_the_words(as_it_was: QApplication, languag
 
 
 def test_digits_are_grouped_also_where_the_system_names_no_language(as_it_was: QApplication) -> None:
-    """Else the window had "1024" beside the "1,024" of what the node says."""
+    """Otherwise the window showed "1024" next to "1,024" in the node's sentences."""
     translate(as_it_was, "C")
     assert formats.number(1024) == "1,024"
 

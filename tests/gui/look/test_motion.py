@@ -1,4 +1,4 @@
-"""Whether anything may move: the system's word, unless a person chose."""
+"""Tests of whether anything may move: the system's setting, unless a person chose."""
 
 from __future__ import annotations
 

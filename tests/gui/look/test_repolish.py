@@ -115,7 +115,7 @@ def test_what_is_not_seen_follows_little_by_little(qtbot: QtBot, theme: Theme, m
 def test_another_size_of_text_reaches_at_once_what_is_shown(
     qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And then the rest; whoever measures is told again once all of it has that size."""
+    """The rest follows, and widgets that measure text are notified again once all of it has that size."""
     monkeypatch.setattr("app.gui.look.theme.AT_ONCE", 1)
     seen, hidden = label("Seen", "title"), label("Hidden", "title")
     top = QWidget()
@@ -192,6 +192,6 @@ def n_gone() -> int:
 
 @pytest.mark.long
 def test_closed_windows_may_be_swept_while_all_are_listed() -> None:
-    """In a process of its own: without that care it ends."""
+    """It runs in its own process, which crashes without that care."""
     done = subprocess.run([sys.executable, "-c", SWEPT], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What the system says of motion: a real portal on a bus of its own, and each desktop's own words."""
+"""Tests of the system's motion setting: a real portal on its own bus, and each desktop's own setting."""
 
 from __future__ import annotations
 

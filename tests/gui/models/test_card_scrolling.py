@@ -1,4 +1,4 @@
-"""What scrolls up and down is never cut at its side."""
+"""Tests that vertically scrolled content is never cut off at its side."""
 
 from __future__ import annotations
 

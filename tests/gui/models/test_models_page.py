@@ -68,7 +68,7 @@ STARTER = {
 
 
 def recommend(page: ModelsPage, **changes: Any) -> None:
-    """What a node answers that has one to recommend, of two."""
+    """Return the answer of a node that recommends one of two models."""
     offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
     page.library._offers_came(convert({"models": offers}, models.Catalogue))
     page.library._starter_came(convert({"starter": STARTER | changes}, models.StarterAnswer))

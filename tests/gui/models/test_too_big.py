@@ -65,7 +65,7 @@ def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> N
 
 
 def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, attic: TestNode) -> None:
-    """As when a game takes the memory while one looks at the page."""
+    """This happens when a game takes the memory while one looks at the page."""
     details = page.details
     given(attic, 1 << 30)
 
@@ -84,7 +84,7 @@ def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, att
 def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path
 ) -> None:
-    """Of the model's line in the catalogue, whose file this one is."""
+    """It belongs to the same model in the catalog as this file."""
     made = tiny.llama(tmp_path / "large.gguf", layers=4, width=1024, ffn=2048)
     with node(tmp_path / "study", "study", lend="112MiB") as study:
         assert study.run("import", str(made), "--name", "large").returncode == 0

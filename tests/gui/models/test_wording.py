@@ -1,4 +1,4 @@
-"""What the page says: verdicts, sums, downloads, steps; without a window."""
+"""Tests of the page's texts: verdicts, sums, downloads, steps. No window."""
 
 from __future__ import annotations
 

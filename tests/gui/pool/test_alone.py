@@ -17,7 +17,7 @@ from tests.gui.desk import Desk
 
 @pytest.mark.parametrize("roles", [["admin", "host"], ["host"]])
 def test_only_who_may_add_a_machine_is_asked_to(qtbot: QtBot, away: Desk, roles: list[str]) -> None:
-    """Who was removed may not."""
+    """A removed machine may not."""
     page, pool = PoolPage(away.services), away.services.pool
     qtbot.addWidget(page)
     page.show()

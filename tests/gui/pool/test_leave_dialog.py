@@ -31,7 +31,7 @@ WITHIN_MS = 30_000
 
 @pytest.fixture
 def services(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[AppContext]:
-    """Over a node that the window starts itself."""
+    """Return the window's services over a node that it starts itself."""
     home = tmp_path / "den"
     launcher, client = NodeLauncher(Home.at(home), OPTIONS), NodeClient(qapp)
     pool = NodeState(launcher, client, qapp)

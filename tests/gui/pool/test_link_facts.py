@@ -95,7 +95,7 @@ def test_the_table_has_the_same_links_and_sorts_them(table: LinkTable, qtmodelte
 
 
 def test_another_size_of_text_is_told_of_every_cell(qtbot: QtBot, qapp: QApplication) -> None:
-    """Else Qt keeps the heights and widths of before."""
+    """Otherwise Qt keeps the previous heights and widths."""
     theme = Theme(qapp, Scheme.LIGHT, 1.0)
     made = LinkTable(theme)
     qtbot.addWidget(made)

@@ -52,7 +52,7 @@ def test_sizes_are_sorted_by_size(table: MachineTable) -> None:
 
 
 def test_what_a_way_costs_is_a_number_alone(table: MachineTable) -> None:
-    """What it means is said on the map and in the details: here the word was cut."""
+    """Its meaning is explained on the map and in the details; here the word was cut off."""
     table.show_machines(machines_of(snapshot_of(household(3))))
     assert sorted(column(table, SHARE)) == ["", "14 %", "36 %"]
 

@@ -1,4 +1,4 @@
-"""What leaving machines out would change, in one sentence that agrees with what is loaded."""
+"""Tests of the effect of leaving machines out, as one sentence that agrees with what is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is chosen in Settings is what a new chat begins with, and how it is sent."""
+"""Tests that a new chat begins with the choices in Settings, and sends them."""
 
 from __future__ import annotations
 

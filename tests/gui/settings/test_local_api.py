@@ -93,7 +93,7 @@ TOLD = {
 
 
 def titles(page: LocalApi) -> list[str]:
-    """What stands on the page, from its top: headings, and the titles of settings."""
+    """Return the headings and titles of settings on the page, from its top."""
     result = {row.title.text(): row.mapTo(page, QPoint(0, 0)).y() for row in rows(page)}
     for label in page.findChildren(QLabel):
         if label.parentWidget() is page and label.isVisibleTo(page):

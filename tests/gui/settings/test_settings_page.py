@@ -88,7 +88,7 @@ def test_a_page_ends_with_its_last_card(qtbot: QtBot, page: SettingsPage) -> Non
 
 
 def test_headings_stand_at_one_height_and_rows_at_one_distance(page: SettingsPage) -> None:
-    """With a button beside the heading or without; with words above a control or without."""
+    """It covers headings with a button and without, and controls with text above and without."""
     heights, above = set(), set()
     for number, group in enumerate(page.groups):
         page.list.setCurrentRow(number)
@@ -101,7 +101,7 @@ def test_headings_stand_at_one_height_and_rows_at_one_distance(page: SettingsPag
 
 
 def _first(setting: Setting) -> QLayoutItem | None:
-    """What stands first in it, of what is seen."""
+    """Return the first visible child."""
     box = setting.layout()
     assert box is not None
     items = [item for n in range(box.count()) if (item := box.itemAt(n)) is not None]

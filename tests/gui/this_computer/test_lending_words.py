@@ -1,4 +1,4 @@
-"""How lending is told to its owner; the bar's shares add up."""
+"""Tests of the owner's view of lending. The bar's shares add up."""
 
 from __future__ import annotations
 

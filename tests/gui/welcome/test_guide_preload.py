@@ -23,7 +23,7 @@ TIGHT = Plan(model=GUIDE, machines=[MachineNeed("den", needs_bytes=8 << 30, lend
 @pytest.mark.long
 @pytest.mark.parametrize("lends_only", [False, True])
 def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lone: Desk, lends_only: bool) -> None:
-    """Who then only lends has its memory back."""
+    """A person who then only lends gets the memory back."""
     window, pool = QMainWindow(), at_lone.services.pool
     window.setCentralWidget(QWidget())
     qtbot.addWidget(window)

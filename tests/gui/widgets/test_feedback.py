@@ -1,4 +1,4 @@
-"""What buttons and rows show of pointer and keys: looks that come and go, and a ring for the keyboard alone."""
+"""Tests of the feedback of buttons and rows to pointer and keys: fading looks, and a ring for the keyboard alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.gui.desk import Desk
 
 @pytest.fixture(autouse=True)
 def moving(away: Desk) -> Iterator[Desk]:
-    """In the colors of the window, and nobody asked for less motion."""
+    """Return the widget in the window's colors, with motion allowed."""
     away.services.motion.choose(NEVER)
     yield away
     away.services.motion.choose(NEVER)

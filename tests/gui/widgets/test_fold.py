@@ -1,4 +1,4 @@
-"""What is folded away comes out of its heading in steps, or at once."""
+"""Tests of folded content, which unfolds in steps or at once."""
 
 from __future__ import annotations
 

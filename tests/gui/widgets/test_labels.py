@@ -21,7 +21,7 @@ LOST = 0.01  # of the ink: the edge of a line that is smoothed
 
 
 class Painted(QObject):
-    """How often a widget was painted."""
+    """A counter of how often a widget was painted."""
 
     def __init__(self, watched: QWidget) -> None:
         super().__init__(watched)
@@ -34,7 +34,7 @@ class Painted(QObject):
 
 
 def ink(qtbot: QtBot, shown: QLabel, ratio: int, room: int = 0, spare: int = 0) -> int:
-    """How much of its words is drawn, with so many points of the screen to a pixel."""
+    """Return how much of its text is drawn at this device pixel ratio."""
     qtbot.addWidget(shown)
     if room:
         shown.setContentsMargins(0, room, 0, 0)
@@ -82,7 +82,7 @@ def test_a_value_is_one_line_where_that_has_room(qtbot: QtBot, away: Desk, words
 
 
 def test_a_paragraph_that_is_only_looked_at_is_not_painted_again_and_again(qtbot: QtBot) -> None:
-    """What it asks of its layout while it is painted would have it painted once more, for ever."""
+    """Its layout requests while painting would cause another paint, forever."""
     shown = paragraph("Words that wrap, and can be selected.")
     qtbot.addWidget(shown)
     painted = Painted(shown)

@@ -1,4 +1,4 @@
-"""What a notice shows of a mistake of ours: plain words, the details folded, and the way to the log."""
+"""Tests of a notice about a bug of ours: plain words, folded details, and the path of the log."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def bar(qtbot: QtBot, away: Desk) -> Iterator[Progress]:
 
 
 def accents(bar: Progress) -> list[bool]:
-    """Where along its middle it is filled, by whether that differs from an empty bar."""
+    """Return where the bar is filled along its middle, compared with an empty one."""
     image, empty = bar.grab().toImage(), Progress()
     empty.tell(0)
     empty.resize(bar.size())

@@ -56,7 +56,7 @@ def test_an_answer_that_went_on(qtbot: QtBot) -> None:
 
 
 def test_a_name_with_an_apostrophe_is_read_as_it_is() -> None:
-    """As Qt's tips show it, which are labels."""
+    """Qt's tooltips are labels, which show it as it is."""
     for words in ("Anna's PC", 'the "R&D" of Anna\'s', ODD):
         tip = QTextDocument()
         assert tooltip(words).startswith("<span>")  # else Qt may take it for plain text

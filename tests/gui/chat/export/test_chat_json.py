@@ -1,4 +1,4 @@
-"""What is imported is not trusted: whole and of our shape, or refused with the reason."""
+"""Tests of importing untrusted chats: complete and of our format, or refused with the reason."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
 
 @pytest.fixture
 def chat(kept: History) -> Chat:
-    """With a system message, a file, code, a table, an old branch, and what would do harm."""
+    """Return a chat with a system message, a file, code, a table, an old branch, and harmful content."""
     made = talked(kept, f"Old {NASTY}", "gone", title=f"My <i>chat</i> {NASTY}", folder="Work")
     made = edit(made, next(iter(made.messages)), f"New {NASTY}", MessageId("new"), kept.now())
     files = {ATTACHMENTS: [{"name": "notes<1>.txt", "text": "a ``` b\n</pre>"}]}
@@ -50,7 +50,7 @@ def written(kept: History, form: Format, folder: Path) -> bytes:
 
 
 class Tags(HTMLParser):
-    """What a browser would make of it."""
+    """The tags that a browser would find."""
 
     def __init__(self) -> None:
         super().__init__()

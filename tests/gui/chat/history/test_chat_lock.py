@@ -129,7 +129,7 @@ def test_chats_are_there_again_after_a_restart(qtbot: QtBot, qapp: QApplication,
 def test_what_the_command_line_turned_the_window_follows(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
 ) -> None:
-    """Also the words in its preferences, which the command line leaves alone."""
+    """This includes texts in its preferences, which the command line does not touch."""
     talked(fresh.services.lock.history, "Keep me")
     fresh.services.preferences.keep(SYSTEM, "Always as a kestrel")
     at = ["--home", str(lone.root)]

@@ -1,4 +1,4 @@
-"""Of a damaged history, what is whole comes back; what is not is left aside."""
+"""Tests of rescuing a damaged history: intact chats come back, and the rest is set aside."""
 
 from __future__ import annotations
 

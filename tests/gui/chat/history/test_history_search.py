@@ -95,7 +95,7 @@ def test_the_message_that_was_found(kept: History) -> None:
 
 
 def test_where_it_was_found(kept: History) -> None:
-    """In a file the message it hangs on is shown; what stands over the chat is no message."""
+    """For a file, the message it is attached to is shown. The text above the chat is no message."""
     attached, over = kept.search("herons")[0], kept.search("sailor")[0]
     chat = kept.chat(attached.heading.id)
     assert chat is not None

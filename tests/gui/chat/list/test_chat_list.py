@@ -119,7 +119,7 @@ def test_renaming_in_place(qtbot: QtBot, shown: ChatList, kept: History, chats: 
 def test_it_is_renamed_while_the_keys_belong_to_the_message(
     qtbot: QtBot, shown: ChatList, chats: dict[str, Chat]
 ) -> None:
-    """As after a click on it: the menu names the key, and a new name must not become a message."""
+    """This happens after a click on it: the menu names the key, and a new name must not become a message."""
     message = QLineEdit(shown)
     message.show()
     shown.select(chats["Cake"].id)

@@ -76,7 +76,7 @@ def test_the_last_ones_first_then_upward(qtbot: QtBot, conversation: Conversatio
 
 @pytest.mark.parametrize("place", [3, 60])
 def test_what_a_search_found_is_seen_and_marked(qtbot: QtBot, conversation: Conversation, place: int) -> None:
-    """Also in the middle of a long message of a chat that was opened just now, while its layout still changes."""
+    """This holds in the middle of a long message too, in a chat just opened, while its layout still changes."""
     showns = shown(MANY if place > PAGE else 12)
     words = "Something to read. " * 200
     for n, item in enumerate(showns):

@@ -1,4 +1,4 @@
-"""Before "Load as well" is pressed: what would come of it beside what is loaded, not in its place."""
+"""Tests of the preview of "Load as well": the effect beside the loaded models, not instead of them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from app.gui.models.details.setup_form import ContextSlider
 
 
 def test_its_words_need_no_room_beside_each_other(qtbot: QtBot) -> None:
-    """Else the details were wider than their pane with large text, and cut at its edge."""
+    """Otherwise large text made the details wider than their pane, and cut them off at its edge."""
     made = ContextSlider()
     qtbot.addWidget(made)
     made.offer(512)

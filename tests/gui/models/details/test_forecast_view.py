@@ -1,4 +1,4 @@
-"""What the window says of a model's speed: forecast, estimated, not measured, or why nothing is said."""
+"""Tests of the text about a model's speed: forecast, estimated, not measured, or why there is none."""
 
 from __future__ import annotations
 

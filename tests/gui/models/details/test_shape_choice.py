@@ -37,7 +37,7 @@ def choice(qtbot: QtBot) -> ShapeChoice:
 
 
 def kinds(choice: ShapeChoice) -> list[str | None]:
-    """What would be ordered; in a list, as mypy would hold a None for lasting."""
+    """Return the requested shape, in a list, since mypy would treat a None as permanent."""
     return [choice.kind]
 
 

@@ -71,7 +71,7 @@ def test_nothing_lies_on_anything(sizes: Sizes, n_machines: int, room: Size) -> 
 
 
 def twice(sizes: Sizes) -> Sizes:
-    """As with text twice as large."""
+    """Return the layout with text twice as large."""
     host, card, plate = (Size(2 * size.w, 2 * size.h) for size in (sizes.host, sizes.card, sizes.plate))
     return Sizes(host, card, plate, 2.0)
 
@@ -112,7 +112,7 @@ def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(n_m
 
 
 def crosses(start: Point, end: Point, rect: Rect) -> bool:
-    """Whether a level or plumb piece runs through a rectangle."""
+    """Return whether a horizontal or vertical piece runs through a rectangle."""
     (left, right), (top, bottom) = sorted((start[0], end[0])), sorted((start[1], end[1]))
     beside = right <= rect.x + EDGE or left >= rect.right - EDGE
     return not (beside or bottom <= rect.y + EDGE or top >= rect.bottom - EDGE)
@@ -138,7 +138,7 @@ def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
 
 
 def along_another(group: tuple[Point, Point], other: tuple[Point, Point]) -> bool:
-    """Whether two pieces lie on one line and share more than a point of it."""
+    """Return whether two pieces lie on one line and share more than a point of it."""
     for across, far in ((0, 1), (1, 0)):
         if {point[across] for point in (*group, *other)} == {group[0][across]}:
             (a, b), (c, d) = (sorted(point[far] for point in piece) for piece in (group, other))

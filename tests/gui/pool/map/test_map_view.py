@@ -43,7 +43,7 @@ def moves(view: MapView) -> bool:
 
 
 def drawn(view: MapView) -> list[QRectF]:
-    """What stands on the map as it is drawn: cards and plates."""
+    """Return the cards and plates on the map as it is drawn."""
     return [
         item.sceneBoundingRect()
         for item in view.scene().items()
@@ -77,7 +77,7 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_
 def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_it(
     view: MapView, monkeypatch: pytest.MonkeyPatch, used: int, lent: int, expected: list[str]
 ) -> None:
-    """That is in the details; `187 MiB of 10,7 …` said nothing."""
+    """The total is in the details; `187 MiB of 10,7 …` was useless."""
     drew = list[str]()
     monkeypatch.setattr(drawn_with, "draw_text", lambda *all_of: drew.append(all_of[2]))
     memory = MemoryFacts(total=2 * lent, lent=lent, used=used, own=0)
