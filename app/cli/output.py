@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 # Substitutes for our own characters on outputs with old code pages; all others become "?".
-_PLAIN = {"█": "#", "░": ".", "▁": "_", "–": "-", "·": "-", "…": ".", "×": "x", "±": "~", "→": ">"}
+_SUBSTITUTES = {"█": "#", "░": ".", "▁": "_", "–": "-", "·": "-", "…": ".", "×": "x", "±": "~", "→": ">"}
 UNBROKEN_WIDTH = 10_000  # columns of a pipe or file: no line is wrapped and no column truncated
 
 
-def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+def _substitute(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     missing = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(sign, "?") for sign in missing), error.end
+    return "".join(_SUBSTITUTES.get(sign, "?") for sign in missing), error.end
 
 
-codecs.register_error("poolhouse.plain", _plain_signs)
+codecs.register_error("poolhouse.plain", _substitute)
 
 
 class Output:
@@ -38,7 +38,7 @@ class Output:
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._is_amid_line = False  # whether `write` left a line unfinished
+        self._line_is_open = False  # whether `write` left a line unfinished
         for stream in (sys.stdout, sys.stderr):
             _replace_unencodable(stream)
 
@@ -112,11 +112,11 @@ class Output:
         sys.stdout.write(text)
         sys.stdout.flush()
         if text:
-            self._is_amid_line = not text.endswith("\n")
+            self._line_is_open = not text.endswith("\n")
 
     def end_line(self) -> None:
         """End the last line of streamed text."""
-        if self._is_amid_line:
+        if self._line_is_open:
             self.write("\n")
 
     def write_dim(self, foreign: str) -> None:
@@ -128,7 +128,7 @@ class Output:
 
     def note(self, sentence: str) -> None:
         """Write a message beside the result, on its own line, with commands that can be typed as shown."""
-        begins = "\n" if self._is_amid_line and _share_one_file() else ""
+        begins = "\n" if self._line_is_open and _share_one_file() else ""
         sys.stderr.write(f"{begins}{safe_text.line(hints.with_home(sentence))}\n")
         sys.stderr.flush()
 

@@ -197,7 +197,7 @@ def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
             check=True,
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        log.warning("the hardware ports of this Mac are not known: %s", error)
+        log.warning("the hardware ports of this Mac cannot be listed: %s", error)
         return {}
     return hardware_ports(listing)
 

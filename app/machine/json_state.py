@@ -40,7 +40,7 @@ def read_json_or_default(
         return kind()
     except (OSError, ValueError) as error:
         aside = put_aside(file)
-        log.warning("%s in %s: passed over and kept as %s, %s", label, file, aside, error)
+        log.warning("%s in %s is damaged and was set aside as %s: %s", label, file, aside, error)
         lost(aside)
         return kind()
 

@@ -158,7 +158,7 @@ def _stop_when_stdin_ends() -> None:
             pass
         _thread.interrupt_main(signal.SIGINT)
 
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+    threading.Thread(target=watch, name="parent watcher", daemon=True).start()
 
 
 START_NOW = "To start it now: systemctl --user daemon-reload && systemctl --user start poolhouse"

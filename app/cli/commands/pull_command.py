@@ -78,7 +78,7 @@ def pull(
     if model is None:
         if cancel or name is not None:
             raise typer.BadParameter("Name the model too: `poolhouse pull MODEL`.")
-        _list_catalogue(out, home)
+        _list_catalog(out, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
         out.result(answer, lambda: _cancelled(answer))
@@ -255,7 +255,7 @@ def _cancelled(answer: DownloadRemoved) -> str:
     return "The download was canceled." + (f" This freed {size(freed)}." if freed else "")
 
 
-def _list_catalogue(out: Output, home: Path | None) -> None:
+def _list_catalog(out: Output, home: Path | None) -> None:
     import msgspec
 
     from app.catalog.model_catalog import shipped

@@ -51,7 +51,7 @@ class LoopCallback:
         try:
             future.result(self._waits_s)
         except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
-            log.info("not everybody heard in time that this computer %s: %r", event, error)
+            log.info("other machines were not told in time that this computer %s: %r", event, error)
 
     async def _call_back(self, event: PowerEvent) -> None:
         await self._callback(event)
@@ -72,7 +72,7 @@ async def run_source(open_source: Callable[[], EventSource]) -> None:
 
     Raises OSError or AttributeError if the system has no such source.
     """
-    over, executor = threading.Event(), ThreadPoolExecutor(1, "hear of sleep")
+    over, executor = threading.Event(), ThreadPoolExecutor(1, "power events")
     serving = asyncio.get_running_loop().run_in_executor(executor, _poll_until, open_source, over)
     try:
         await asyncio.shield(serving)

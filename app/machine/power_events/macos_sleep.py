@@ -99,4 +99,4 @@ async def listen(on_event: PowerCallback) -> None:
     try:
         await run_source(lambda: _open_root_power(callback))
     except (OSError, AttributeError) as error:
-        log.info("nothing says when this computer sleeps: %s", error)
+        log.info("notices of sleep are not available: %s", error)

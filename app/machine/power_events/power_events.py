@@ -46,7 +46,7 @@ class Delay:
         try:
             self._tool = self._start(DELAY)
         except OSError as error:
-            log.info("sleep is not held up: %s", error)
+            log.info("sleep cannot be delayed: %s", error)
 
     def release(self) -> None:
         tool, self._tool = self._tool, None
@@ -78,7 +78,7 @@ async def _listen_to_logind(callback: PowerCallback, delay: Delay) -> None:
             try:
                 await _receive_signals(callback, delay)
             except (OSError, EOFError, ValueError) as error:
-                log.log(level, "nothing says when this computer sleeps: %s", error)
+                log.log(level, "notices of sleep are not available: %s", error)
                 level = logging.DEBUG  # one message is enough
             delay.release()
             await asyncio.sleep(RETRY_SECONDS)

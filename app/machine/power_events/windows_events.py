@@ -172,8 +172,8 @@ def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
 async def listen(on_event: PowerCallback) -> None:
     """Listen for sleep and for the end of the session until cancelled; return at once on systems other than Windows."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(_listen_for_sleep(on_event), name="hear of sleep")
-        group.create_task(_listen_for_session_end(on_event), name="hear of the session's end")
+        group.create_task(_listen_for_sleep(on_event), name="sleep notices")
+        group.create_task(_listen_for_session_end(on_event), name="session end notices")
 
 
 async def _listen_for_sleep(on_event: PowerCallback) -> None:
@@ -182,7 +182,7 @@ async def _listen_for_sleep(on_event: PowerCallback) -> None:
         with sleep_notices(callback, LIBRARY("powrprof")):
             await asyncio.Event().wait()
     except (OSError, AttributeError) as error:
-        log.info("nothing says when this computer sleeps: %s", error)
+        log.info("notices of sleep are not available: %s", error)
 
 
 async def _listen_for_session_end(on_event: PowerCallback) -> None:
@@ -194,4 +194,4 @@ async def _listen_for_session_end(on_event: PowerCallback) -> None:
     try:
         await run_source(open_source)
     except (OSError, AttributeError) as error:
-        log.info("nothing says when this session ends: %s", error)
+        log.info("notices of the session's end are not available: %s", error)

@@ -56,7 +56,7 @@ def fills_screen() -> bool:
     """Return whether the active window is in full screen (EWMH). Raises OSError without a display or EWMH."""
     display = Display()
     if not display.numbers(display.root(), "_NET_SUPPORTED"):
-        raise OSError("no window manager that tells")
+        raise OSError("no EWMH window manager")
     front = display.numbers(display.root(), "_NET_ACTIVE_WINDOW")[:1]
     full = display.atom("_NET_WM_STATE_FULLSCREEN")
     return any(full in display.numbers(window, "_NET_WM_STATE") for window in front if window)
