@@ -1,1 +1,1 @@
-"""Why something does not work: the likeliest cause with its cure, and a file for whoever helps."""
+"""Troubleshooting: the likeliest cause of a problem with its fix, and a support bundle for the person who helps."""

@@ -1,4 +1,4 @@
-"""A form for the address of a machine of the household, which connects to it there."""
+"""A form that connects to a machine of the household at an address that the user enters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.gui.widgets.notice import Go, Remark
 
 
 class AddressForm(QWidget):
-    """One field, one button. `done` is called once the machine was reached; its address is remembered then."""
+    """A field and a Connect button. `done` is called once the machine has been reached and its address saved."""
 
     def __init__(
         self, services: AppContext, machine: str, known: str, done: Callable[[], object], go: Go | None = None
     ) -> None:
-        """go: shows another page, where `services.go` is not enough."""
+        """go: shows another page, if `services.go` is not enough."""
         super().__init__()
         self._services, self._machine, self._done = services, machine, done
         self._call: Call | None = None
@@ -38,7 +38,7 @@ class AddressForm(QWidget):
         self.setLayout(column(label(title, "caption"), line, self.words, gap=sizes.XS))
 
     def connect_now(self) -> None:
-        """Try that address."""
+        """Connect to the entered address."""
         address = self.field.text().strip()
         if not address or (self._call is not None and self._call.running):
             return

@@ -1,4 +1,4 @@
-"""Work in another thread, whose result comes back in the window's own."""
+"""A job in another thread whose result is delivered in the window's thread."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class _Signals(QObject):
 
 
 class Job(QObject):
-    """Runs `work` at once. `failed` receives any error of it; an unexpected exception as an AppError.
+    """Runs `work` immediately in another thread. `failed` receives any error; an unexpected exception becomes an
+    AppError.
 
-    Nothing is called once `owner` is gone.
+    Neither callback is called once `owner` is gone.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Functions that open the dialogs of diagnostics and pairing, for any page; each is imported when it is needed."""
+"""Functions that open the dialogs for diagnostics and pairing. Each dialog is imported only when it is opened."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.app.app_context import AppContext
 
 
 def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
-    """Open the doctor, which begins to test. `joins`: opened while joining a household."""
+    """Open the doctor, which starts its checks. joins: it was opened while joining a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
     dialog = DoctorDialog(services, parent, joins)
@@ -27,7 +27,7 @@ def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> Non
 
 
 def add_a_machine(services: AppContext, parent: QWidget) -> None:
-    """Show a code for the other computer."""
+    """Open the dialog that shows a pairing code for another computer."""
     from app.gui.pool.household_dialogs import AddSheet
 
     AddSheet(services, parent).open()

@@ -1,4 +1,4 @@
-"""The dialog “Why can it not see my other computer?”: the likeliest cause with one button, and all checks below."""
+"""The dialog “Why can't it find my other computer?”: the likeliest cause with one button, and all checks below."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
 
 @dataclass(frozen=True, slots=True)
 class SystemPage:
-    """A page of the system's settings, opened by an address or a program; nothing is changed there."""
+    """A page of the system settings, opened by URL or by a program. Nothing is changed there."""
 
     address: str = ""
     program: tuple[str, ...] = ()
 
     def open(self) -> bool:
-        """Open it, and return whether the system did; the page itself may ask for an administrator."""
+        """Open the page. Return whether the system opened it; the page itself may ask for an administrator."""
         if self.address:
             return QDesktopServices.openUrl(QUrl(self.address))
         process = QProcess()
@@ -70,7 +70,7 @@ NETWORK = {
 
 
 def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> SystemPage | None:
-    """Return the page for the firewall of this computer; None where the system has none."""
+    """Return the system's firewall page, or None if it has none."""
     if not platform.startswith("linux"):
         return FIREWALL.get(platform)
     own = {Firewall.UFW: "gufw", Firewall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
@@ -80,7 +80,7 @@ def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> System
 
 
 def network_page(platform: str = sys.platform) -> SystemPage | None:
-    """Return the page for the networks of this computer, or for the access of programs to them."""
+    """Return the system's network page, or the page that grants programs network access."""
     if not platform.startswith("linux"):
         return NETWORK.get(platform)
     desktop = os.environ.get("XDG_CURRENT_DESKTOP", "").casefold()
@@ -94,7 +94,7 @@ def network_page(platform: str = sys.platform) -> SystemPage | None:
 
 
 def _of_kde(module: str) -> SystemPage | None:
-    """Return a page of KDE's settings, if that module is installed."""
+    """Return a page of KDE's settings, or None if that module is not installed."""
     shows = shutil.which("systemsettings") or shutil.which("systemsettings5")
     place = QStandardPaths.StandardLocation.ApplicationsLocation
     if shows and QStandardPaths.locate(place, f"{module}.desktop"):
@@ -103,13 +103,13 @@ def _of_kde(module: str) -> SystemPage | None:
 
 
 def port_of(address: str) -> int | None:
-    """Return the port of `10.0.0.2:4242` or `[fe80::1]:4242`."""
+    """Return the port in an address like `10.0.0.2:4242` or `[fe80::1]:4242`."""
     port = address.rpartition(":")[2]
     return int(port) if port.isdecimal() and ":" in address else None
 
 
 def own_firewall() -> Firewall | None:
-    """Return the firewall program of this computer, if its command is known."""
+    """Return this computer's firewall program, or None if its command is not known."""
     if sys.platform == "win32":
         return Firewall.WINDOWS
     for name, wall in (("ufw", Firewall.UFW), ("firewall-cmd", Firewall.FIREWALLD)):
@@ -119,7 +119,7 @@ def own_firewall() -> Firewall | None:
 
 
 class CommandButton(QPushButton):
-    """Copies the command that opens a firewall, after asking which firewall if that is not known."""
+    """Copies the command that opens a port in the firewall; asks which firewall it is if that is not known."""
 
     def __init__(self, check: Check, own_port: int | None, copied: Callable[[str], object]) -> None:
         self._copied = copied
@@ -140,7 +140,7 @@ class CommandButton(QPushButton):
 
     @property
     def can(self) -> bool:
-        """True if the port that the command opens is known."""
+        """Return whether the port to open is known."""
         return self._port is not None
 
     def _copy(self, wall: Firewall) -> None:
@@ -151,19 +151,19 @@ class CommandButton(QPushButton):
 
 
 def system_button(words: str, parent: QWidget | None = None) -> QPushButton | None:
-    """Return a button that opens the system's page for networks, if it has one."""
+    """Return a button that opens the system's network page, or None if it has none."""
     page = network_page()
     return button(words, page.open, "primary", parent) if page is not None else None
 
 
 def firewall_button(words: str, check: Check) -> QPushButton | None:
-    """Return a button that opens the system's page for the firewall of this computer, if it has one."""
+    """Return a button that opens the system's firewall page, or None if it has none."""
     page = None if check.machine else firewall_page(own_firewall())
     return button(words, page.open) if page is not None else None
 
 
 class CheckList(QWidget):
-    """All checks: how each ended, in a picture and a word, and why."""
+    """All checks, each with an icon and a word for its result, and the reason."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -203,9 +203,9 @@ WIDTH, HEIGHT = 680, 500
 
 
 class DoctorDialog(Dialog):
-    """Begins to test when it is shown; it also works while the node is away.
+    """Starts its checks when it is shown. It works even while the node is down.
 
-    `joins`: it was opened from the dialog that joins a household, where adding a machine does not help.
+    joins: it was opened from the dialog that joins a household, where adding a machine does not help.
     """
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
@@ -235,7 +235,7 @@ class DoctorDialog(Dialog):
         self.test()
 
     def test(self) -> None:
-        """Test everything again."""
+        """Run all checks again."""
         self._drop()
         self._again.setEnabled(False)
         self.fold.hide()
@@ -243,7 +243,7 @@ class DoctorDialog(Dialog):
         self._call = self.services.client.get("/doctor?whole=1", self._take, self._away, answer=Checks)
 
     def save(self) -> None:
-        """Open the dialog that saves everything in one file, with these checks."""
+        """Open the dialog that saves a support bundle, which includes these checks."""
         from app.gui.diagnostics.save_dialog import SaveDialog  # needed only when a person saves
 
         dialog = SaveDialog(self.services, self, self.checks)
@@ -318,7 +318,7 @@ class DoctorDialog(Dialog):
         self._offer(self.cause)
 
     def _help_to_join(self) -> None:
-        """Say how to get the code, which another machine shows: nothing is wrong here."""
+        """Explain how to get a code from another machine, because nothing is wrong here."""
         self._say(
             "info",
             "accent",
@@ -352,7 +352,7 @@ class DoctorDialog(Dialog):
         self._mark.setPixmap(icon(picture, color).pixmap(side, side))
 
     def _offer(self, check: Check) -> None:
-        """Show the one button for the cure."""
+        """Show the button for the fix."""
         made = self._button(check)
         if made is not None:
             self._room.addSpacing(sizes.XS)
@@ -360,7 +360,7 @@ class DoctorDialog(Dialog):
             made.setFocus()
 
     def _besides(self, check: Check) -> list[QPushButton]:
-        """Return a button to the firewall's page, for people who do not want to run a command."""
+        """Return a button that opens the firewall's page, for people who would rather not run a command."""
         if cure_of(check) is not Cure.COMMAND:
             return []
         made = firewall_button(self.tr("Open firewall settings"), check)
@@ -417,7 +417,7 @@ class DoctorDialog(Dialog):
         LeaveSheet(self.services, self).open()
 
     def _show_link(self) -> None:
-        """Open the page Pool, whose card for the link shows its interfaces and tests it again."""
+        """Open the Pool page at the link's card, which shows its interfaces and can test it again."""
         self._leave_for(navigation.POOL)
 
     def _leave_for(self, page: str) -> None:

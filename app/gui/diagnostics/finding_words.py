@@ -1,4 +1,4 @@
-"""Words for the findings of doctor: a headline, advice, and the cure that the one button offers."""
+"""Texts for the findings of the doctor: a headline, advice, and the fix that its button offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.gui.look.sentences import said
 
 
 class Cure(StrEnum):
-    """The action of the one button. None of them changes the system."""
+    """The action of the button. None of them changes the system."""
 
     AGAIN = "again"
     COMMAND = "command"  # copy the command for a firewall
@@ -130,36 +130,36 @@ NAMES = {
 
 
 def name_of(check: Check) -> str:
-    """Return what was tested: one of the app's own words, or a machine's name."""
+    """Return the name of a check: a term of the app, or the name of a machine."""
     name = None if check.name == check.machine else NAMES.get(check.name)
     return _translated(name, check) if name else check.name
 
 
 def cause(check: Check) -> str:
-    """Return what was found."""
+    """Return the finding of a check."""
     return said(check.cause) if check.cause else ""
 
 
 def headline(check: Check) -> str:
-    """Return what is wrong, in a few words."""
+    """Return the problem in a few words."""
     text = _HEADLINES.get(check.code)
     return _translated(text, check) if text else name_of(check)
 
 
 def advice(check: Check) -> str:
-    """Return what to do about it: the window's own words where it offers a button, else those of the check."""
+    """Return advice on the problem: the window's own text if it offers a button, otherwise the check's text."""
     text = _ADVICE.get(check.code)
     return _translated(text, check) if text else said(check.cure) if check.cure else ""
 
 
 def cure_of(check: Check) -> Cure:
-    """Return the cure that the one button offers."""
+    """Return the fix that the button offers."""
     usual = Cure.PLACE if check.code in ERROR_PAGES else Cure.AGAIN
     return CURES.get(check.code, usual)
 
 
 def result_of(check: Check) -> tuple[str, str, str]:
-    """Return the result of a check: an icon, a color and a word."""
+    """Return the icon, color and word for the result of a check."""
     if not check.tested:
         return "info", "muted", QCoreApplication.translate("Doctor", "The test failed")
     if check.ok is None:

@@ -1,6 +1,7 @@
-"""The support bundle: versions, settings, checks and logs in one file, without names, addresses and chats.
+"""The support bundle: versions, settings, checks and logs in one file, without names, addresses or chats.
 
-It is made from the files of the home, so it works when the node is down, and all of it can be read before it is saved.
+It is made from the files in the data folder, so it works while the node is down. All of it can be read before it is
+saved.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # nothing a 
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """The facts that the window has about the node; empty while it is away."""
+    """The window's information about the node; empty while the node is away."""
 
     home: Path
     current_status: str = ""
@@ -56,7 +57,7 @@ class NodeReport:
 
 
 def gather(report: NodeReport) -> dict[str, str]:
-    """Return every file of the bundle by its name, ready to be read. Blocks; raises OSError."""
+    """Return the text of every file in the bundle, by file name. Blocks. Raises OSError."""
     texts = {"about.txt": _about(report)}
     if report.snapshot:
         texts["state.json"] = _json(report.snapshot)
@@ -68,7 +69,7 @@ def gather(report: NodeReport) -> dict[str, str]:
 
 
 def write(path: Path, files: Mapping[str, str]) -> None:
-    """Write one zip file. Raises OSError; then no partial file stays, and an older file is unchanged."""
+    """Write the bundle as a zip file. Raises OSError, leaving no partial file and any existing file unchanged."""
     part = path.with_name(f"{path.name}.part")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -92,7 +93,7 @@ def _about(report: NodeReport) -> str:
 
 
 def _settings(home: Path) -> dict[str, str]:
-    """Return the node's settings, and those of the window's that contain nothing a person wrote."""
+    """Return the node's settings, and those settings of the window that contain no text written by the user."""
     files: dict[str, str] = {}
     if (file := home / "settings.json").is_file():
         files["settings.json"] = file.read_text("utf-8", "replace")
@@ -104,7 +105,7 @@ def _settings(home: Path) -> dict[str, str]:
 
 
 def _logs(home: Path) -> list[Path]:
-    """Return the log files, the newest first."""
+    """Return the log files, newest first."""
     files = [path for path in (home / "logs").glob("*.log*") if path.is_file()]
     return sorted(files, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
 
@@ -121,7 +122,7 @@ def _json(value: object) -> str:
 
 
 def _known(report: NodeReport) -> PrivateNames:
-    """Return all names that may occur in these texts."""
+    """Return all names that may occur in the bundle's texts."""
     machines = {*_names([report.snapshot.get(part) for part in ("node", "machines", "strangers")])}
     for file in (report.home / "settings.json", report.home / "household" / "household.json"):
         machines |= set(_names_of_file(file))
@@ -131,7 +132,7 @@ def _known(report: NodeReport) -> PrivateNames:
 
 
 def _chosen_folders(home: Path) -> Iterator[str]:
-    """Yield the folders of models outside of the home: such a path may name people and disks."""
+    """Yield model folders outside the data folder, because their paths may contain names of people and disks."""
     try:
         models = decode((home / "settings.json").read_bytes(), dict[str, Any])["models"]
         folders = [models.get("path"), *models.get("former", [])]
@@ -162,7 +163,7 @@ def _names_of_file(file: Path) -> Iterator[str]:
 
 
 def _names(value: object, key: str = "") -> Iterator[str]:
-    """Yield every text under the key `name`."""
+    """Yield every text stored under the key `name`."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _names(item, inner)
@@ -178,7 +179,7 @@ SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved
 
 
 class SaveDialog(Dialog):
-    """Shows the files of the bundle, which are gathered after it is shown, and saves them."""
+    """Shows the files of the bundle, which are gathered after the dialog has opened, and saves them."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()) -> None:
         super().__init__(parent)
@@ -277,6 +278,6 @@ class SaveDialog(Dialog):
         self.notice.say(words.format(why=error.strerror or str(error)), "error")
 
     def _leave_for(self, page: str) -> None:
-        """Close the dialog, which is in front of every page, and show this one."""
+        """Close the dialog, which covers every page, and show the given page."""
         self.reject()
         self._services.go(page)

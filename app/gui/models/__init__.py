@@ -1,1 +1,1 @@
-"""The page of models: what is here, what can be had, whether it fits, and loading it."""
+"""The Models page: local and downloadable models, whether they fit, and loading them."""

@@ -1,4 +1,4 @@
-"""Choosing another folder for models: the system's dialog, then a sheet that says what the choice would mean."""
+"""The choice of another folder for models: the system's dialog, then a sheet that shows the consequences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELPED = frozenset(  # errors that another folder would solve
 
 
 def choose_folder(services: AppContext, parent: QWidget) -> None:
-    """Ask for a folder of this computer, then whether to move the models there."""
+    """Ask for a folder on this computer, then whether to move the models there."""
     dialog = QFileDialog(parent, choose_words(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
@@ -36,7 +36,7 @@ def choose_words() -> str:
 
 
 class FolderSheet(Sheet):
-    """The consequences of choosing a folder. path: as the dialog gave it; "" is Poolhouse's own folder."""
+    """The consequences of choosing a folder. path: the result of the system's dialog; "" is Poolhouse's own folder."""
 
     def __init__(self, services: AppContext, path: str, parent: QWidget) -> None:
         title = _tr("Store models in another folder")
@@ -100,7 +100,7 @@ class FolderSheet(Sheet):
         self.fit()
 
     def _refused(self, error: AppError) -> None:
-        """Show that this folder cannot be used at all."""
+        """Show that this folder cannot be used."""
         self.sentence.setText(self._path)
         self.fail(error)
 

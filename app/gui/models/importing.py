@@ -1,4 +1,4 @@
-"""Importing model files, one after another; each is checked and hashed first."""
+"""The import of model files, one after another. Each is checked and hashed first."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LEAST_S = 0.5  # of reading, before the pace is known
 
 
 class Importing(QObject):
-    """The queue of imports; `path` is the current file, or empty. It outlives pages: hashing takes minutes.
+    """The queue of imports. `path` is the current file, or empty. It outlives pages, because hashing takes minutes.
 
-    An import that the end of the window or the node interrupts is remembered, and starts over with the next node.
+    If the window or the node ends during an import, the import is remembered and starts over with the next node.
     """
 
     changed = Signal()
@@ -56,7 +56,7 @@ class Importing(QObject):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The pace of reading; None while it is not known."""
+        """The reading speed; None while it is not known."""
         at, done = self._began
         passed = time.monotonic() - at
         return (self.done_bytes - done) / passed if at and passed >= LEAST_S else None
@@ -68,16 +68,16 @@ class Importing(QObject):
 
     @property
     def paths(self) -> list[str]:
-        """The files that are imported now and next."""
+        """The current file and those that wait."""
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
 
     def unseen(self) -> AppError | None:
-        """Return why a file was refused, once: when that happens there may be no page to show it."""
+        """Return, once, why a file was refused. No page may exist to show it when that happens."""
         error, self._unseen = self._unseen, None
         return error
 
     def add(self, path: str, name: str | None = None) -> None:
-        """Import this file too. name: on the shelf; None: its own."""
+        """Queue a file. name: its name in the library; None for its own name."""
         self._waiting.append((path, name))
         if not self.path:
             self.resume()
@@ -85,11 +85,11 @@ class Importing(QObject):
             self._keep()
 
     def resume(self) -> None:
-        """Start with the next file that waits."""
+        """Start the next import in the queue."""
         self._next()
 
     def cancel(self) -> None:
-        """Cancel the current import, or drop the interrupted one; those that wait go on."""
+        """Cancel the current import, or drop the interrupted one, and continue with the next."""
         self._calls.end(IMPORT)
         if not self.path:
             del self._waiting[:1]
@@ -118,7 +118,7 @@ class Importing(QObject):
         self.changed.emit()
 
     def _keep(self) -> None:
-        """Remember the files that are not on the shelf yet, for a later window."""
+        """Store the files that are not imported yet, for a later window."""
         now = [(self.path, self._name)] if self.path else []
         text = json.dumps([*now, *self._waiting])
         if text != self._preferences.text(KEPT, "[]"):
@@ -135,7 +135,7 @@ class Importing(QObject):
         self.changed.emit()
 
     def _ended(self, error: AppError | None) -> None:
-        """Report the end before the next import begins, so that listeners see what became of this one."""
+        """Report the end before the next import begins, so that listeners see the result of this one."""
         path, self.path = self.path, ""
         self.ended.emit(path, error)
         self._next()
@@ -158,7 +158,7 @@ class Importing(QObject):
 
 
 def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:
-    """Return the files that an earlier window left."""
+    """Return the files that an earlier window did not finish importing."""
     try:
         return decode(preferences.text(KEPT, "[]"), list[tuple[str, str | None]])
     except ValueError:

@@ -1,4 +1,4 @@
-"""All models to choose from: the shelf, files of other apps, the catalogue and search results."""
+"""All selectable models: local ones, files of other apps, the catalog and search results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FOUND = 30
 
 
 class Library(QObject):
-    """Asks the node for each list when it is needed."""
+    """Requests each list from the node when it is needed."""
 
     changed = Signal()
     failed = Signal(object)  # AppError of what a person asked for
@@ -46,24 +46,24 @@ class Library(QObject):
         return self._calls.running(SEARCH)
 
     def item(self, key: str) -> Item | None:
-        """Return a model by its key."""
+        """Return a model by its key, or None."""
         every = (*self.shelf, *self.others, *self.offers, *self.found)
         return next((item for item in every if item.key == key), None)
 
     def look(self) -> None:
-        """Ask for the shelf and the catalogue."""
+        """Request the local models and the catalog."""
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit, answer=Models))
         calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers, answer=Catalogue))
         self.ask_starter()
 
     def ask_starter(self) -> None:
-        """Ask which model suits the memory that is lent now. Without an answer none is recommended."""
+        """Request a recommendation for the memory that is lent now. If that fails, no model is recommended."""
         call = self._client.get("/starter", self._starter_came, self._no_starter, answer=StarterAnswer)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> Item | None:
-        """Return the recommended model of the catalogue; None where it is here already."""
+        """Return the recommended model of the catalog, or None if it is already on this computer."""
         item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
         if item is None or any(file.on_shelf for file in item.files):
             return None
@@ -74,7 +74,7 @@ class Library(QObject):
         self._calls.keep(FOUND, self._client.get("/found", self._others_came, answer=FoundFiles))
 
     def search(self, words: str) -> None:
-        """Search the hub."""
+        """Search Hugging Face."""
         path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
         self.searched, self.found = words, []
         call = self._client.get(path, self._found_came, self._search_failed, answer=HubSearch)
@@ -91,7 +91,7 @@ class Library(QObject):
         self.changed.emit()
 
     def ask_files(self, item: Item) -> None:
-        """Ask for the files of a search result."""
+        """Request the files of a search result."""
         if item.remote is None:
             return
         self._files_of = item
@@ -129,7 +129,7 @@ class Library(QObject):
             self.starter_changed.emit()
 
     def _no_offers(self, error: AppError) -> None:
-        """Report it once: the rest of the page works without the catalogue."""
+        """Report the error once, because the rest of the page works without the catalog."""
         self._calls.done(CATALOGUE)
         if not self._complained:
             self._complained = True

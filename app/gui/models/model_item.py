@@ -1,4 +1,4 @@
-"""A line of the list: a model on the shelf, of another app, of the catalogue, or found online."""
+"""An entry of the list: a local model, a model of another app, of the catalog, or found online."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Facts = ShelfModel | FoundFile | CatalogueModel | HubModel
 
 
 class Kind(StrEnum):
-    """The place of a model."""
+    """The source of a model."""
 
     SHELF = "shelf"
     OTHER_APP = "other app"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A model, with what the node says of it."""
+    """A model with the node's information about it."""
 
     key: str  # unique among all lines
     name: str
@@ -49,22 +49,22 @@ class Item:
 
     @property
     def shelf(self) -> ShelfModel | None:
-        """The model, if it is on this computer, so that it can be planned exactly."""
+        """The local model, which can be planned exactly; None if it is not on this computer."""
         return self.facts if isinstance(self.facts, ShelfModel) else None
 
     @property
     def remote(self) -> CatalogueModel | HubModel | None:
-        """The model, if it would be downloaded."""
+        """The downloadable model; None if it is on this computer."""
         return self.facts if isinstance(self.facts, CatalogueModel | HubModel) else None
 
     @property
     def files(self) -> list[HubFile]:
-        """Its files by quantization, as far as they are known."""
+        """The known files of the model, by quantization."""
         return self.facts.files if isinstance(self.facts, CatalogueModel | HubListing) else []
 
     @property
     def title(self) -> str:
-        """The name that a person reads: the model that comes with the app has another one."""
+        """The displayed name. That of the built-in model differs from its internal name."""
         return model_name(self.name) if self.is_guide else self.name
 
     @property
@@ -77,12 +77,12 @@ class Item:
 
     @property
     def is_missing(self) -> bool:
-        """True if it is on the shelf, but its file is gone or on a disk that is not there."""
+        """True for a local model whose file is gone or on a disk that is not connected."""
         return self.shelf is not None and self.shelf.missing is not None
 
     @property
     def needs_files(self) -> bool:
-        """True if its files must still be asked for."""
+        """True if its files have not been requested yet."""
         return self.kind is Kind.FOUND and not self.files
 
     @property
@@ -91,7 +91,7 @@ class Item:
 
     @property
     def splits(self) -> bool:
-        """False if its layers are known to need one machine."""
+        """False if the model is known to need a single machine."""
         return self.facts.splits is not False
 
     @property
@@ -100,12 +100,12 @@ class Item:
 
     @property
     def quantisation(self) -> str:
-        """The quantization of its file, where it has only one."""
+        """The quantization of its file, if it has only one file."""
         return self.facts.quantisation or "" if isinstance(self.facts, ShelfModel | FoundFile) else ""
 
     @property
     def file_bytes(self) -> int:
-        """The size of its file, or of the file to take; 0 where it is not known."""
+        """The size of its file, or of the file to download; 0 if unknown."""
         match self.facts:
             case ShelfModel():
                 return self.facts.file_bytes
@@ -116,10 +116,10 @@ class Item:
 
     @property
     def listed_bytes(self) -> float:
-        """The size that the list goes by; 0 where it is not known.
+        """The size that the list's filter uses; 0 if unknown.
 
-        Of a model that a search found, it is estimated from its parameters even once its files are known: its line must
-        not disappear while a person looks at it.
+        For a search result it is estimated from the parameters even once its files are known, so that the entry
+        does not disappear while a person looks at it.
         """
         if isinstance(self.facts, HubModel):
             return (self.facts.parameters or 0) * BYTES_PER_PARAMETER
@@ -127,11 +127,12 @@ class Item:
 
     @property
     def revision(self) -> str | None:
-        """The revision of its repository, where it is known."""
+        """The revision of its repository, if known."""
         return self.facts.revision if isinstance(self.facts, CatalogueModel | HubListing) else None
 
     def file(self, name: str | None = None) -> HubFile | None:
-        """Return a file by its name, or the file to take: the recommended one, otherwise the first usable one."""
+        """Return a file by name, or by default the one to download: the recommended one, otherwise the first usable
+        one."""
         if name is not None:
             return next((file for file in self.files if file.file == name), None)
         usable = [file for file in self.files if file.usable]
@@ -155,7 +156,7 @@ def found_item(model: HubModel) -> Item:
 
 
 def small_print(item: Item) -> str:
-    """Return the second line of a model: the kind of file, its size, and who made it."""
+    """Return the second line of an entry: the kind of file, its size, and its maker."""
     facts = item.facts
     size = formats.size(item.file_bytes) if item.file_bytes else ""
     match facts:
@@ -181,7 +182,7 @@ def small_print(item: Item) -> str:
 
 
 def parameters(count: float | None) -> str:
-    """Return `8.2 B parameters`."""
+    """Return a text like `8.2 B parameters`."""
     if not count:
         return ""
     digits = 0 if count >= 100 * BILLION else 1
@@ -190,7 +191,7 @@ def parameters(count: float | None) -> str:
 
 
 def matches(item: Item, words: str) -> bool:
-    """Return whether every word occurs in what is known of a model."""
+    """Return whether every word occurs in the model's information."""
     facts = item.facts
     texts = [item.name, facts.architecture or "", item.quantisation]
     if item.remote is not None:

@@ -33,7 +33,7 @@ LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
 
 
 class ModelList(FullHeightFrame):
-    """The list with its search field and filters; `picked` when another model is chosen (None: nothing is)."""
+    """The list with its search field and filters. Emits `picked` with the selected model, or None."""
 
     picked = Signal(object)  # Item | None
     entered = Signal()  # Enter or a double click on a line
@@ -70,7 +70,7 @@ class ModelList(FullHeightFrame):
         self._paint()
 
     def select(self, key: str) -> bool:
-        """Choose a model by its key."""
+        """Select a model by its key. Return whether it is listed."""
         place = self.rows.place(key)
         if not place.isValid():
             return False
@@ -84,12 +84,12 @@ class ModelList(FullHeightFrame):
         self.size_filter.setCurrentIndex(0)
 
     def items(self) -> list[Item]:
-        """Return all models, shown or not."""
+        """Return all models, including hidden ones."""
         library = self._library
         return [*library.shelf, *library.others, *library.offers, *library.found]
 
     def refresh(self) -> None:
-        """Show the library and the verdicts as they are now; the choice stays."""
+        """Update to the current library and verdicts, keeping the selection."""
         model_filter = self._services.model_filter
         model_filter.words, model_filter.kind = self.search.text(), self.filter.currentIndex()
         model_filter.size = self.size_filter.currentIndex()
@@ -107,7 +107,7 @@ class ModelList(FullHeightFrame):
             self.select(shown[0].key)
 
     def refresh_marks(self) -> None:
-        """Refresh if other models are loaded now."""
+        """Refresh if the set of loaded models has changed."""
         snapshot = self._services.pool.now
         now = [(loaded.model, loaded.state) for loaded in self._loaded_models()], snapshot.load_failed
         if now != self._marked:
@@ -190,7 +190,7 @@ class ModelList(FullHeightFrame):
         return rows
 
     def _tell_empty(self) -> None:
-        """Say why the list is empty, and what to press."""
+        """Show why the list is empty and what to do."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
         self._log.setVisible(not here)
@@ -269,7 +269,7 @@ class ModelList(FullHeightFrame):
 
 
 class _Stack(QStackedWidget):
-    """A stack that is as large as its visible page: a hidden one may still report the size for another text size."""
+    """A stack that is as large as its visible page. A hidden page may still report its size for another text size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -298,7 +298,7 @@ class SizeClass:
         return whole_size(self.above, self.most)
 
     def holds(self, item: Item) -> bool:
-        """Return whether a model is of this size; one whose size is not known is in no class."""
+        """Return whether the size of a model is in this class; an unknown size is in none."""
         return self.above < item.listed_bytes <= self.most
 
 
@@ -312,7 +312,7 @@ CLASSES = (
 
 
 def _first(item: Item | None, items: list[Item]) -> list[Item]:
-    """Put a model first; the others keep their order."""
+    """Move a model to the front, keeping the order of the others."""
     return [item, *(other for other in items if other.key != item.key)] if item is not None else items
 
 

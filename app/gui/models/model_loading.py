@@ -1,4 +1,4 @@
-"""Loading a model: the request, its progress on each machine, and the view of that."""
+"""Loading a model: the request, and a view of its progress on each machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOAD, UNLOAD = "load", "unload"
 
 
 class Loading(QObject):
-    """Loads one model at a time, and follows loads that others asked for."""
+    """Loads one model at a time, and follows loads that were requested elsewhere."""
 
     changed = Signal()
     loaded = Signal(object)  # LoadedModel
@@ -44,32 +44,33 @@ class Loading(QObject):
 
     @property
     def model(self) -> str:
-        """The name of the model that is being loaded; empty: none is."""
+        """The name of the model that is being loaded; empty if there is none."""
         if self._calls.running(LOAD):
             return self._model
         return self._coming.model if self._coming is not None else ""
 
     @property
     def is_ours(self) -> bool:
-        """True during a load that this window asked for: it ends with the window."""
+        """True during a load that this window requested, which ends with the window."""
         return self._calls.running(LOAD)
 
     @property
     def _coming(self) -> LoadedModel | None:
-        """The model that the node is loading, no matter who asked for it."""
+        """The model that the node is loading, no matter who requested it."""
         loading = (model for model in self._pool.now.models if model.state == "loading")
         return next((model for model in loading if not model.stopping), None)
 
     @property
     def steps(self) -> list[Progress]:
-        """The newest step of each machine."""
+        """The latest step of each machine."""
         steps = self._coming.progress if self._coming is not None else {}
         if self._calls.running(LOAD):
             steps = {**self._progress, **steps}
         return [step for step in steps.values() if step.machine] or list(steps.values())
 
     def start(self, setup: Setup, *, anyway: bool = False, beside: bool = False) -> None:
-        """Load a model. The loaded one stays until it is clear that the new one fits; `beside`: and then too."""
+        """Load a model. The current one is unloaded only once the new one is known to fit. beside: keep the current
+        one."""
         self._model, self._progress = setup.item.name, {}
         flags = {"anyway": anyway, "beside": beside}
         body = setup.order() | {name: True for name, is_set in flags.items() if is_set}
@@ -88,7 +89,7 @@ class Loading(QObject):
             self.unload(self.model)
 
     def unload(self, model: str) -> None:
-        """Free its memory on every machine."""
+        """Unload a model, freeing its memory on every machine."""
         body = {"model": model} if model else None
         call = self._pool.client.post("/unload", body, self._unloaded, self._not_unloaded)
         self._calls.keep(UNLOAD, call)
@@ -119,7 +120,7 @@ class Loading(QObject):
         self.failed.emit(error)
 
     def _look(self) -> None:
-        """Report that the loaded models changed, or the progress of one."""
+        """Report changes to the loaded models or to the progress of a load."""
         snapshot = self._pool.now
         embeds = snapshot.embeds
         seen = (
@@ -147,7 +148,7 @@ class LoadSteps(QWidget):
         self.setLayout(column(self.title, self.total, self._rows, row(self.cancel, None), gap=sizes.M))
 
     def show_steps(self, name: str, steps: list[Progress]) -> None:
-        """Show the newest step of each machine that loads the model of this name."""
+        """Show the latest step of each machine that loads this model."""
         machines = [step.machine or "" for step in steps]
         if machines != list(self._lines):
             self._make(machines)
@@ -180,7 +181,7 @@ class LoadSteps(QWidget):
 
 
 def step_words(step: Progress) -> str:
-    """Return what a machine does now."""
+    """Return what a machine is doing."""
     if is_over(step) and step.step == "loading":
         return translate("Models", "Loaded")
     words = {
@@ -194,7 +195,7 @@ def step_words(step: Progress) -> str:
 
 
 def _amounts(step: Progress) -> list[str]:
-    """Return how much is done, and for a copy over the network also how fast it is and how long it still takes."""
+    """Return the progress of a step. For a copy over the network, include its speed and the time left."""
     words = translate("Models", "{done} of {total}")
     amounts = [words.format(done=formats.size(step.done), total=formats.size(step.total))]
     if step.bytes_per_s is not None:
@@ -205,7 +206,7 @@ def _amounts(step: Progress) -> list[str]:
 
 
 def all_copies(steps: list[Progress]) -> Progress | None:
-    """Return all copies over the network as one step; None where fewer than two machines receive layers."""
+    """Return all copies over the network as one step, or None if fewer than two machines receive layers."""
     copies = [step for step in steps if step.step == "sending"]
     if len(copies) < 2:
         return None

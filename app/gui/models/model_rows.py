@@ -39,7 +39,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading (without an item), or a model with all that its line shows."""
+    """A heading, which has no item, or a model with everything that its row shows."""
 
     heading: str = ""
     item: Item | None = None
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def sentence(self) -> str:
-        """The row as a screen reader says it."""
+        """The row as read by a screen reader."""
         if self.item is None:
             return self.heading
         verdict = short(self.judgement) if self.judgement else ""
@@ -57,7 +57,7 @@ class Row:
 
 
 class Rows(QAbstractListModel):
-    """The rows as a Qt model; `show` only repaints where the lines are the same."""
+    """The rows as a Qt model. `show` only repaints if the entries are the same."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -97,7 +97,7 @@ class Rows(QAbstractListModel):
         return self._rows[index.row()]
 
     def place(self, key: str) -> QModelIndex:
-        """Return the index of a model; an invalid one if it is not listed."""
+        """Return the index of a model, which is invalid if the model is not listed."""
         for n, row in enumerate(self._rows):
             if row.item is not None and row.item.key == key:
                 return self.index(n)
@@ -109,7 +109,7 @@ def _lines(rows: list[Row]) -> list[str]:
 
 
 class RowPainter(QStyledItemDelegate):
-    """Paints a heading, or the two lines of a model: name and small print, with its verdict at the right."""
+    """Paints a heading, or the two lines of a model: its name and details, with its verdict on the right."""
 
     def __init__(self, theme: Theme, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -175,7 +175,7 @@ class RowPainter(QStyledItemDelegate):
         return self._width(short(row.judgement), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
 
     def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
-        """Paint the verdict, and return the width it took."""
+        """Paint the verdict and return its width."""
         if row.judgement is None:
             return 0
         words, side = short(row.judgement), self._theme.px(sizes.SECTION)
@@ -197,7 +197,7 @@ class RowPainter(QStyledItemDelegate):
     def _text(
         self, painter: QPainter, room: QRect, words: str, color: str, size: int = sizes.BODY, *, right: bool = False
     ) -> int:
-        """Draw a line, and return its width."""
+        """Draw a line of text and return its width."""
         shown = self._shown(words, size, room)
         painter.setFont(self._font(size))
         painter.setPen(self._theme.color(color))
@@ -211,7 +211,7 @@ class RowPainter(QStyledItemDelegate):
         return QFontMetrics(self._font(size)).horizontalAdvance(" ".join(words.split()))
 
     def _shown(self, words: str, size: int, room: QRect) -> str:
-        """Return as much of a line as fits."""
+        """Return the text, shortened to fit."""
         line = " ".join(words.split())
         return QFontMetrics(self._font(size)).elidedText(line, ELIDE, max(0, room.width()))
 

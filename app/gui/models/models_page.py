@@ -1,4 +1,4 @@
-"""The Models page: a list on the left, the chosen model on the right."""
+"""The Models page: a list on the left, the selected model on the right."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
 class ModelsPage(Page):
-    """Connects the list, the details and the transfers; each of them asks the node itself."""
+    """Connects the list, the details and the transfers, each of which makes its own requests to the node."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -72,7 +72,7 @@ class ModelsPage(Page):
         self.later(self._make_list, self._make_details)
 
     def shown(self) -> None:
-        """Ask for everything, the first time and whenever the node was away."""
+        """Request everything, the first time and whenever the node has been away."""
         if self.services.pool.is_there and not self._looked:
             self._looked = True
             self.library.look()
@@ -93,7 +93,7 @@ class ModelsPage(Page):
         self._turn()
 
     def choose_file(self) -> None:
-        """Ask for a GGUF file of this computer."""
+        """Ask for a GGUF file on this computer."""
         last = LastFolder(self.services.preferences, "models")
         dialog = QFileDialog(self, self.tr("Import a model"), last.folder())
         dialog.setNameFilter(self.tr("GGUF models (*.gguf)"))
@@ -158,7 +158,7 @@ class ModelsPage(Page):
         self.services.theme.changed.connect(self._turn)
 
     def _turn(self) -> None:
-        """Put the halves side by side, or one above the other in a window that is narrow for its text."""
+        """Arrange the halves side by side, or one above the other if the window is too narrow for its text size."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         orientation = across if self.width() >= self.services.theme.px(NARROW) else down
         if orientation != self._split.orientation():
@@ -195,7 +195,7 @@ class ModelsPage(Page):
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
 
     def _link(self) -> None:
-        """The node is back: everything may have changed."""
+        """Refresh everything if the node is back, because anything may have changed."""
         there = self.services.pool.is_there
         if there and not self._was_there:
             self._looked = False
@@ -208,12 +208,12 @@ class ModelsPage(Page):
             self.library.look()
 
     def _look_at_offers(self) -> None:
-        """Refresh the buttons and lists: a download began or ended."""
+        """Refresh the buttons and lists, because a download began or ended."""
         self.details.tell_actions()
         self._look_again()
 
     def _listed(self) -> None:
-        """The lists changed."""
+        """Update the page to changed lists."""
         if self._wanted and self.list.select(self._wanted):
             self._wanted = ""
         now = self.library.item(self.list.chosen_key)
@@ -226,7 +226,7 @@ class ModelsPage(Page):
         self._judge()
 
     def _judge(self) -> None:
-        """Judge all models again, since memory may have changed; a hidden page waits until it is shown."""
+        """Judge all models again, since memory may have changed. A hidden page waits until it is shown."""
         if self._looked and self.isVisible():
             self.judging.ask(self.list.items())
             self.details.plan_again()
@@ -236,7 +236,7 @@ class ModelsPage(Page):
             self.library.ask_starter()
 
     def _tell_starter(self) -> None:
-        """Recommend a model above the list until one besides the Guide is here or being downloaded."""
+        """Recommend a model above the list until one other than the Guide is here or being downloaded."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
         is_guest = self.services.pool.now.hosts is not None  # its models are others'
@@ -256,14 +256,14 @@ class ModelsPage(Page):
             self.library.ask_files(item)
 
     def _show(self, key: str) -> None:
-        """Choose a model as soon as it is in the list."""
+        """Select a model as soon as it is in the list."""
         self.list.show_all()
         if not self.list.select(key):
             self._wanted = key
             self.library.look()
 
     def _show_smaller(self, item: Item, quantisation: str) -> None:
-        """Show another file of a model that is here and too big."""
+        """Show another file of a local model that is too big."""
         if (offer := offer_of(item, self.list.items())) is not None:
             self._show(offer.key)
             self.details.files.choose(quantisation)
@@ -298,7 +298,7 @@ class ModelsPage(Page):
                 self.removal.ask(item)
 
     def _has_others(self, item: Item) -> bool:
-        """Return whether it is loaded beside others: loading it again takes nothing from them."""
+        """Return whether the model is loaded alongside others, so that reloading it takes nothing from them."""
         snapshot = self.services.pool.now
         return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
@@ -308,7 +308,7 @@ class ModelsPage(Page):
             self.removal.ask(self.details.item)
 
     def _download(self, item: Item, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
-        """Download a file. copies: the machines of the household that have it; the first one gives it."""
+        """Download a file. copies: the machines of the household that have it; the first one sends it."""
         file = item.file(name)
         if file is None or item.remote is None:
             return
@@ -349,7 +349,7 @@ class ModelsPage(Page):
         self.notice.clear()
 
     def _load_failed(self, error: AppError) -> None:
-        """Show the refusal, with the context that would fit, if one does."""
+        """Show the refusal, with the context that would fit, if there is one."""
         context = int(error.reason.number("fits_context"))
         choose = self.details.form.context.choose
         smaller = (self.tr("Use a smaller context"), lambda: choose(context))
@@ -360,7 +360,7 @@ class ModelsPage(Page):
         self.removal.ask_cancel(download, lambda: self.transfers.drop(download.id))
 
     def _recommend(self) -> None:
-        """Show a model that fits and does more than the Guide: one that is here, or one of the catalogue."""
+        """Show a model that fits and can do more than the Guide: a local one, or one of the catalog."""
         item = recommended(self.library, self.judging)
         if item is not None:
             self._show(item.key)
@@ -385,7 +385,7 @@ class ModelsPage(Page):
 
 
 class Watch(QObject):
-    """Reports what in the node's snapshot makes verdicts or lists stale, once for each change."""
+    """Reports changes in the node's snapshot that make verdicts or lists stale, once for each change."""
 
     memory = Signal()  # what machines lend, or which are there
     shelf = Signal()  # a model came or went
@@ -406,7 +406,7 @@ class Watch(QObject):
         self.look()
 
     def look(self) -> None:
-        """Compare the snapshot with the one before."""
+        """Compare the snapshot with the previous one."""
         memory = self._lends()
         if memory != self._memory:
             if self._memory is not None:
@@ -429,7 +429,7 @@ class Watch(QObject):
                 self.ended.emit(downloads[key])
 
     def _lends(self) -> list[tuple[Any, ...]]:
-        """Return what machines lend, roughly: free memory moves all the time."""
+        """Return the approximate amounts that machines lend, because free memory changes all the time."""
         snapshot = self._pool.now
         machines = [
             (machine.id, machine.online, (machine.lent_bytes or 0) // GRAIN_BYTES)
@@ -439,7 +439,7 @@ class Watch(QObject):
 
 
 class Removal(QObject):
-    """Removes models, and asks before anything that cannot be undone; `question` is the open dialog."""
+    """Removes models, asking before anything that cannot be undone. `question` is the open dialog."""
 
     failed = Signal(object)  # AppError
 
@@ -450,7 +450,7 @@ class Removal(QObject):
         self.question: CompactDialog | None = None
 
     def ask(self, item: Item) -> None:
-        """Remove a model; ask first if its file is deleted too."""
+        """Remove a model, asking first if its file would be deleted too."""
         if item.shelf is None or not item.shelf.downloaded:
             self._remove(item)
             return
@@ -466,7 +466,7 @@ class Removal(QObject):
         )
 
     def ask_anyway(self, name: str, then: Callable[[], object]) -> None:
-        """Ask whether to load a model that is too big on this machine alone."""
+        """Ask whether to load a model that is too big for this machine alone."""
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
@@ -479,7 +479,7 @@ class Removal(QObject):
         )
 
     def ask_cancel(self, download: Download, then: Callable[[], object]) -> None:
-        """Ask whether to cancel a download of which much is here already."""
+        """Ask whether to cancel a download that has already received a lot."""
         size = formats.size(download.done_bytes or 0)
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),

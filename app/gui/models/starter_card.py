@@ -18,7 +18,8 @@ translate = QCoreApplication.translate
 
 
 class StarterCard(QFrame):
-    """The recommended model, hidden without one. `wanted` has the item and its file; `looked_at` the item."""
+    """The recommended model; hidden if there is none. Emits `wanted` with the item and file, `looked_at` with the
+    item."""
 
     wanted = Signal(object, str)
     looked_at = Signal(object)
@@ -40,7 +41,7 @@ class StarterCard(QFrame):
         self.hide()
 
     def show_starter(self, starter: Starter | None, item: Item | None) -> None:
-        """Show what the node recommends, and its line of the catalogue; None: hide, there is nothing to say."""
+        """Show the recommended model and its entry of the catalog, or hide the card if either is None."""
         self._item = item if starter is not None else None
         self.setVisible(self._item is not None)
         if starter is None or item is None:
@@ -61,7 +62,7 @@ class StarterCard(QFrame):
 
 
 def why(starter: Starter) -> str:
-    """Say what it needs of what is there, and how fast it will be where that is known."""
+    """Return the memory the model needs out of what is free, and its forecast speed if known."""
     words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )

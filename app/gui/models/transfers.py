@@ -35,7 +35,7 @@ SHOWN = 3  # rows at once; more scroll
 
 
 class Transfers(QWidget):
-    """A row for each download of the node and for the current import. Hidden while there are none."""
+    """A row for each of the node's downloads and for the current import. Hidden if there are none."""
 
     failed = Signal(object)  # AppError
     cancel_asked = Signal(object)  # a Download of which much is here already
@@ -55,12 +55,12 @@ class Transfers(QWidget):
         self.tell()
 
     def downloads(self) -> list[Download]:
-        """Return the downloads; none while the node is gone."""
+        """Return the downloads; none while the node is away."""
         pool = self._services.pool
         return [] if pool.link in GONE else list(pool.now.downloads.values())
 
     def begin(self, body: dict[str, Any]) -> None:
-        """Download a file; the node shows it in its snapshot from then on."""
+        """Download a file. From then on, it is part of the node's snapshot."""
         call = self._services.client.post("/downloads", body, _quiet, self._refused)
         self._calls.keep(f"begin {body['file']}", call)
 
@@ -69,7 +69,7 @@ class Transfers(QWidget):
         self._act(ident, "resume")
 
     def tell(self) -> None:
-        """Show all transfers as they are now."""
+        """Update to the current state of all transfers."""
         now = [*map(of_download, self.downloads())]
         if self._importing.paths:
             now.append(of_import(self._importing, IMPORT_ID))
@@ -94,7 +94,7 @@ class Transfers(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Make it as high as its rows, up to three; more of them scroll."""
+        """Adjust the height to up to three rows; more than three scroll."""
         width = max(1, self._area.viewport().width())
         heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
         shown = sum(heights[:SHOWN]) - self._box.spacing()
@@ -123,7 +123,7 @@ class Transfers(QWidget):
             self.drop(ident)
 
     def drop(self, ident: str) -> None:
-        """Cancel a download, and delete what was received."""
+        """Cancel a download and delete the received part."""
         call = self._services.client.delete(f"/downloads/{ident}", _quiet, self._refused)
         self._calls.keep(f"drop {ident}", call)
 
@@ -132,7 +132,7 @@ class Transfers(QWidget):
 
 
 def _quiet(_: object) -> None:
-    """The snapshot shows the result."""
+    """Ignore the reply, because the snapshot shows the result."""
 
 
 def _height(row: TransferRow, width: int) -> int:
@@ -143,7 +143,7 @@ def _height(row: TransferRow, width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A download or an import as it is shown."""
+    """The display data of a download or an import."""
 
     id: str
     name: str
@@ -168,7 +168,7 @@ class Transfer:
 
 
 def of_download(download: Download) -> Transfer:
-    """Return a download of the node as it is shown."""
+    """Return the display data of a download."""
     done, total = download.done_bytes or 0, download.total_bytes or 0
     return Transfer(
         download.id,
@@ -213,7 +213,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
 
 
 def of_import(importing: Importing, ident: str) -> Transfer:
-    """Return the current import, or the one that was interrupted."""
+    """Return the display data of the current or the interrupted import."""
     if importing.is_broken:
         words = translate("Models", "Interrupted. When it resumes, it starts from the beginning.")
         return Transfer(ident, importing.name, words, None, "paused")
@@ -223,7 +223,7 @@ def of_import(importing: Importing, ident: str) -> Transfer:
 
 
 def checking_words(importing: Importing) -> str:
-    """Return how far the file has been read. There is nothing to check it against yet."""
+    """Return the progress of reading the file. There is nothing to check it against yet."""
     words = translate("Models", "Computing the file's checksum")
     if not importing.total_bytes:
         return words
@@ -238,7 +238,7 @@ def _amounts(done: float, total: float) -> str:
 
 
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
-    """Return the pace and the time left, as far as they are known."""
+    """Return the speed and the time left, as far as they are known."""
     parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
     if seconds_left is not None:
         left = formats.whole_seconds(max(1.0, float(seconds_left)))
@@ -247,7 +247,7 @@ def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
 
 
 class TransferRow(QWidget):
-    """A transfer with its buttons; `act(id, action)` pauses, resumes or cancels it, or opens its folder or log."""
+    """A transfer with its buttons. `act(id, action)` pauses, resumes or cancels it, or opens its folder or the log."""
 
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()
@@ -266,7 +266,7 @@ class TransferRow(QWidget):
         self.tell(first)
 
     def tell(self, now: Transfer) -> None:
-        """Show its state."""
+        """Show the current state."""
         self._shown = now
         self._name.say(now.name)
         self._words.say(now.words)

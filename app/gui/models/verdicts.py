@@ -1,4 +1,4 @@
-"""Judgments of whether models fit, from plans, refusals and estimates, and their words."""
+"""Verdicts on whether models fit: from plans, refusals and estimates, with their texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ translate = QCoreApplication.translate
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, and what the list shows beside it."""
+    """A verdict, and the data that the list shows with it."""
 
     verdict: Verdict
     estimate: bool = False  # made from a file's size, not from the file
@@ -59,13 +59,13 @@ class Judgement:
 
 
 def of_plan(plan: Plan) -> Judgement:
-    """Return the judgment of a plan: the model fits as it is placed."""
+    """Return the judgment for a plan, which proves that the model fits."""
     verdict = verdict_of((machine.needs_bytes, machine.lends_bytes) for machine in plan.machines)
     return Judgement(verdict, tok_s=plan.forecast.decode_tok_s if plan.forecast else None)
 
 
 def of_error(error: AppError) -> Judgement | None:
-    """Return the judgment of a refusal for lack of memory; None for any other error."""
+    """Return the judgment for a refusal because of too little memory, or None for any other error."""
     if not isinstance(error, DoesNotFit):
         return None
     need = int(error.reason.number("need_bytes"))
@@ -82,7 +82,7 @@ def of_error(error: AppError) -> Judgement | None:
 
 
 def of_estimate(estimate: Estimate, quantisation: str = "") -> Judgement:
-    """Return the judgment of a sketch, by its plan where the node placed it."""
+    """Return the judgment for an estimate, by its plan if the node placed the model."""
     if estimate.plan is not None:
         return replace(of_plan(estimate.plan), estimate=True)
     parts = estimate.parts
@@ -97,7 +97,7 @@ def of_estimate(estimate: Estimate, quantisation: str = "") -> Judgement:
 
 
 def short(judgement: Judgement) -> str:
-    """Return the words for the list."""
+    """Return the text for the list."""
     verdict = judgement.verdict
     match verdict.word:
         case VerdictWord.FITS:
@@ -128,7 +128,7 @@ def title(judgement: Judgement) -> str:
 
 
 def beside(judgement: Judgement) -> str:
-    """Return the number that goes with the title."""
+    """Return the number shown with the title."""
     verdict = judgement.verdict
     match verdict.word:
         case VerdictWord.FITS:
@@ -149,13 +149,13 @@ def beside(judgement: Judgement) -> str:
 
 
 def sentence(error: AppError) -> str:
-    """Return the part of a refusal that the title does not say."""
+    """Return the part of a refusal that is not in the title."""
     helps = error.reason.facts.get("what_helps")
     return said(helps) if isinstance(error, DoesNotFit) and isinstance(helps, Reason) else said(error)
 
 
 def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
-    """Return what the node needs to estimate a model that is not here; None when not even its size is known."""
+    """Return the data the node needs to estimate a model that is not local, or None if even its size is unknown."""
     facts = item.facts
     size = facts.size_bytes if isinstance(facts, FoundFile) else file.size_bytes if file is not None else None
     if not size or isinstance(facts, ShelfModel):
@@ -185,25 +185,28 @@ def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
 
 
 def smaller_files(offer: Item, limit_bytes: int) -> list[HubFile]:
-    """Return the usable files that are smaller, the largest first."""
+    """Return the usable files that are smaller than the limit, largest first."""
     smaller = [file for file in offer.files if file.usable and 0 < (file.size_bytes or 0) < limit_bytes]
     return sorted(smaller, key=lambda file: -(file.size_bytes or 0))
 
 
 def with_smaller(estimate: Estimate, smaller: Iterable[tuple[HubFile, Estimate]]) -> Judgement:
-    """Return the judgment; for a model that is too big, with the largest of its smaller files that fits."""
+    """Return the judgment. If the model is too big, include the largest of its smaller files that fits."""
     if estimate.word != VerdictWord.TOO_BIG:
         return of_estimate(estimate)
     return of_estimate(estimate, largest_fitting(smaller))
 
 
 def largest_fitting(smaller: Iterable[tuple[HubFile, Estimate]]) -> str:
-    """Return the quantization of the first of these files that fits; "" for none."""
+    """Return the quantization of the first of these files that fits, or "" if none does."""
     return next((file.quantisation for file, estimate in smaller if of_estimate(estimate).fits), "")
 
 
 class Judging(QObject):
-    """Asks for one plan at a time, always for the newest state of the household."""
+    """Judges all models in the list: local ones by plans, others by estimates.
+
+    It requests one plan at a time, always for the current state of the household.
+    """
 
     changed = Signal()
 
@@ -216,11 +219,11 @@ class Judging(QObject):
         self._items: dict[str, Item] = {}
 
     def of(self, item: Item) -> Judgement | None:
-        """Return the judgment of a model; None while it is not known."""
+        """Return the judgment of a model, or None while it is unknown."""
         return self._known.get(item.key)
 
     def put(self, item: Item, judgement: Judgement) -> None:
-        """Keep a judgment that the details made. The smaller file that would fit is not asked for again."""
+        """Store a judgment made by the details. The smaller file that would fit is not requested again."""
         was = self._known.get(item.key)
         same = was is not None and was.verdict.word is judgement.verdict.word
         kept = was.quantisation if was is not None and same else ""
@@ -228,7 +231,7 @@ class Judging(QObject):
         self.changed.emit()
 
     def ask(self, items: list[Item]) -> None:
-        """Judge these again. Earlier judgments stay until then."""
+        """Judge these models again, keeping earlier judgments until then."""
         self._calls.end_all()
         if self._client.endpoint is None:
             return
@@ -267,7 +270,7 @@ class Judging(QObject):
         self._next_plan()
 
     def _siblings(self) -> list[Sketch]:
-        """Return sketches of the smaller files of models that are here and too big."""
+        """Return sketches of the smaller files of local models that are too big."""
         return [
             made
             for item, offer in self._too_big
@@ -288,7 +291,7 @@ class Judging(QObject):
             self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
     def _estimated(self, answer: Verdicts) -> None:
-        """Judge the files to take; where one is too big, ask for the smaller ones next."""
+        """Judge the files to download, and request the smaller ones of those that are too big."""
         self._calls.done(ESTIMATES)
         more: list[Sketch] = []
         for key, verdict in answer.verdicts.items():
@@ -312,22 +315,22 @@ class Judging(QObject):
 def _estimated_files(
     key: str, files: Iterable[HubFile], verdicts: dict[str, Estimate]
 ) -> list[tuple[HubFile, Estimate]]:
-    """Return the files that have a verdict, with it."""
+    """Return the files that have an estimate, each with its estimate."""
     return [(file, verdicts[name]) for file in files if (name := f"{key}\n{file.file}") in verdicts]
 
 
 def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
-    """Return the model of the catalogue or of a search that a model on the shelf came from."""
+    """Return the model of the catalog or search that a local model was downloaded from."""
     return next((other for other in items if any(file.on_shelf == item.name for file in other.files)), None)
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
-    """Return a model for real work that fits now: one here, the node's recommendation, or one of the catalogue."""
+    """Return a model for real work that fits now: a local one, the node's recommendation, or one of the catalog."""
     return _largest(library.shelf, judging) or library.recommended() or _largest(library.offers, judging)
 
 
 def _largest(items: list[Item], judging: Judging) -> Item | None:
-    """Return the largest handy model that fits; if none is handy, the smallest that fits."""
+    """Return the largest model that fits within HANDY_BYTES; if there is none, the smallest that fits."""
 
     fitting = [
         item

@@ -1,1 +1,1 @@
-"""The first minutes: a name, what this computer has, what it is for, another computer."""
+"""The first run: naming this computer, its hardware, its role, and pairing with another computer."""

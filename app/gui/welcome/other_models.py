@@ -1,4 +1,4 @@
-"""Models that other programs of this computer hold: found once, offered before any download, used in place."""
+"""Models of other apps on this computer: found once, offered before any download, and used in place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_NAMES = 3
 
 
 class OtherModels(QObject):
-    """Finds the models, and takes them in, for all of the first steps."""
+    """Finds the models and imports them, for all steps of the first run."""
 
     changed = Signal()
 
@@ -41,33 +41,33 @@ class OtherModels(QObject):
         self._importing.ended.connect(self._ended)
 
     def search(self) -> None:
-        """Ask the node, as soon as it is there. It takes some seconds; without an answer nothing is offered."""
+        """Ask the node as soon as it is up. This takes some seconds; if it fails, nothing is offered."""
         self._wanted = True
         self._search()
 
     @property
     def left(self) -> list[FoundFile]:
-        """The models that can still be taken."""
+        """The models that can still be imported."""
         return [model for model in self.models if model not in self.taken]
 
     @property
     def is_busy(self) -> bool:
-        """True while one of them is being taken in, or waits for that."""
+        """True while a model is being imported or waits for its turn."""
         return bool(self._paths & set(self._importing.paths))
 
     @property
     def progress(self) -> tuple[str, str]:
-        """The file that is being checked, and how far that is."""
+        """The file that is being checked, and its progress."""
         return self._importing.name, checking_words(self._importing)
 
     def take(self) -> None:
-        """Take all that are left: each is read once, and used where it is."""
+        """Import all remaining models. Each is read once and used in place."""
         self.problem = ""
         for model in self.left:
             self._importing.add(model.path, model.name)
 
     def stop(self) -> None:
-        """Take no more of them; those on the shelf stay there."""
+        """Stop importing; models that are already imported stay."""
         self._importing.leave(self._paths)
 
     @property
@@ -99,13 +99,13 @@ class OtherModels(QObject):
 
 
 def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
-    """Return the files that can be taken, the largest first; what is on the shelf is offered there."""
+    """Return the files that can be imported, largest first. Files that are already imported are left out."""
     models = [file for file in files if file.usable and not file.on_shelf]
     return sorted(models, key=lambda model: -model.size_bytes)
 
 
 class OtherModelsCard(QWidget):
-    """Offers the models. Hidden where there are none. is_last: nothing follows, so it leads to their page."""
+    """Offers the models; hidden if there are none. is_last: no step follows, so the card links to the Models page."""
 
     wanted = Signal()  # a person asks for their page
 
@@ -129,7 +129,7 @@ class OtherModelsCard(QWidget):
         self._show()
 
     def _show(self) -> None:
-        """Show what there is and what became of it."""
+        """Show the offered models and the result of importing them."""
         other_models = self._other_models
         left, is_busy = other_models.left, other_models.is_busy
         self.setVisible(bool(other_models.models))

@@ -1,4 +1,4 @@
-"""The steps of the first run: a name, the hardware, the role of this computer, another computer, ready."""
+"""The steps of the first run: name, hardware, role, another computer, and done."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ Failed = Callable[[AppError], None]
 
 
 class Step(QWidget):
-    """A step of the first run: a title, a sentence, its content, and what Next does with it.
+    """A step of the first run: a title, a sentence, its content, and the effect of Next.
 
-    Subclasses fill `self.content`. Every step may be left without choosing anything.
+    Subclasses fill `self.content`. Every step can be left without choosing anything.
     """
 
     leave = Signal(str)  # end here, with this page
@@ -70,23 +70,23 @@ class Step(QWidget):
 
     @property
     def may_go_on(self) -> bool:
-        """True if what was typed is valid; otherwise the step says why it is not."""
+        """True if the input is valid; otherwise the step shows why it is not."""
         return True
 
     @property
     def leads_to(self) -> str:
-        """The page that follows, if it is the last step; "" for the usual one."""
+        """The page to open after the last step; "" for the default one."""
         return ""
 
     def entered(self) -> None:
-        """Do what is needed when the step comes to the front."""
+        """Prepare the step when it is shown."""
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Apply what was chosen, then call `then`; `failed` keeps the person here."""
+        """Apply the choice, then call `then`. On an error call `failed`, which keeps the user on this step."""
         then()
 
     def post(self, path: str, body: dict[str, object], then: Then, failed: Failed) -> None:
-        """Send a request in place of the one before."""
+        """Send a request, replacing the previous one."""
         self.cancel()
         self._call = self.services.client.post(path, body, lambda _: then(), failed)
 
@@ -98,9 +98,9 @@ class Step(QWidget):
 
 
 class PendingName(QObject):
-    """A name for this machine that was typed while its node still starts: kept until the node is there.
+    """A name for this machine that was entered while its node was still starting, kept until the node is up.
 
-    Lives with the pool, so that the first steps may be over before the node is there, and their window, too.
+    It belongs to the pool, because the first run and its window may be closed before the node is up.
     """
 
     refused = Signal(object)  # AppError
@@ -111,7 +111,7 @@ class PendingName(QObject):
         services.pool.changed.connect(self._send)
 
     def want(self, name: str) -> None:
-        """Keep this name in place of the one before; "" for none."""
+        """Keep this name, replacing the previous one; "" for none."""
         self._name = name
 
     def _send(self) -> None:
@@ -160,7 +160,7 @@ class NameStep(Step):
         return self.field.fits
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Rename this machine, at the latest as soon as the node is there."""
+        """Rename this machine now, or as soon as the node is up."""
         name, node = self.field.name, self.services.pool.now.node
         self.late.want("")
         if name in ("", self._filled, node.name):
@@ -181,7 +181,7 @@ class NameStep(Step):
 
 
 class HardwareItem(QWidget):
-    """A part of the hardware: an icon, its title, its amount."""
+    """A part of the hardware: its icon, name and amount."""
 
     def __init__(self, theme: Theme, picture: str, title: str) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class HardwareItem(QWidget):
 
 
 class HardwareStep(Step):
-    """Shows what this computer has for a model: device and memory from the node, the disk from the system."""
+    """Shows the hardware that matters for a model: device and memory from the node, disk space from the system."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(
@@ -251,7 +251,7 @@ class HardwareStep(Step):
             self._call_hardware = self.services.client.get("/machine", show, failed, answer=Computer)
 
     def _show_unused(self, computer: Computer) -> None:
-        """Say why a graphics card is not used: otherwise its owner would look for a fault."""
+        """Explain why a graphics card is not used, so that its owner does not look for a fault."""
         self.unused.setText(unused_graphics(computer))
         self.unused.setVisible(bool(self.unused.text()))
 
@@ -271,15 +271,15 @@ class HardwareStep(Step):
 
 
 def _existing(folder: str) -> str:
-    """Return the folder, or the nearest one above it that exists: it may be made with the first download."""
+    """Return the folder or its nearest existing parent. The first download may create the folder."""
     paths = (Path(folder), *Path(folder).parents)
     return str(next((path for path in paths if path.is_dir()), folder))
 
 
 class RoleStep(Step):
-    """Asks whether this computer uses models and lends, or lends only, which decides the page that opens first.
+    """Asks whether this computer uses models and lends, or only lends. That decides which page opens first.
 
-    Lending itself is on the page This computer.
+    Lending itself is set up on the This computer page.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -326,7 +326,7 @@ class RoleStep(Step):
 
 
 class Option(QFrame):
-    """A radio button with a sentence, in a card that can be clicked anywhere."""
+    """A radio button with an explanation, in a card that can be clicked anywhere."""
 
     def __init__(self, title: str, sentence: str) -> None:
         super().__init__()
@@ -351,7 +351,7 @@ class Option(QFrame):
 
 
 class PairStep(Step):
-    """Adds another computer, now or later: one machine is enough."""
+    """Adds another computer now or later; one machine is enough to begin."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -401,7 +401,7 @@ class PairStep(Step):
 
 
 class Recommendation(QWidget):
-    """The model that suits this household today: offered, never fetched unasked, and hidden until it is known."""
+    """The model that suits this household today. Hidden until it is known, and never downloaded without consent."""
 
     wanted = Signal()  # a person asks to see it
 
@@ -418,7 +418,7 @@ class Recommendation(QWidget):
         self.hide()
 
     def refresh(self) -> None:
-        """Ask for it once."""
+        """Request the recommendation once."""
         if self._starter is None and self._call is None:
             self._call = self._client.get("/starter", self._take_starter, self._none, answer=StarterAnswer)
 
@@ -448,7 +448,7 @@ class Recommendation(QWidget):
 
 
 class ReadyStep(Step):
-    """Says what is there now and what comes next."""
+    """Shows what is ready and what to do next."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(services, self.tr("Ready"), self.tr("Your first answer needs no download and no network."))
@@ -482,6 +482,6 @@ class ReadyStep(Step):
 
     @property
     def _asks(self) -> bool:
-        """True if the first question goes to the Guide: not if this computer only lends, or others answer for it."""
+        """True if the first question goes to the Guide: not if this computer only lends, or if other hosts answer."""
         lends = self.services.preferences.text(KEY, BOTH) == LEND
         return not lends and self.services.pool.now.hosts is None

@@ -1,4 +1,4 @@
-"""The first run: a few calm steps over the whole window; every one can be skipped, and Back works."""
+"""The first run: a few steps that cover the whole window. Each can be skipped, and Back works."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WIDTH, HEIGHT = 560, 620
 
 
 class GuidePreload(QObject):
-    """Loads the built-in model while the first steps are shown, so that the first answer waits for no load.
+    """Loads the built-in model during the first run, so that the first answer does not wait for it.
 
-    Nobody asked for it: where anything speaks against it, nothing is loaded, and nothing is said.
+    Nobody requested it, so if anything prevents it, nothing is loaded and no error is shown.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -43,7 +43,7 @@ class GuidePreload(QObject):
         self._is_asked = False
 
     def begin(self) -> None:
-        """Begin as soon as a node is there, unless this computer only lends."""
+        """Begin once a node is up, unless this computer only lends."""
         if self._services.preferences.text(KEY, BOTH) == LEND:
             self._over()
             return
@@ -52,7 +52,7 @@ class GuidePreload(QObject):
 
     @property
     def _is_wanted(self) -> bool:
-        """True if nothing is loaded or being loaded, and no host answers in its place."""
+        """True if no model is loaded or being loaded, and no other host answers."""
         return not self._pool.now.models and self._pool.now.hosts is None
 
     def _look(self) -> None:
@@ -66,7 +66,7 @@ class GuidePreload(QObject):
         self._services.client.post("/plan", body, self._planned, self._over, answer=Plan)
 
     def _planned(self, plan: Plan) -> None:
-        """Load it if memory is left beside it."""
+        """Load the model if it fits alongside everything else."""
         if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
             self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)
         else:
@@ -77,7 +77,7 @@ class GuidePreload(QObject):
 
 
 class _OneStep(QWidget):
-    """Shows one step, and is as high as that: a stack would be as high as its highest."""
+    """Shows one step and is as high as that step; a QStackedWidget would be as high as the highest."""
 
     def __init__(self, steps: Sequence[QWidget]) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class _OneStep(QWidget):
         self.show_only(0)
 
     def show_only(self, index: int) -> None:
-        """Show this step, and hide the other_models."""
+        """Show this step and hide the others."""
         self.index = index
         for number, step in enumerate(self._steps):
             step.setVisible(number == index)
@@ -140,7 +140,7 @@ class Welcome(QWidget):
         GuidePreload(self._services).begin()
 
     def end(self, page: str = "") -> None:
-        """End the first steps, and do not show them again by themselves. `page`: where to go."""
+        """End the first run so that it does not start again on its own. page: the page to show next."""
         services, window = self._services, self._window
         services.preferences.keep(DONE, True)
         window.removeEventFilter(self)
@@ -170,7 +170,7 @@ class Welcome(QWidget):
         return super().eventFilter(watched, event)
 
     def skip(self) -> None:
-        """Go on to the next step, whatever was typed."""
+        """Continue with the next step, ignoring any input."""
         self._go_on()
 
     # inside
@@ -211,7 +211,7 @@ class Welcome(QWidget):
 
     @property
     def step(self) -> Step:
-        """The step that is shown."""
+        """The current step."""
         return self._steps[self._number]
 
     @property
@@ -258,7 +258,7 @@ class Welcome(QWidget):
         self.notice.fail(error, self.end)
 
     def _show_link(self) -> None:
-        """Say that the node cannot be started, with a button to try again."""
+        """Show that the node could not be started, with a button to try again."""
         pool = self._services.pool
         if pool.link is Link.AWAY and pool.problem:
             again = (self.tr("Start again"), pool.try_again)

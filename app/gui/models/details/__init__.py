@@ -1,1 +1,1 @@
-"""The chosen model: whether it fits, how it would run, how it is loaded."""
+"""The details of the selected model: whether it fits, its forecast, and the settings for loading it."""

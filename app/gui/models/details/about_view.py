@@ -1,4 +1,4 @@
-"""The description of a model: its name, its facts in a line, its maker and its license."""
+"""The description of a model: its name, a line of facts, its maker and its license."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHOWN = 80  # characters of a licence as a file states it
 
 
 def about_of(model: CatalogueModel) -> str:
-    """Return what a model is good for, in the language of the window where the catalogue has it."""
+    """Return the description of a model, in the window's language if the catalog has one."""
     return model.about_in.get(QLocale().name()[:2]) or model.about
 
 
 class AboutView(QWidget):
-    """`recommend` is asked to show a model that does more than the Guide."""
+    """The description of the selected model. `recommend` is called to show a model that can do more than the Guide."""
 
     recommend = Signal()
 
@@ -50,7 +50,7 @@ class AboutView(QWidget):
         self.setLayout(box)
 
     def show_item(self, item: Item) -> None:
-        """Another model."""
+        """Show another model."""
         self.name.say(item.title)
         self._facts.setText(" · ".join(self._parts(item)))
         self._about.setText(self._about_words(item))
@@ -78,7 +78,7 @@ class AboutView(QWidget):
         return ""
 
     def tell_notes(self, item: Item, loaded: LoadedModel | None) -> None:
-        """Show what a person should know of its file. loaded: the same model, if it is loaded."""
+        """Show notes about the model's file. loaded: the same model, if it is loaded."""
         notes = [] if item.is_missing else [*_file_notes(item), *_template_notes(loaded)]
         self.notes.setText(" ".join(notes))
         self.notes.setVisible(bool(notes))
@@ -118,7 +118,7 @@ def _file_notes(item: Item) -> list[str]:
 
 
 def _template_notes(loaded: LoadedModel | None) -> list[str]:
-    """Say what the chat template of a loaded model cannot do, as far as the node has read it."""
+    """Return what the chat template of a loaded model cannot do, as far as the node knows."""
     notes = []
     if loaded is not None and loaded.tools is False:
         notes.append(translate("Models", "Its chat template can't call tools."))

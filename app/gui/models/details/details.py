@@ -1,4 +1,4 @@
-"""The right side of the page: the chosen model, whether it fits, how it would run, and its buttons."""
+"""The right side of the page: the selected model, whether it fits, its forecast, and its buttons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAST_HEIGHT = 2 * sizes.XXL  # three lines; the page scrolls before fewer are v
 
 
 class Details(FullHeightFrame):
-    """Shows one item; `pressed` with what to do and its setup."""
+    """Shows one item. Emits `pressed` with the action and the setup."""
 
     pressed = Signal(object, object)  # Do, Setup
     recommend = Signal()
@@ -52,12 +52,13 @@ class Details(FullHeightFrame):
         self._make_form()
 
     def missing(self) -> tuple[Callable[[], object], ...]:
-        """Return the steps that make the rest: all at once they would block the window for a moment."""
+        """Return the steps that create the remaining widgets. Done all at once, they would block the window for a
+        moment."""
         return self._make_words, self._make, self._wire, lambda: self.show_item(None)
 
     @property
     def setup(self) -> Setup | None:
-        """The chosen model as it would be loaded."""
+        """The selected model with the settings it would be loaded with."""
         if self.item is None:
             return None
         snapshot = self._services.pool.now
@@ -65,7 +66,7 @@ class Details(FullHeightFrame):
         return replace(self.form.setup(self.item, self.files.file), may_join=joins)
 
     def show_item(self, item: Item | None) -> None:
-        """Show another model, or news of the same one."""
+        """Show another model, or changes to the current one."""
         same = item is not None and self.item is not None and item.key == self.item.key
         self.item = item
         self._stack.setCurrentIndex(0 if item is None else 1)
@@ -85,7 +86,7 @@ class Details(FullHeightFrame):
         self.tell_actions()
 
     def plan(self) -> None:
-        """Ask for a plan of the setup as it is."""
+        """Request a plan for the current setup."""
         setup = self.setup
         if setup is None:
             return
@@ -95,17 +96,18 @@ class Details(FullHeightFrame):
             self._planning.ask(setup)
 
     def plan_again(self) -> None:
-        """Plan again after a change that no person made; a measurement in progress goes on, and a plan follows it."""
+        """Plan again after a change that the user did not make. A measurement in progress continues and is followed by
+        a plan."""
         if not self._planning.measuring:
             self.plan()
 
     def ask_token(self) -> None:
-        """Ask for an access token: a download was refused without one."""
+        """Ask for an access token, because a download was refused without one."""
         self.token.show()
         self.token.look()
 
     def tell_actions(self) -> None:
-        """Show the buttons and notes for the model as it is now."""
+        """Update the buttons and notes to the current state of the model."""
         setup = self.setup
         if setup is None:
             return
@@ -189,7 +191,7 @@ class Details(FullHeightFrame):
         self.copies.changed.connect(self.tell_actions)
 
     def _begin(self, item: Item) -> None:
-        """Show a model about which nothing is known yet."""
+        """Show a model before anything is known about it."""
         loaded = self._services.pool.now.model(item.name) if item.is_here else None
         if loaded is not None:
             self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered)
@@ -206,7 +208,7 @@ class Details(FullHeightFrame):
         self._area.verticalScrollBar().setValue(0)
 
     def _unsized(self, item: Item) -> str:
-        """Return why nobody can say whether it fits."""
+        """Return why it is not known whether the model fits."""
         file = item.file()
         if item.kind is not Kind.OFFER or file is None or file.size_bytes:
             return ""
@@ -244,7 +246,7 @@ class Details(FullHeightFrame):
         self.tell_actions()
 
     def _tell_smaller(self) -> None:
-        """Name the smaller file that would fit, as the list found out, for a model that is here and too big."""
+        """If a local model is too big, name the smaller file that the list found to fit."""
         known = self._judging.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
             self.verdict.show_smaller(known.quantisation)
@@ -280,7 +282,7 @@ class Details(FullHeightFrame):
             self.plan()
 
     def _is_usual(self) -> bool:
-        """Return whether the list judges the model with the same setup."""
+        """Return whether the list's verdict is based on the same setup."""
         setup = self.setup
         return (
             setup is not None

@@ -1,4 +1,4 @@
-"""The choice of a file: its quantization, the machines that can give it, and the access token it may need."""
+"""The choice of a file: its quantization, the machines that can send it, and the access token it may need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
 
 
 class FileChoice(QWidget):
-    """The list of quantizations. Hidden where there is nothing to choose."""
+    """The list of quantizations; hidden if there is no choice."""
 
     changed = Signal()
 
@@ -53,7 +53,7 @@ class FileChoice(QWidget):
         return str(data) if data else None
 
     def show_item(self, item: Item, keep: str | None = None) -> None:
-        """Show the files of a model. keep: the file to choose, if it is among them."""
+        """Show the files of a model. keep: the file to select, if the model has it."""
         blocked = self.combo.blockSignals(True)
         self.combo.clear()
         for file in item.files:
@@ -66,7 +66,7 @@ class FileChoice(QWidget):
         self.setVisible(bool(item.files))
 
     def choose(self, quantisation: str) -> None:
-        """Choose the first file of this quantization."""
+        """Select the first file with this quantization."""
         for n in range(self.combo.count()):
             if self.combo.itemText(n).startswith(quantisation):
                 self.combo.setCurrentIndex(n)
@@ -91,7 +91,7 @@ class FileChoice(QWidget):
 
 
 class Copies(QObject):
-    """The machines of the household that have the chosen file; asked again when machines come or go."""
+    """The machines of the household that have the selected file, requested again when machines come or go."""
 
     changed = Signal()
 
@@ -104,7 +104,7 @@ class Copies(QObject):
         self._pool.changed.connect(self._look)
 
     def ask(self, item: Item, file: HubFile | None) -> None:
-        """Ask about this file, and forget the machines that have another one."""
+        """Request the machines that have this file, and forget those that have another one."""
         question = None
         if item.remote is not None and file is not None and file.usable and not file.on_shelf:
             question = FindCopies(
@@ -135,7 +135,7 @@ class Copies(QObject):
             self._ask()
 
     def _other_machines(self) -> set[str]:
-        """Return the IDs of the other machines of the household that are online."""
+        """Return the IDs of the household's other machines that are online."""
         machines = self._pool.now.machines.values() if self._pool.is_there else ()
         return {machine.id for machine in machines if machine.online and not machine.this}
 
@@ -144,7 +144,7 @@ class Copies(QObject):
         self._tell(tuple(answer.machines))
 
     def _failed(self, _: AppError) -> None:
-        """Show no machine: the file can still be downloaded."""
+        """Show no machines; the file can still be downloaded."""
         self._calls.done(ASK)
         self._tell(())
 
@@ -155,7 +155,7 @@ class Copies(QObject):
 
 
 class TokenField(QWidget):
-    """The access token for gated models: whether one is kept and where, and a field for another."""
+    """The access token for gated models: whether one is stored and where, and a field to replace it."""
 
     failed = Signal(object)  # AppError
     kept = Signal()
@@ -174,7 +174,7 @@ class TokenField(QWidget):
         self.setLayout(column(self._words, Flow(self._field, self._save)))
 
     def look(self) -> None:
-        """Ask whether one is kept."""
+        """Ask the node whether a token is stored."""
         self._calls.keep(TOKEN, self._client.get("/token", self._known, answer=TokenState))
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The actions for the chosen model, the likeliest first, and the bar of their buttons."""
+"""The actions for the selected model, likeliest first, and the bar with their buttons."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The state of the pool, as far as it decides what can be done with the chosen model."""
+    """The state of the pool that decides which actions the selected model has."""
 
     loaded: LoadedModel | None  # the chosen model, if it is loaded, or else whatever is
     is_loading: bool  # some model is on its way
@@ -109,7 +109,7 @@ def _running(setup: Setup, now: Now) -> list[Action]:
 
 
 def _differs(setup: Setup, loaded: LoadedModel) -> bool:
-    """Return whether the loaded model was set up in another way."""
+    """Return whether the model is loaded with other settings."""
     used = {stage.id for stage in loaded.stages}
     same = (setup.context, setup.users) == (loaded.context, loaded.users)
     same = same and setup.kv == (loaded.kv or setup.kv) and setup.shape == loaded.shape_ordered
@@ -152,7 +152,7 @@ REMOVALS = (Do.DELETE, Do.REMOVE)  # at the far end, apart from the others
 
 
 class ActionBar(QWidget):
-    """The buttons below the details, made anew when the actions change."""
+    """The buttons below the details, recreated when the actions change."""
 
     pressed = Signal(object)  # Do
 
@@ -164,7 +164,7 @@ class ActionBar(QWidget):
         self.setLayout(self._row)
 
     def show_actions(self, actions: list[Action]) -> None:
-        """Show these actions in this order; unchanged ones keep their buttons and the focus."""
+        """Show these actions in order. Unchanged ones keep their buttons and the focus."""
         if actions == self._shown:
             return
         focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
@@ -178,7 +178,7 @@ class ActionBar(QWidget):
             self.buttons[focused].setFocus()
 
     def focus(self) -> None:
-        """Focus the first button that can be pressed."""
+        """Focus the first enabled button."""
         for made in self.buttons.values():
             if made.isEnabled():
                 made.setFocus()
@@ -192,7 +192,8 @@ class ActionBar(QWidget):
 
 
 class BesideView(QWidget):
-    """A line on whether the chosen model fits beside the loaded ones; its owner hides it where there are none."""
+    """A line that shows whether the selected model fits alongside the loaded ones. Its owner hides it if none is
+    loaded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,13 +212,13 @@ class BesideView(QWidget):
 
 
 def _verdict(judgement: Judgement) -> str:
-    """`Fits · 1.2 GiB to spare · 12.3 tok/s`"""
+    """Return a text like `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
     speed = formats.speed(judgement.tok_s) if judgement.tok_s and judgement.fits else ""
     return " · ".join(filter(None, (verdicts.title(judgement), verdicts.beside(judgement), speed)))
 
 
 class ActionFoot(QWidget):
-    """The part below the details that does not scroll: the line about loading beside other models, and the buttons."""
+    """The part below the details that does not scroll: the buttons and the line about loading alongside others."""
 
     def __init__(self) -> None:
         super().__init__()

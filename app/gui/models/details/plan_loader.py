@@ -1,4 +1,4 @@
-"""Plans the chosen model as it is set up now: quickly while a slider moves, or after a measurement."""
+"""Plans for the selected model with its current settings: quick ones while a slider moves, or after a measurement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = "chosen"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings that a model would be loaded with. context None: the node's own choice."""
+    """The settings to load a model with. context: None lets the node choose."""
 
     item: Item
     file: str | None = None
@@ -35,7 +35,7 @@ class Setup:
     may_join: bool = False  # others are loaded, beside which it could be too
 
     def order(self) -> dict[str, Any]:
-        """Return the body of a request to plan or load."""
+        """Return the request body for planning or loading."""
         return {
             "model": self.item.name,
             "context": self.context,
@@ -47,7 +47,7 @@ class Setup:
 
 
 class Planning(QObject):
-    """Plans the newest setup; answers for earlier ones are ignored."""
+    """Plans the newest setup and ignores answers for earlier ones."""
 
     planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
@@ -71,7 +71,7 @@ class Planning(QObject):
         return self._calls.running(MEASURE)
 
     def ask(self, setup: Setup) -> None:
-        """Plan this setup after a short pause; while a slider moves, once in a while."""
+        """Plan this setup after a short pause. While a slider moves, plan only now and then."""
         self.stop_measuring()
         if self._setup is None or self._setup.item.key != setup.item.key:
             self._calls.end(PLAN)
@@ -82,15 +82,15 @@ class Planning(QObject):
             self._soon.start()
 
     def forget(self) -> None:
-        """Stop: no model is chosen."""
+        """Stop planning, because no model is selected."""
         self._setup = None
         self._soon.stop()
         self._calls.end_all()
 
     def measure(self) -> None:
-        """Measure every machine with the chosen model, then plan with the result. It takes about ten seconds.
+        """Measure every machine with the selected model, then plan with the results. This takes about ten seconds.
 
-        For a model that is not here, layers like its own are measured.
+        For a model that is not local, similar layers are measured.
         """
         setup = self._setup
         if setup is None:
@@ -133,7 +133,7 @@ class Planning(QObject):
             self._calls.keep(PLAN, call)
 
     def _sketched(self, setup: Setup) -> dict[str, Any] | None:
-        """Return the request for a model that is not here; None where nothing is known of its size."""
+        """Return the request for a model that is not local, or None if its size is not known."""
         made = sketch(setup.item, setup.item.file(setup.file), KEY)
         if made is None:
             return None
@@ -153,7 +153,7 @@ class Planning(QObject):
         self.joined.emit(None)  # what needs all of it alone has no room beside others
 
     def _ask_beside(self) -> None:
-        """Plan a load that leaves the other models their memory, with the measurements there are."""
+        """Plan a load that leaves the other models their memory, using the existing measurements."""
         setup = self._setup
         self._calls.end(BESIDE)
         if setup is None or not setup.may_join or not setup.item.is_here:

@@ -1,4 +1,4 @@
-"""The settings for loading the chosen model: context, simultaneous users, machines and placement."""
+"""The settings for loading the selected model: context, simultaneous users, machines and placement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONG = 1 << 17  # offered where the training context is not known
 
 
 class SetupForm(QWidget):
-    """All settings; `changed` at every move. Nothing is loaded by it."""
+    """All settings. Emits `changed` on every change; loads nothing itself."""
 
     changed = Signal()
 
@@ -59,7 +59,7 @@ class SetupForm(QWidget):
         pool.changed.connect(self._tell_shapes)
 
     def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
-        """Set the form up for another model. context, kv, shape: those it is loaded with; None: the defaults."""
+        """Set the form up for another model, with its settings if it is loaded; None for the defaults."""
         most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantised_kv)
@@ -69,7 +69,7 @@ class SetupForm(QWidget):
         self._tell_shapes()
 
     def setup(self, item: Item, file: str | None) -> Setup:
-        """Return the settings as they are now."""
+        """Return the current settings."""
         return Setup(
             item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
         )
@@ -79,7 +79,7 @@ class SetupForm(QWidget):
 
 
 def steps(most: int) -> list[int]:
-    """Return the contexts to choose from: 512, 768, 1024, 1536, … and the longest of the model."""
+    """Return the selectable contexts: 512, 768, 1024, 1536, … up to the longest that the model supports."""
     contexts, power = [], LEAST
     while power < most:
         contexts += [size for factor in FACTORS if (size := power * factor // 2) < most]
@@ -88,7 +88,7 @@ def steps(most: int) -> list[int]:
 
 
 class ContextSlider(QWidget):
-    """A slider for the context, in steps that grow with it. `moved` while it is dragged, too."""
+    """A slider for the context, with steps that grow with it. Emits `moved` even while it is dragged."""
 
     moved = Signal(int)
 
@@ -110,11 +110,11 @@ class ContextSlider(QWidget):
 
     @property
     def usual(self) -> int:
-        """The context before a person moves the slider."""
+        """The default context, before the user moves the slider."""
         return self._steps[self._place(USUAL)]
 
     def offer(self, most: int, context: int | None = None) -> None:
-        """Offer the steps up to the longest context of a model, and choose `context` or the next shorter one."""
+        """Offer the steps up to the longest context of a model, and select `context` or the next shorter one."""
         self._steps = steps(max(1, most))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, len(self._steps) - 1)
@@ -125,7 +125,7 @@ class ContextSlider(QWidget):
         self._tell()
 
     def choose(self, context: int) -> None:
-        """Choose the longest step that is not longer."""
+        """Select the longest step that does not exceed `context`."""
         self.slider.setValue(self._place(context))
 
     def _place(self, context: int) -> int:
@@ -147,7 +147,7 @@ class ContextSlider(QWidget):
 
 
 class KvChoice(QWidget):
-    """The format of the KV cache: exact, or about half the memory; `changed` when a person picks another."""
+    """The format of the KV cache: exact, or about half the memory. Emits `changed` when the user picks another."""
 
     changed = Signal()
 
@@ -174,7 +174,8 @@ class KvChoice(QWidget):
         return str(self.combo.currentData())
 
     def offer(self, kind: str | None, *, possible: bool) -> None:
-        """Set it up for another model. kind: the format it is loaded with. possible: its heads are large enough."""
+        """Set it up for another model. kind: the format it is loaded with. possible: its heads are large enough for
+        q8_0."""
         self._possible, self._bytes = possible, {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or EXACT)) if possible else 0)
@@ -183,7 +184,7 @@ class KvChoice(QWidget):
         self._tell()
 
     def show_bytes(self, bytes_by_format: Mapping[str, int]) -> None:
-        """Show what the context of the newest plan takes, by its format; empty: there is no plan."""
+        """Show the memory that the context of the newest plan needs in each format; empty if there is no plan."""
         self._bytes = dict(bytes_by_format)
         self._tell()
 
@@ -214,9 +215,9 @@ class KvChoice(QWidget):
 
 
 class MachineTicks(QWidget):
-    """A check box for each machine that may hold layers. This one always does, for its own user.
+    """A check box for each machine that may process layers. This machine always does, for its own user.
 
-    `changed` when a person checks or clears one. Hidden where there is nothing to choose.
+    Emits `changed` when the user checks or clears one. Hidden if there is no choice.
     """
 
     changed = Signal()
@@ -235,16 +236,16 @@ class MachineTicks(QWidget):
 
     @property
     def without(self) -> tuple[str, ...]:
-        """The IDs of listed machines that are left out."""
+        """The IDs of the machines whose boxes are cleared."""
         return tuple(sorted(self._without & set(self.boxes)))
 
     def offer(self, *, splits: bool) -> None:
-        """Hide the choice for a model that cannot be split."""
+        """Hide the choice if the model cannot be split."""
         self._useful = splits
         self.setVisible(self._useful and len(self._shown) > 1)
 
     def tell(self) -> None:
-        """Show the machines of the household as they are now."""
+        """Update to the current machines of the household."""
         rows = [
             (machine.id, self._words(machine), machine.this or _lends(machine))
             for machine in self._pool.now.sorted_machines
@@ -301,7 +302,7 @@ def _lends(machine: Machine) -> bool:
 class ShapeChoice(QWidget):
     """The placement of the model: the planner's choice or another one, each with its forecast.
 
-    `changed` when a person picks another. Hidden where there is nothing to choose.
+    Emits `changed` when the user picks another. Hidden if there is no choice.
     """
 
     changed = Signal()
@@ -328,11 +329,11 @@ class ShapeChoice(QWidget):
 
     @property
     def kind(self) -> str | None:
-        """The placement as a request names it; None: the planner chooses."""
+        """The placement as named in a request; None lets the planner choose."""
         return (str(self.combo.currentData()) or None) if self._useful else None
 
     def offer(self, kind: str | None) -> None:
-        """Set it up for another model. kind: the placement it is loaded with; None: the planner's choice."""
+        """Set it up for another model. kind: the placement it is loaded with; None for the planner's choice."""
         self._best, self._rates = "", {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or "")))
@@ -340,12 +341,12 @@ class ShapeChoice(QWidget):
         self._tell()
 
     def set_useful(self, useful: bool) -> None:
-        """Show the choice where the model can be split and more than one machine is here."""
+        """Show the choice only if it is useful: the model can be split and there is more than one machine."""
         self._useful = useful
         self.setVisible(useful)
 
     def show_plan(self, plan: Plan | None) -> None:
-        """Show the forecasts of the newest plan; None: there is none."""
+        """Show the forecasts of the newest plan; None if there is no plan."""
         if plan is None:
             self._rates, self._best = {}, ""
             self._tell()
@@ -393,7 +394,7 @@ class ShapeChoice(QWidget):
         self.combo.setAccessibleDescription(self.hint.text())
 
     def _slower(self, chosen: str) -> str:
-        """Say that the choice is slower than the best, where the difference exceeds the accuracy of forecasts."""
+        """Return a warning if the choice is slower than the best by more than the accuracy of forecasts."""
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""

@@ -1,4 +1,4 @@
-"""The verdict in words, and under `memory` its sum and a bar for each machine."""
+"""The verdict in words. Its `memory` part shows the sum and a bar for each machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAME = 12  # characters of a name that stay visible
 
 
 class VerdictView(QWidget):
-    """`use_context` and `use_file` are called to choose a context or a file that would fit."""
+    """The verdict. `use_context` and `use_file` are called to select a context or a file that would fit."""
 
     def __init__(self, theme: Theme, use_context: Callable[[int], object], use_file: Callable[[str], object]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class VerdictView(QWidget):
         self.clear()
 
     def clear(self, sentence: str = "") -> None:
-        """Show that nothing is known; sentence: why."""
+        """Show that nothing is known. sentence: the reason."""
         self.judgement = None
         self.title.setText("")
         self._beside.say("")
@@ -67,13 +67,13 @@ class VerdictView(QWidget):
         self.use.hide()
 
     def show_plan(self, plan: Plan) -> Judgement:
-        """Show the verdict for a model that is here."""
+        """Show the verdict for a local model."""
         judgement = verdicts.of_plan(plan)
         self._show(judgement, "", plan)
         return judgement
 
     def show_estimate(self, estimate: node_models.Verdict, quantisation: str, *, splits: bool) -> Judgement:
-        """Show the verdict for a model that is not here. quantisation: a smaller one that fits."""
+        """Show the verdict for a model that is not local. quantisation: a smaller one that fits."""
         judgement = verdicts.of_estimate(estimate)
         plan = estimate.plan
         words = ""
@@ -89,7 +89,7 @@ class VerdictView(QWidget):
         return judgement
 
     def show_error(self, error: AppError) -> Judgement | None:
-        """Show that it does not fit, or cannot be planned at all."""
+        """Show that the model does not fit or cannot be planned."""
         judgement = verdicts.of_error(error)
         if judgement is None:
             self.clear(verdicts.sentence(error))
@@ -98,7 +98,7 @@ class VerdictView(QWidget):
         return judgement
 
     def show_smaller(self, quantisation: str) -> None:
-        """Offer a smaller file of the same model that would fit, where the verdict is that it is too big."""
+        """If the model is too big, offer a smaller file of it that would fit."""
         judgement = self.judgement
         if judgement is None or judgement.verdict.word is not VerdictWord.TOO_BIG or judgement.estimate:
             return
@@ -119,7 +119,7 @@ class VerdictView(QWidget):
             announce(self, self.title.text())
 
     def _offer(self, fitting: str) -> None:
-        """Offer another file, or the context that the verdict names."""
+        """Offer another file, or the context named in the verdict."""
         judgement = self.judgement
         smaller = judgement is not None and judgement.verdict.word is VerdictWord.SMALLER
         self._fitting = fitting
@@ -152,7 +152,7 @@ class VerdictView(QWidget):
 
 
 class MemoryBars(QWidget):
-    """All machines of a plan, and what the colors mean."""
+    """The bars of all machines in a plan, with a legend."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class MemoryBars(QWidget):
 
 
 class Bar(QWidget):
-    """The bar of one machine: weights, KV cache and work memory, as shares of the memory it lends."""
+    """The bar of one machine: weights, KV cache and work memory as shares of the memory it lends."""
 
     def __init__(self, theme: Theme, part: Memory) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ class Bar(QWidget):
 
 
 class Swatch(QWidget):
-    """The color of a part, in the legend."""
+    """A color sample in the legend."""
 
     def __init__(self, theme: Theme, color: str) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ class Swatch(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory that one machine would use, and what it lends."""
+    """The memory that a machine would use, and how much it lends."""
 
     name: str
     weights: int
@@ -253,7 +253,7 @@ class Memory:
 
 
 def memories(plan: Plan) -> list[Memory]:
-    """Return the memory of every machine that holds a stage, in the order of the plan."""
+    """Return the memory of every machine with a stage, in the order of the plan."""
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     sums: dict[str, Memory] = {}
     for stage in plan.stages:
@@ -269,7 +269,7 @@ def memories(plan: Plan) -> list[Memory]:
 
 
 def lent_bytes(plan: Plan) -> int:
-    """Return the memory that all machines lend that were considered for a plan."""
+    """Return the memory lent by all machines that a plan considered."""
     return sum(machine.lends_bytes for machine in plan.facts.machines or plan.machines)
 
 
