@@ -22,7 +22,7 @@ from tests.gui.desk import Desk
 
 @pytest.fixture(autouse=True)
 def moving(away: Desk) -> Iterator[Desk]:
-    """Return the widget in the window's colors, with motion allowed."""
+    """Yield a desk with the window's colors and motion allowed."""
     away.services.motion.choose(NEVER)
     yield away
     away.services.motion.choose(NEVER)
