@@ -9,7 +9,7 @@ from app.api.lending import Lending
 from app.api.links import Link, LinkMeasurement
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.core.errors import Fact, Reason
-from app.core.planner.forecast import Factor
+from app.core.planner.speed_estimates import Factor
 
 LayerRange = tuple[int, int]  # the first layer, and the one after the last
 

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, log
 
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, PlannedStage, Share, Workload, pipelines
-from app.core.planner.speed_estimates import Speed
+from app.core.planner.speed_estimates import Factor, Speed
 from backends.contract import Role
 
 FEW_ROWS = 32  # of a step that is computed like an answer's, not like a prompt's (measured on processors)
@@ -288,43 +287,6 @@ def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: 
     return _of_loads([load], rounds)
 
 
-LEAST_WEIGHT = 0.15  # of a new answer, however many were seen: about the last ten decide
-MOST_RATIO = 3.0  # an answer that was further off than this says something else happened
-MOST_FACTOR = 4.0  # a worse error is a fault in the measuring; hiding it would not be honest
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """The ratio of measured to forecast time of one machine or link, and the number of answers behind it."""
-
-    value: float = 1.0
-    answers: int = 0
-
-    def settled(self, forecast_s: float, measured_s: float) -> Factor:
-        """Return the factor after one more answer of this very placement; the first answer counts in full.
-
-        forecast_s: as in `learned`.
-        """
-        if forecast_s <= 0 or measured_s <= 0:
-            return self
-        weight = max(LEAST_WEIGHT, 1 / (self.answers + 1))
-        moved = log(self.value) + weight * (log(measured_s) - log(forecast_s))
-        return Factor(exp(_within(moved, log(MOST_FACTOR))), self.answers + 1)
-
-    def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
-        """Return the factor after one more answer.
-
-        forecast_s: the forecast as it was made, with this factor in it. part: how much of both times belongs to this
-        machine or link, 0 to 1. Times that are not positive are ignored.
-        """
-        if forecast_s <= 0 or measured_s <= 0 or part <= 0:
-            return self
-        off = _within(log(measured_s) - log(forecast_s), log(MOST_RATIO))
-        weight = part * max(LEAST_WEIGHT, 1 / (self.answers + 2))
-        moved = _within(log(self.value) + weight * off, log(MOST_FACTOR))
-        return Factor(exp(moved), self.answers + 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Habit:
     """The error of one placement's forecasts, measured against those without factors of machines and links.
@@ -332,8 +294,8 @@ class Habit:
     Machines that share a computer, or whose caches hold their part, do together what none does alone.
     """
 
-    first: Factor = Factor()
-    decode: Factor = Factor()
+    first: Factor = field(default_factory=Factor)
+    decode: Factor = field(default_factory=Factor)
 
     def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> Habit:
         """Return it after one more answer. plain: the forecast without any factor."""
@@ -425,7 +387,3 @@ def longer(link: Link, factor: float) -> Link:
         out_bytes_per_s=link.out_bytes_per_s / factor,
         in_bytes_per_s=link.in_bytes_per_s / factor,
     )
-
-
-def _within(value: float, most: float) -> float:
-    return max(-most, min(most, value))

@@ -1,4 +1,4 @@
-"""The effort of a model's layers, and estimates of their speed from a layer that was measured. Pure.
+"""The effort of a model's layers, estimates of their speed from a measured layer, and correction factors. Pure.
 
 Layers of a model that has not been downloaded, and layers too large to be synthesized, cannot be measured. A plain
 layer of the same number type is measured in their place. The cost of one row of a step is the bytes it reads; that of
@@ -15,6 +15,7 @@ The estimate says which of two models is faster, and about how fast; it does not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp, log
 from typing import TYPE_CHECKING
 
 from app.core.errors import Reason
@@ -237,3 +238,44 @@ def estimated_effort(model: Model, parameters: int | None, active: int | None, b
     rest = 1 - dense
     experts = Experts(EXPERTS, EXPERTS * (share - dense) / rest, rest * n_bytes, rest * weights)
     return Effort(dense * n_bytes, dense * weights, position, 0.0, 0.0, experts)
+
+
+LEAST_WEIGHT = 0.15  # of a new answer, however many were seen: about the last ten decide
+MOST_RATIO = 3.0  # an answer that was further off than this says something else happened
+MOST_FACTOR = 4.0  # a worse error is a fault in the measuring; hiding it would not be honest
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """The ratio of measured to forecast time of one machine or link, and the number of answers behind it."""
+
+    value: float = 1.0
+    answers: int = 0
+
+    def settled(self, forecast_s: float, measured_s: float) -> Factor:
+        """Return the factor after one more answer of this very placement; the first answer counts in full.
+
+        forecast_s: as in `learned`.
+        """
+        if forecast_s <= 0 or measured_s <= 0:
+            return self
+        weight = max(LEAST_WEIGHT, 1 / (self.answers + 1))
+        moved = log(self.value) + weight * (log(measured_s) - log(forecast_s))
+        return Factor(exp(_within(moved, log(MOST_FACTOR))), self.answers + 1)
+
+    def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
+        """Return the factor after one more answer.
+
+        forecast_s: the forecast as it was made, with this factor in it. part: how much of both times belongs to this
+        machine or link, 0 to 1. Times that are not positive are ignored.
+        """
+        if forecast_s <= 0 or measured_s <= 0 or part <= 0:
+            return self
+        off = _within(log(measured_s) - log(forecast_s), log(MOST_RATIO))
+        weight = part * max(LEAST_WEIGHT, 1 / (self.answers + 2))
+        moved = _within(log(self.value) + weight * off, log(MOST_FACTOR))
+        return Factor(exp(moved), self.answers + 1)
+
+
+def _within(value: float, most: float) -> float:
+    return max(-most, min(most, value))

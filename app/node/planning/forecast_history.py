@@ -17,8 +17,9 @@ from msgspec import Meta
 from app.api.snapshot import ForecastErrors, MachineFactors
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.forecast import MOST_FACTOR, Corrections, Factor, Habit, forecast
+from app.core.planner.forecast import Corrections, Habit, forecast
 from app.core.planner.placement import Candidate, Forecast, Part, Plan
+from app.core.planner.speed_estimates import MOST_FACTOR, Factor
 from app.inference.pipeline.completion import Summary
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically

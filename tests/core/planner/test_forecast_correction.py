@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.ids import MachineId
-from app.core.planner.forecast import MOST_FACTOR, Corrections, Factor
+from app.core.planner.forecast import Corrections
 from app.core.planner.placement import Part
+from app.core.planner.speed_estimates import MOST_FACTOR, Factor
 from testbed.households import link, machine, speed
 
 ATTIC = machine("attic", 1000, speed(0.01), link())
