@@ -15,14 +15,14 @@ class Cure(StrEnum):
     """The action of the button. None of them changes the system."""
 
     AGAIN = "again"
-    COMMAND = "command"  # copy the command for a firewall
-    ADDRESS = "address"  # say where the machine is
+    COMMAND = "command"  # copy a firewall command
+    ADDRESS = "address"  # enter the address of the machine
     PAIR = "pair"
-    LEAVE = "leave"  # the household, with a new identity
-    START = "start"  # the node
+    LEAVE = "leave"  # leave the household and take a new identity
+    START = "start"  # start the node
     SYSTEM = "system"  # open the system's own page
-    LINK = "link"  # shown on the page Pool
-    PLACE = "place"  # the page of the window where it is mended
+    LINK = "link"  # show the link on the Pool page
+    PLACE = "place"  # open the page of the window that fixes it
 
 
 CURES = {

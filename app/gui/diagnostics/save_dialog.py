@@ -40,10 +40,10 @@ from app.gui.widgets.layouts import column, layout_widget, scrolled
 from app.gui.widgets.notice import Notice
 
 Json = dict[str, Any]
-LOG_BYTES = 512 << 10  # of each log, its end
+LOG_BYTES = 512 << 10  # the last part of each log
 MOST_LOGS = 6
 LOOKS = ("look/scheme", "look/text_scale", "look/language", "look/reduce_motion")
-KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # nothing a person wrote
+KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # contains nothing the user wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return ""  # the system knows no name for this user
+        return ""  # the system has no name for this user
 
 
 def _names_of_file(file: Path) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _names(value: object, key: str = "") -> Iterator[str]:
 
 
 WIDTH, HEIGHT, LIST_WIDTH = 820, 580, 240
-SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved
+SHOWN_CHARACTERS = 200_000  # per file; the whole file is saved
 
 
 class SaveDialog(Dialog):

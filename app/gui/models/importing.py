@@ -20,7 +20,7 @@ from app.gui.app.preferences import Preferences
 IMPORT = "import"
 KEPT = "shelf/importing"
 BROKEN_OFF = ("node_away", "node_went_away")
-LEAST_S = 0.5  # of reading, before the pace is known
+LEAST_S = 0.5  # of reading before the speed is known
 
 
 class Importing(QObject):
@@ -38,7 +38,7 @@ class Importing(QObject):
         super().__init__(parent)
         self._pool, self._preferences, self._calls = pool, preferences, Calls()
         self._waiting = _kept(preferences)
-        self._name: str | None = None  # on the shelf, of `path`
+        self._name: str | None = None  # library name of `path`
         self._unseen: AppError | None = None
         self.path = ""
         self.done_bytes = self.total_bytes = 0

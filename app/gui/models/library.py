@@ -22,10 +22,10 @@ class Library(QObject):
     """Requests each list from the node when it is needed."""
 
     changed = Signal()
-    failed = Signal(object)  # AppError of what a person asked for
-    starter_changed = Signal()  # another model is recommended, or its figures are others
-    search_changed = Signal()  # it began, ended or failed
-    files_came = Signal(object)  # Item, with its files now
+    failed = Signal(object)  # AppError of a request by the user
+    starter_changed = Signal()  # the recommendation or its figures changed
+    search_changed = Signal()  # the search began, ended or failed
+    files_came = Signal(object)  # Item with its files
 
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -34,11 +34,11 @@ class Library(QObject):
         self.others: list[Item] = []
         self.offers: list[Item] = []
         self.found: list[Item] = []
-        self.starter: Starter | None = None  # what the node recommends to this household today
-        self.none_fits = False  # it answered, and has none to recommend
+        self.starter: Starter | None = None  # the node's current recommendation
+        self.none_fits = False  # the node has no model to recommend
         self.searched = ""  # the words of `found`
         self.has_shelf = False
-        self._complained = False  # about a catalogue that cannot be read
+        self._complained = False  # whether the unreadable catalog was reported
         self._files_of: Item | None = None
 
     @property
@@ -84,7 +84,7 @@ class Library(QObject):
 
     def stop_search(self) -> None:
         self._calls.end(SEARCH)
-        self.none_fits = False  # it answered, and has none to recommend
+        self.none_fits = False  # the node has no model to recommend
         self.searched = ""
         self.found = []
         self.search_changed.emit()
@@ -148,7 +148,7 @@ class Library(QObject):
 
     def _search_failed(self, error: AppError) -> None:
         self._calls.done(SEARCH)
-        self.none_fits = False  # it answered, and has none to recommend
+        self.none_fits = False  # the node has no model to recommend
         self.searched = ""
         self.search_changed.emit()
         self.failed.emit(error)

@@ -14,7 +14,7 @@ from app.gui.look.sentences import model_name
 translate = QCoreApplication.translate
 
 BILLION = 1e9
-BYTES_PER_PARAMETER = 0.61  # of Q4_K_M, which is recommended most: 4.85 bits
+BYTES_PER_PARAMETER = 0.61  # Q4_K_M, the most recommended: 4.85 bits
 Facts = ShelfModel | FoundFile | CatalogueModel | HubModel
 
 
@@ -23,15 +23,15 @@ class Kind(StrEnum):
 
     SHELF = "shelf"
     OTHER_APP = "other app"
-    OFFER = "offer"  # of the catalogue that comes with the app
-    FOUND = "found"  # by the online search
+    OFFER = "offer"  # in the catalog that comes with the app
+    FOUND = "found"  # through the online search
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """A model with the node's information about it."""
 
-    key: str  # unique among all lines
+    key: str  # unique in the list
     name: str
     facts: Facts
 
@@ -162,7 +162,7 @@ def small_print(item: Item) -> str:
     match facts:
         case ShelfModel():
             guide = translate("Models", "small, for learning the app") if facts.builtin else ""
-            # nobody has checked such a file for the catalogue, no matter who fetched it
+            # such a file was not checked for the catalog, wherever it came from
             unknown = "" if facts.builtin or facts.in_catalogue else translate("Models", "not in the catalog")
             parts = [facts.quantisation, size, guide, unknown]
         case FoundFile():

@@ -27,16 +27,16 @@ from app.gui.widgets.layouts import EmptyState, column, row
 
 translate = QCoreApplication.translate
 ALL, FITS, HERE = "all", "fits", "here"
-SEARCH_SIGNS = 48  # the glass before it, and the cross behind it
-LEAST_WORDS = 2  # characters of an online search
-LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
+SEARCH_SIGNS = 48  # the magnifying glass before it and the cross after it
+LEAST_WORDS = 2  # minimum characters for an online search
+LEAST_ROWS = 2  # fully visible; with less space the page scrolls
 
 
 class ModelList(FullHeightFrame):
     """The list with its search field and filters. Emits `picked` with the selected model, or None."""
 
     picked = Signal(object)  # Item | None
-    entered = Signal()  # Enter or a double click on a line
+    entered = Signal()  # Enter or a double click on a row
 
     def __init__(self, services: AppContext, library: Library, judging: Judging) -> None:
         super().__init__()
@@ -61,9 +61,9 @@ class ModelList(FullHeightFrame):
         library.search_changed.connect(self._tell_search)
         judging.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
-        services.pool.link_changed.connect(self.refresh_marks)  # what was being loaded is loaded by nobody
-        self._marked: object = None  # the models that are loaded, and the one that could not be
-        self._recommended: Item | None = None  # of the offers, the one that suits this household
+        services.pool.link_changed.connect(self.refresh_marks)  # a lost node is no longer loading anything
+        self._marked: object = None  # the loaded models, and the one that failed to load
+        self._recommended: Item | None = None  # the offer recommended for this household
         self.refresh()
         self._tell_search()
         services.theme.changed.connect(self._paint)
@@ -302,7 +302,7 @@ class SizeClass:
         return self.above < item.listed_bytes <= self.most
 
 
-# a small computer, a usual one or a graphics card, a large one, several together
+# for a small computer, a typical one or a graphics card, a large one, several together
 CLASSES = (
     SizeClass(0, 4 * GIB),
     SizeClass(4 * GIB, 16 * GIB),

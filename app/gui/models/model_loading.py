@@ -40,7 +40,7 @@ class Loading(QObject):
         self._progress: dict[str, Progress] = {}
         self._seen: object = None
         pool.changed.connect(self._look)
-        pool.link_changed.connect(self._look)  # one that is lost loads nothing
+        pool.link_changed.connect(self._look)  # a lost node is not loading anything
 
     @property
     def model(self) -> str:

@@ -44,7 +44,7 @@ class Row:
     heading: str = ""
     item: Item | None = None
     judgement: Judgement | None = None
-    mark: str = ""  # a word that stands out: that it is loaded
+    mark: str = ""  # a highlighted word, such as "loaded"
 
     @property
     def sentence(self) -> str:
@@ -162,7 +162,7 @@ class RowPainter(QStyledItemDelegate):
         small = below.adjusted(0, 0, -extra - (gap if extra else 0), 0)
         beside = self._width(row.item.title, sizes.BODY) + gap + self._needed(row) <= top.width()
         verdict = self._verdict(painter, top if beside else small, row) + gap
-        if not beside:  # the name comes first
+        if not beside:  # the name has priority
             verdict, small = 0, small.adjusted(0, 0, -verdict, 0)
         self._text(painter, top.adjusted(0, 0, -verdict, 0), row.item.title, "text")
         self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
@@ -223,7 +223,7 @@ class RowHover(QObject):
         super().__init__(view)
         self._view = view
         self._over, self._left = QPersistentModelIndex(), QPersistentModelIndex()
-        self._left_at = 0.0  # how much of its look the row had when the pointer left it
+        self._left_at = 0.0  # strength of the effect when the pointer left the row
         self._fade = QVariantAnimation(self)
         self._fade.setDuration(HOVER_MS)
         self._fade.setStartValue(0.0)

@@ -45,11 +45,11 @@ from app.gui.widgets.labels import FullHeightFrame, paragraph
 from app.gui.widgets.layouts import column, scrolled
 
 REMOVE = "remove"
-GRAIN_BYTES = 256 << 20  # smaller changes of what is lent are not worth a plan
+GRAIN_BYTES = 256 << 20  # smaller changes in lent memory are not worth a new plan
 PAUSE_MS = 1000  # memory moves in bursts
-NARROW = 560  # at the usual text size; below it, the halves are one above the other
+NARROW = 560  # at the default text size; below it, the halves are stacked
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
-ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # fields stand over the list
+ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # the fields are above the list
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
@@ -64,7 +64,7 @@ class ModelsPage(Page):
         self.planning, self.loading = Planning(client, self), Loading(pool, self)
         self.importing, self.watch = services.importing, Watch(pool, self)
         self.removal = Removal(self, client, self.importing)
-        self._wanted = ""  # the model to choose as soon as it is in the list
+        self._wanted = ""  # the model to select as soon as it is in the list
         self._was_there = False
         self._looked = False
         FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.take_in)
@@ -144,9 +144,9 @@ class ModelsPage(Page):
         inner.setStretchFactor(self.list, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
-        self._area = scrolled(halves)  # where text is large and the window is not
+        self._area = scrolled(halves)  # for large text in a small window
         halves.setAutoFillBackground(False)  # the page shows through
-        self.content.addWidget(self._area, 1)  # first: Qt dresses anew what is placed anew
+        self.content.addWidget(self._area, 1)  # added first, because Qt restyles whatever is reparented
         halves.addWidget(left)
         halves.addWidget(self.details)
         set_role(halves, "apart")
@@ -239,11 +239,11 @@ class ModelsPage(Page):
         """Recommend a model above the list until one other than the Guide is here or being downloaded."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
-        is_guest = self.services.pool.now.hosts is not None  # its models are others'
+        is_guest = self.services.pool.now.hosts is not None  # a guest uses the models of other hosts
         self.none_fits.setVisible(begins and self.library.none_fits and not is_guest)
         item = self.library.recommended() if begins else None
         if item is not None and any(file.download for file in item.files):
-            item = None  # its line of the downloads says how far it is
+            item = None  # its row in the downloads shows its progress
         self.starter.show_starter(self.library.starter, item)
 
     def _to_buttons(self) -> None:
@@ -387,10 +387,10 @@ class ModelsPage(Page):
 class Watch(QObject):
     """Reports changes in the node's snapshot that make verdicts or lists stale, once for each change."""
 
-    memory = Signal()  # what machines lend, or which are there
-    shelf = Signal()  # a model came or went
-    downloads = Signal()  # some download began, moved or ended
-    ended = Signal(object)  # Download that is done or failed just now
+    memory = Signal()  # the lent memory or the set of machines changed
+    shelf = Signal()  # a model was added or removed
+    downloads = Signal()  # a download began, progressed or ended
+    ended = Signal(object)  # Download that has just completed or failed
 
     def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)

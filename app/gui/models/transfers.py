@@ -30,15 +30,15 @@ from app.gui.widgets.scroll_area import CardScrollArea
 
 translate = QCoreApplication.translate
 IMPORT_ID = "import"
-MUCH_BYTES = 256 << 20  # ask before deleting as much
-SHOWN = 3  # rows at once; more scroll
+MUCH_BYTES = 256 << 20  # ask before deleting this much
+SHOWN = 3  # rows visible at once; more scroll
 
 
 class Transfers(QWidget):
     """A row for each of the node's downloads and for the current import. Hidden if there are none."""
 
     failed = Signal(object)  # AppError
-    cancel_asked = Signal(object)  # a Download of which much is here already
+    cancel_asked = Signal(object)  # Download that has already received a lot
 
     def __init__(self, services: AppContext, importing: Importing) -> None:
         super().__init__()
@@ -148,11 +148,11 @@ class Transfer:
     id: str
     name: str
     words: str
-    share: float | None  # of one; None: not known yet
-    state: str  # as the node says it; "importing" for a file from this computer
+    share: float | None  # from 0 to 1; None if unknown
+    state: str  # as reported by the node; "importing" for a local file
     bad: bool = False
-    held_up: str = ""  # why nothing comes, though it goes on
-    code: str = ""  # of the reason why it failed
+    held_up: str = ""  # why no bytes arrive although the download continues
+    code: str = ""  # code of the reason for the failure
 
     @property
     def can_pause(self) -> bool:

@@ -35,9 +35,9 @@ class Judgement:
     """A verdict, and the data that the list shows with it."""
 
     verdict: Verdict
-    estimate: bool = False  # made from a file's size, not from the file
+    estimate: bool = False  # based on the size of a file, not on its contents
     tok_s: float | None = None
-    quantisation: str = ""  # a smaller one that fits, where this one does not
+    quantisation: str = ""  # a smaller one that fits, if this one does not
 
     @property
     def fits(self) -> bool:
@@ -76,7 +76,7 @@ def of_error(error: AppError) -> Judgement | None:
     if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(error.reason.facts):
         weights, kv = int(error.reason.number("weight_bytes")), int(error.reason.number("kv_bytes"))
         parts = Parts(weights, kv, int(error.reason.number("work_bytes")), have)
-    # the amount that the sentence names, where it names one
+    # the amount stated in the error, if there is one
     short = int(error.reason.number("short_bytes")) or max(0, need - have)
     return Judgement(Verdict(word, short_bytes=short, context=context, parts=parts))
 
@@ -215,7 +215,7 @@ class Judging(QObject):
         self._client, self._calls = client, Calls()
         self._known: dict[str, Judgement] = {}
         self._waiting: list[Item] = []
-        self._too_big: list[tuple[Item, Item]] = []  # here, and the offer that has its smaller files
+        self._too_big: list[tuple[Item, Item]] = []  # local model, and the offer with its smaller files
         self._items: dict[str, Item] = {}
 
     def of(self, item: Item) -> Judgement | None:

@@ -33,9 +33,9 @@ class OtherModels(QObject):
         self._client, self._pool, self._importing = (services.client, services.pool, services.importing)
         self._call: Call | None = None
         self._wanted = self._has_looked = False
-        self.models: list[FoundFile] = []  # all that can be taken, the largest first
-        self.taken: list[FoundFile] = []  # those that are on the shelf by now
-        self.problem = ""  # why the last one that failed was not taken
+        self.models: list[FoundFile] = []  # all that can be imported, largest first
+        self.taken: list[FoundFile] = []  # already imported
+        self.problem = ""  # why the last failed import failed
         self._pool.link_changed.connect(self._search)
         self._importing.changed.connect(self.changed)
         self._importing.ended.connect(self._ended)
@@ -107,7 +107,7 @@ def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
 class OtherModelsCard(QWidget):
     """Offers the models; hidden if there are none. is_last: no step follows, so the card links to the Models page."""
 
-    wanted = Signal()  # a person asks for their page
+    wanted = Signal()  # the user wants to see the Models page
 
     def __init__(self, other_models: OtherModels, *, is_last: bool = False) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ class Step(QWidget):
     Subclasses fill `self.content`. Every step can be left without choosing anything.
     """
 
-    leave = Signal(str)  # end here, with this page
+    leave = Signal(str)  # end the first run and show this page
     validity_changed = Signal()  # `may_go_on` may have changed
 
     def __init__(self, services: AppContext, title: str, sentence: str) -> None:
@@ -256,7 +256,7 @@ class HardwareStep(Step):
         self.unused.setVisible(bool(self.unused.text()))
 
     def _no_hardware(self, _: AppError) -> None:
-        self._call_hardware = None  # the next news of the node asks again
+        self._call_hardware = None  # the next change in the node's snapshot requests it again
 
     def _disk(self) -> str:
         models = self.services.pool.now.models_folder
@@ -403,7 +403,7 @@ class PairStep(Step):
 class Recommendation(QWidget):
     """The model that suits this household today. Hidden until it is known, and never downloaded without consent."""
 
-    wanted = Signal()  # a person asks to see it
+    wanted = Signal()  # the user wants to see it
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()

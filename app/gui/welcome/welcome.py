@@ -38,7 +38,7 @@ class GuidePreload(QObject):
     """
 
     def __init__(self, services: AppContext) -> None:
-        super().__init__(services.pool)  # the first steps are gone before it is through
+        super().__init__(services.pool)  # it outlives the first run
         self._services, self._pool = services, services.pool
         self._is_asked = False
 
@@ -131,7 +131,7 @@ class Welcome(QWidget):
         """Show the first step."""
         below = self._window.centralWidget()
         if below is not None:
-            below.hide()  # nothing under it takes the keyboard
+            below.hide()  # keeps the keyboard focus out of what is covered
         self.setGeometry(self._window.rect())
         self.show()
         self.raise_()
@@ -152,7 +152,7 @@ class Welcome(QWidget):
         self.hide()
         self.deleteLater()
         lends = services.preferences.text(KEY, BOTH) == LEND
-        if lends and services.pool.now.model(GUIDE) is not None:  # nobody chats here
+        if lends and services.pool.now.model(GUIDE) is not None:  # nobody chats on this computer
             services.client.post("/unload", {"model": GUIDE}, lambda _: None)
         services.go(page or (navigation.COMPUTER if lends else navigation.CHAT))
 
@@ -186,7 +186,7 @@ class Welcome(QWidget):
         theme.changed.connect(self._paint)
         self._paint()
         leave = button(self.tr("Skip the introduction"), self.end, "link")
-        # above: there it stays, whatever the buttons below say
+        # at the top, where it does not move when the buttons below change
         head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
         feet = row(self._back, None, self._skip, self._next, gap=sizes.S)
         for line in (head, feet):  # as wide as the steps, which keep room for a scroll bar
@@ -194,11 +194,11 @@ class Welcome(QWidget):
         middle = QWidget()
         middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
         inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
-        inside.setStretch(2, 1)  # large text on a small screen: only the step itself scrolls
+        inside.setStretch(2, 1)  # with large text on a small screen, only the step scrolls
         inside.addLayout(feet)
         middle.setLayout(inside)
         across = row(None, middle, None)
-        across.setStretch(1, 100)  # up to its greatest size
+        across.setStretch(1, 100)  # up to its maximum width
         box = column(None, gap=0)
         box.addLayout(across, 100)
         box.addStretch(1)

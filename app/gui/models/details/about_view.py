@@ -16,7 +16,7 @@ from app.gui.widgets.labels import ElidedLabel, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
 translate = QCoreApplication.translate
-SHOWN = 80  # characters of a licence as a file states it
+SHOWN = 80  # characters of a license as stated in a file
 
 
 def about_of(model: CatalogueModel) -> str:

@@ -32,7 +32,7 @@ from app.gui.widgets.layouts import EmptyState, column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.scroll_area import CardScrollArea
 
-LEAST_HEIGHT = 2 * sizes.XXL  # three lines; the page scrolls before fewer are visible
+LEAST_HEIGHT = 2 * sizes.XXL  # three lines; with less space the page scrolls
 
 
 class Details(FullHeightFrame):
@@ -40,7 +40,7 @@ class Details(FullHeightFrame):
 
     pressed = Signal(object, object)  # Do, Setup
     recommend = Signal()
-    smaller = Signal(object, str)  # Item that is here, and the quantisation to show in its place
+    smaller = Signal(object, str)  # local Item, and the quantization to show instead
 
     def __init__(self, services: AppContext, judging: Judging, planning: Planning, loading: Loading) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Details(FullHeightFrame):
         if setup is None:
             return
         if setup.item.needs_files:
-            self._planning.forget()  # nothing of the one before is to arrive here
+            self._planning.forget()  # ignore plans for the previous model
         else:
             self._planning.ask(setup)
 
@@ -319,7 +319,7 @@ class Details(FullHeightFrame):
         if loaded is not None:
             if loaded.state in ("lost", "failed") and loaded.reason_facts is not None:
                 words, details = said(loaded.reason_facts), reason_details(loaded.reason_facts)
-        elif item.is_here and failed is not None and failed.model == item.name:  # it fits, and yet failed
+        elif item.is_here and failed is not None and failed.model == item.name:  # it fits, but loading it failed
             why = failed.facts.get("why")
             words = self.tr("The last attempt to load it failed. {why}").format(
                 why=said(why) if isinstance(why, Reason) else why or ""

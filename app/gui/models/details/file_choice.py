@@ -25,7 +25,7 @@ from app.gui.widgets.layouts import column
 
 ASK = "copies"
 TOKEN = "token"  # noqa: S105  the name of a call
-LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
+LEAST_CHARACTERS = 12  # always visible, however narrow the line is
 
 
 class FileChoice(QWidget):

@@ -30,15 +30,15 @@ class Do(StrEnum):
     """The action of a button."""
 
     LOAD = "load"
-    BESIDE = "beside"  # load it, and keep what is loaded
+    BESIDE = "beside"  # load it alongside the loaded models
     ANYWAY = "anyway"
     UNLOAD = "unload"
     CHAT = "chat"
     DOWNLOAD = "download"
-    COPY = "copy"  # from a machine of the household that has it
-    SHOW = "show"  # the same model on the shelf
+    COPY = "copy"  # from a machine in the household
+    SHOW = "show"  # the local copy of the same model
     TAKE_IN = "take in"
-    REMOVE = "remove"  # from the shelf; its file stays
+    REMOVE = "remove"  # from the list; its file stays
     DELETE = "delete"  # with its file
 
 
@@ -56,14 +56,14 @@ class Action:
 class Now:
     """The state of the pool that decides which actions the selected model has."""
 
-    loaded: LoadedModel | None  # the chosen model, if it is loaded, or else whatever is
-    is_loading: bool  # some model is on its way
+    loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the loaded one
+    is_loading: bool  # a model is being loaded
     judgement: Judgement | None
-    may_try: bool  # it could run on this machine alone, beyond what it is meant to give
+    may_try: bool  # it could run on this machine alone, using more memory than it lends
     downloads: dict[str, Download]
-    embedder: str = ""  # the name of the embedding model or reranker that is loaded
-    beside: Judgement | None = None  # of a load that leaves the others their memory
-    copies: tuple[MachineRef, ...] = ()  # the machines that have this very file, and give it
+    embedder: str = ""  # name of the loaded embedding model or reranker
+    beside: Judgement | None = None  # for a load alongside the other models
+    copies: tuple[MachineRef, ...] = ()  # machines that can send this file
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
@@ -148,7 +148,7 @@ def _getting(file: HubFile | None, now: Now) -> list[Action]:
     return [Action(Do.DOWNLOAD, text, role, file.usable)]
 
 
-REMOVALS = (Do.DELETE, Do.REMOVE)  # at the far end, apart from the others
+REMOVALS = (Do.DELETE, Do.REMOVE)  # placed at the far end, away from the others
 
 
 class ActionBar(QWidget):

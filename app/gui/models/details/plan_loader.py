@@ -16,7 +16,7 @@ from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import Item
 from app.gui.models.verdicts import sketch
 
-PAUSE_MS = 60  # of a moving slider, before the node is asked
+PAUSE_MS = 60  # after the slider last moved, before the node is asked
 PLAN, MEASURE, BESIDE = "plan", "measure", "beside"
 KEY = "chosen"
 
@@ -30,9 +30,9 @@ class Setup:
     context: int | None = None
     users: int = 1
     without: tuple[str, ...] = ()
-    kv: str = "f16"  # how the context is kept
-    shape: str | None = None  # None: the planner chooses
-    may_join: bool = False  # others are loaded, beside which it could be too
+    kv: str = "f16"  # format of the KV cache
+    shape: str | None = None  # None lets the planner choose
+    may_join: bool = False  # other models are loaded, and this one could join them
 
     def order(self) -> dict[str, Any]:
         """Return the request body for planning or loading."""
@@ -51,8 +51,8 @@ class Planning(QObject):
 
     planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
-    joined = Signal(object)  # Plan | AppError | None: the same beside what is loaded; None: not asked
-    estimated = Signal(object)  # Verdict with its plan, of a model that is not here
+    joined = Signal(object)  # Plan | AppError | None: alongside the loaded models; None: not requested
+    estimated = Signal(object)  # Verdict with its plan, for a model that is not local
     step = Signal(object)  # Progress of a measurement
     measuring_changed = Signal()
 
@@ -60,7 +60,7 @@ class Planning(QObject):
         super().__init__(parent)
         self._client, self._calls = client, Calls()
         self._setup: Setup | None = None
-        self._again = False  # another setup came while one was planned
+        self._again = False  # the setup has changed during planning
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(PAUSE_MS)
@@ -138,7 +138,7 @@ class Planning(QObject):
         if made is None:
             return None
         order = setup.order()
-        del order["model"], order["shape"]  # for a model that is not here, the best shape is told
+        del order["model"], order["shape"]  # for a model that is not local, only the best shape is returned
         return order | {"sketches": [msgspec.to_builtins(made)], "place": True}
 
     def _planned(self, plan: Plan) -> None:
@@ -150,7 +150,7 @@ class Planning(QObject):
         self._over()
         self.refused.emit(error)
         self._calls.end(BESIDE)
-        self.joined.emit(None)  # what needs all of it alone has no room beside others
+        self.joined.emit(None)  # a model that needs all memory has no room alongside others
 
     def _ask_beside(self) -> None:
         """Plan a load that leaves the other models their memory, using the existing measurements."""

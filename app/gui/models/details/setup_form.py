@@ -22,12 +22,12 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 EXACT, SMALL = "f16", "q8_0"
 LEAST_CHARACTERS = 12  # of a line, visible at any width
-ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
-NOISE_SHARE = 0.02  # a smaller difference between forecasts is none
+ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # names in core -> names in requests
+NOISE_SHARE = 0.02  # smaller differences between forecasts are noise
 LEAST, USUAL = 512, 4096
-FACTORS = (2, 3)  # between two powers of two comes one and a half times the lower one
+FACTORS = (2, 3)  # between two powers of two: 1.5 times the lower one
 MOST_PEOPLE = 16
-LONG = 1 << 17  # offered where the training context is not known
+LONG = 1 << 17  # offered if the training context is not known
 
 
 class SetupForm(QWidget):
@@ -101,7 +101,7 @@ class ContextSlider(QWidget):
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
         wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
-        named = layout_widget(Flow(self._title, self._value, right_from=1))  # two lines where one has no room
+        named = layout_widget(Flow(self._title, self._value, right_from=1))  # two lines if one is too narrow
         self.setLayout(column(named, self.slider, gap=sizes.XS))
 
     @property
@@ -226,7 +226,7 @@ class MachineTicks(QWidget):
         super().__init__()
         self._pool = pool
         self._without: set[str] = set()
-        self._useful = True  # for a model that can be split
+        self._useful = True  # the model can be split
         self._shown: list[tuple[str, str, bool]] = []
         self.boxes: dict[str, QCheckBox] = {}
         self._box = column(gap=0)

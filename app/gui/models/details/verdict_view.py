@@ -62,7 +62,7 @@ class VerdictView(QWidget):
         self.title.setText("")
         self._beside.say("")
         self._picture.clear()
-        self._head.setVisible(not sentence)  # else its room is kept for what is being asked
+        self._head.setVisible(not sentence)  # otherwise keep its space for the pending answer
         self._tell(sentence, None)
         self.use.hide()
 
