@@ -62,7 +62,7 @@ async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
             begun.set()
             await asyncio.sleep(60)
 
-        stage_set._ahead = slow  # type: ignore[assignment, method-assign]
+        stage_set._prepare = slow  # type: ignore[assignment, method-assign]
         async with asyncio.TaskGroup() as group:
             ahead = group.create_task(prepared(stage_set, serving), name="ahead")
             await begun.wait()

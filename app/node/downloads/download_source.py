@@ -44,7 +44,7 @@ class Fetch:
     """The work on one download until it is complete."""
 
     def __init__(self, around: FetchServices, download_id: str) -> None:
-        self._around, self._id = around, download_id
+        self._services, self._id = around, download_id
         self._ledger, self._live = around.ledger, around.ledger.live(download_id)
 
     async def run(self) -> Path:
@@ -53,7 +53,7 @@ class Fetch:
         await to_its_end(lambda: book.ensure(folder))  # no folder is created in place of a disconnected disk
         if not self._record.parts:
             return await self._single()
-        await self._ask_of_all()
+        await self._fetch_all_facts()
         before = 0
         for number in range(len(self._record.parts)):
             before += await self._part(number, before)
@@ -68,7 +68,7 @@ class Fetch:
 
     async def _single(self) -> Path:
         record, book = self._record, self._ledger.book
-        part = PartialFile(book.part(record.id), self._around.disk)
+        part = PartialFile(book.part(record.id), self._services.disk)
 
         async def learnt(target: DownloadTarget) -> None:
             await self._ledger.change(
@@ -87,7 +87,7 @@ class Fetch:
 
     # a model in several files
 
-    async def _ask_of_all(self) -> None:
+    async def _fetch_all_facts(self) -> None:
         """Ask for the sizes and hashes of all files before the first byte, for the overall progress and one check of
         the disk."""
         names, parts = part_names(self._record.file), list(self._record.parts)
@@ -100,7 +100,7 @@ class Fetch:
         now, sha256 = self._record, joint_hash(part.sha256 for part in parts)
         total = sum(part.total_bytes or 0 for part in parts)
         if now.total_bytes not in (None, total):
-            source = self._around.files.place.host
+            source = self._services.files.place.host
             raise Damaged(
                 "download_other_size", file=now.file, source=source, found_bytes=total, known_bytes=now.total_bytes or 0
             )
@@ -111,13 +111,13 @@ class Fetch:
 
     async def _file_facts(self, file: FileRequest) -> FileFacts:
         """Return the hub's facts of one file, retrying if the connection breaks."""
-        lookout = OutageWatch(self._around.files.place, self._held_up)
+        lookout = OutageWatch(self._services.files.place, self._held_up)
         self._live.starting()
-        for tries, wait_s in enumerate((*self._around.waits, None), 1):
-            token = await self._around.token()
+        for tries, wait_s in enumerate((*self._services.waits, None), 1):
+            token = await self._services.token()
             try:
                 with lookout.asking():
-                    answer = await self._around.files.facts_of(file, token)
+                    answer = await self._services.files.facts_of(file, token)
             except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
                 log.info("the question about %s broke: %s", file.file, error)
                 if wait_s is None:
@@ -130,7 +130,7 @@ class Fetch:
         raise AssertionError("the last try ends the loop")
 
     def _agreed(self, name: str, known: PartFacts, answer: FileFacts) -> PartFacts:
-        source = self._around.files.place.host
+        source = self._services.files.place.host
         total = known.total_bytes or answer.total_bytes
         if not total:
             raise BadInput("download_no_size", file=name, source=source)
@@ -145,7 +145,7 @@ class Fetch:
         facts, final = record.parts[number], book.piece(record, number)
         if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
             return facts.total_bytes
-        part = PartialFile(final.with_name(final.name + ".part"), self._around.disk)
+        part = PartialFile(final.with_name(final.name + ".part"), self._services.disk)
 
         async def learnt(target: DownloadTarget) -> None:
             await self._note(number, PartFacts(target.total_bytes, target.sha256))
@@ -171,7 +171,7 @@ class Fetch:
 
     def _held_up(self, why: Reason | None) -> None:
         if self._live.hold_up(why):
-            self._around.changed()
+            self._services.changed()
 
     def _transfer(
         self,
@@ -182,16 +182,16 @@ class Fetch:
     ) -> Transfer:
         def moved() -> None:
             if self._live.moved(before + part.n_bytes, transfer.is_flowing):
-                self._around.changed()
+                self._services.changed()
 
         def room_bytes() -> int:
             return self._ledger.room_bytes(self._record)
 
-        around = self._around
+        around = self._services
         hooks = Hooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
-        transfer = Transfer(self._around.files, target, part, hooks, self._around.waits)
+        transfer = Transfer(self._services.files, target, part, hooks, self._services.waits)
         self._live.starting()
-        self._around.changed()
+        self._services.changed()
         return transfer
 
 

@@ -58,24 +58,24 @@ class Downloads:
     ) -> None:
         """`arrived` is called with the bytes of each chunk and returns when more may come."""
         self._disk, self._waits = disk or Disk(), waits
-        self._list, self._shelf = DownloadLedger(places, self._disk), shelf
-        self.book = self._list.book
+        self._ledger, self._shelf = DownloadLedger(places, self._disk), shelf
+        self.book = self._ledger.book
         self._around, self._changed = around, around.changed
         self.arrived = arrived
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._hands = asyncio.Lock()  # serializes people's requests
+        self._request_lock = asyncio.Lock()  # serializes people's requests
         self._session: ClientSession
         self._group: asyncio.TaskGroup
         self._ready = asyncio.Event()
-        self._holds = False  # while set, no file of a download may be opened
+        self._is_held = False  # while set, no file of a download may be opened
 
     async def run(self) -> None:
         """Serve until cancelled, continuing the downloads that were active when the node ended."""
-        await self._list.load()
+        await self._ledger.load()
         async with new_session() as session, asyncio.TaskGroup() as group:
             self._session, self._group = session, group
-            for record in self._list:
+            for record in self._ledger:
                 if record.standing == "going":
                     self._go(record.id)
             self._ready.set()
@@ -83,24 +83,24 @@ class Downloads:
             try:
                 while True:  # look for stalled connections
                     await asyncio.sleep(STALL_LOOK_SECONDS)
-                    await self._go_on_with_copies()
-                    if any(self._list.live(other.id).doing == "running" for other in self._list):
+                    await self._resume_copies()
+                    if any(self._ledger.live(other.id).doing == "running" for other in self._ledger):
                         self._changed()
             finally:
                 self._ready.clear()
 
     def snapshot(self) -> dict[str, Download]:
         """Return the state of each download by ID, the oldest first."""
-        return self._list.snapshot()
+        return self._ledger.snapshot()
 
     def described(self, download_id: str) -> Download:
         """Return the state of a download. Raises BadInput if there is none with this ID."""
-        return self._list.described(download_id)
+        return self._ledger.described(download_id)
 
     def of(self, repository: str, file: str) -> str | None:
         """Return the ID of the download of this file, if there is one."""
         key = id_of(repository, part_names(file)[0])
-        return key if key in self._list else None
+        return key if key in self._ledger else None
 
     async def start(
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
@@ -118,63 +118,63 @@ class Downloads:
         wish = DownloadRequest(repository, file, revision, name, copy)
         asks = copy is None and may_be_pinned(wish, self._around)
         pin = await self._around.pin(repository, file) if asks else None
-        async with self._hands:
+        async with self._request_lock:
             key = id_of(repository, file)
-            if key in self._list:
-                there = self._list[key]
+            if key in self._ledger:
+                there = self._ledger[key]
                 other = revision not in (None, MAIN, there.revision)
                 if there.standing == "done":
                     known = await asyncio.to_thread(self._name_on_shelf, there)
                     other = known is None
                     if known not in (None, there.model):  # the name that it came by was removed
-                        await self._list.change(key, model=known)
+                        await self._ledger.change(key, model=known)
                 if there.standing == "going" or not other:
-                    await self._turn_to(there, wish)
+                    await self._switch_source(there, wish)
                     return await self._resume(key)
                 await self._remove(key)
             record = new_record(wish, self._around, pin)
-            self._list.check_room(record)
-            await self._list.add(record)
+            self._ledger.check_room(record)
+            await self._ledger.add(record)
             self._go(key)
             return self.described(key)
 
     async def pause(self, download_id: str) -> Download:
         """Pause a download, keeping its bytes."""
-        async with self._hands:
-            if self._list[download_id].standing == "going":
-                await self._halt(download_id)
-                if self._list[download_id].standing == "paused":  # it may have ended just now
-                    await self._list.change(download_id, standing="paused")
+        async with self._request_lock:
+            if self._ledger[download_id].standing == "going":
+                await self._stop_task(download_id)
+                if self._ledger[download_id].standing == "paused":  # it may have ended just now
+                    await self._ledger.change(download_id, standing="paused")
             self._changed()
             return self.described(download_id)
 
     async def resume(self, download_id: str) -> Download:
         """Continue from the bytes on the disk, forgetting an earlier error."""
-        async with self._hands:
+        async with self._request_lock:
             return await self._resume(download_id)
 
     async def remove(self, download_id: str) -> DownloadRemoved:
         """Cancel a download and delete its partial file. For a completed one, only remove it from the list."""
-        async with self._hands:
+        async with self._request_lock:
             freed = await self._remove(download_id)
             return DownloadRemoved(download_id, freed)
 
     def __contains__(self, download_id: str) -> bool:
-        return download_id in self._list
+        return download_id in self._ledger
 
     def name_of(self, download_id: str) -> str:
         """Return the name of a download on the list."""
-        return self._list[download_id].name if download_id in self._list else ""
+        return self._ledger[download_id].name if download_id in self._ledger else ""
 
     def owns(self, path: Path) -> str | None:
         """Return the SHA-256 of a file that was downloaded here, or None for any other file."""
-        return self._list.book.sha256_of(path)
+        return self._ledger.book.sha256_of(path)
 
     async def forget(self, path: Path) -> int:
         """Delete an unneeded downloaded file and its record, and return the bytes freed. Raises AppError."""
         sha256 = self.owns(path)
         freed = await asyncio.to_thread(delete_model, path) if sha256 else 0
-        for record in self._list:
+        for record in self._ledger:
             if record.sha256 == sha256 and record.standing == "done":
                 await self.remove(record.id)
         return freed
@@ -183,24 +183,24 @@ class Downloads:
     async def held(self) -> AsyncIterator[None]:
         """Suspend active downloads during the block, so that their files can be moved."""
         await self._ready.wait()
-        async with self._hands:
-            self._holds = True
-            for record in self._list:
+        async with self._request_lock:
+            self._is_held = True
+            for record in self._ledger:
                 if record.standing == "going":
-                    await self._halt(record.id)
-                    self._list.show(record.id, standing="going")
+                    await self._stop_task(record.id)
+                    self._ledger.show(record.id, standing="going")
         try:
             yield
         finally:
-            self._holds = False
-            for record in self._list if self._ready.is_set() else ():
+            self._is_held = False
+            for record in self._ledger if self._ready.is_set() else ():
                 if record.standing == "going" and record.id not in self._tasks:
                     self._go(record.id)
 
     async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
         """Retry the downloads that failed for one of these reasons, limited to these folders if given. One that still
         cannot continue reports why again."""
-        for record in self._list:
+        for record in self._ledger:
             where = folders is None or record.facts.get("folder") in folders
             if record.standing == "failed" and record.code in codes and where:
                 try:
@@ -208,9 +208,9 @@ class Downloads:
                 except AppError as error:
                     await self._fail(record.id, error)
 
-    async def _go_on_with_copies(self) -> None:
+    async def _resume_copies(self) -> None:
         """Resume the downloads that failed because a machine was away, once it is connected again."""
-        for record in () if self._holds else self._list:
+        for record in () if self._is_held else self._ledger:
             waits = record.standing == "failed" and record.code in AWAY and record.machine
             if waits and self._around.is_near(waits):
                 try:
@@ -218,7 +218,7 @@ class Downloads:
                 except AppError as error:
                     await self._fail(record.id, error)
 
-    async def _turn_to(self, there: Record, wish: DownloadRequest) -> None:
+    async def _switch_source(self, there: Record, wish: DownloadRequest) -> None:
         """Switch a download to the source now requested, keeping the bytes that are here. Raises AppError."""
         if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
             return
@@ -226,40 +226,40 @@ class Downloads:
         if wish.copy and there.sha256 not in (None, now.sha256):
             raise BadInput("copy_no_hash", file=there.file, name=now.source)
         if there.standing == "going":
-            await self._halt(there.id)
+            await self._stop_task(there.id)
         fields = {"standing": "paused", "machine": now.machine, "source": now.source}
         if wish.copy:
             fields |= {"sha256": now.sha256, "hash_from": there.hash_from or now.hash_from}
-        await self._list.change(there.id, **fields)
+        await self._ledger.change(there.id, **fields)
 
     async def _resume(self, download_id: str) -> Download:
-        record = self._list[download_id]
+        record = self._ledger[download_id]
         if record.standing in ("paused", "failed"):
-            self._list.check_room(record)
-            await self._list.change(download_id, standing="going", code=None, facts={})
+            self._ledger.check_room(record)
+            await self._ledger.change(download_id, standing="going", code=None, facts={})
             self._go(download_id)
         return self.described(download_id)
 
     async def _remove(self, download_id: str) -> int:
-        if download_id not in self._list:
+        if download_id not in self._ledger:
             raise BadInput("download_unknown")
-        await self._halt(download_id)
-        record = self._list[download_id]
-        freed = await self._list.drop(download_id)
+        await self._stop_task(download_id)
+        record = self._ledger[download_id]
+        freed = await self._ledger.drop(download_id)
         self._changed()
         if record.standing != "done":
-            freed += await asyncio.to_thread(self._without_use, record)
+            freed += await asyncio.to_thread(self._delete_unused, record)
         return freed
 
     def _go(self, download_id: str) -> None:
-        self._list.live(download_id).waiting()
-        if self._holds:
+        self._ledger.live(download_id).waiting()
+        if self._is_held:
             self._changed()
             return
-        self._tasks[download_id] = self._group.create_task(self._carry_out(download_id), name=f"download {download_id}")
+        self._tasks[download_id] = self._group.create_task(self._download(download_id), name=f"download {download_id}")
         self._changed()
 
-    async def _halt(self, download_id: str) -> None:
+    async def _stop_task(self, download_id: str) -> None:
         """Stop a download and wait until its file is closed, even if cancelled. It is shown as paused."""
         task = self._tasks.pop(download_id, None)
         try:
@@ -267,19 +267,19 @@ class Downloads:
                 task.cancel()
                 await _ended(task)
         finally:
-            self._list.stopped(download_id)
-            if self._list[download_id].standing == "going":
-                self._list.show(download_id, standing="paused")
+            self._ledger.stopped(download_id)
+            if self._ledger[download_id].standing == "going":
+                self._ledger.show(download_id, standing="paused")
             self._changed()
 
-    async def _carry_out(self, download_id: str) -> None:
+    async def _download(self, download_id: str) -> None:
         """Carry out a download to its end. Any error is stored as its reason."""
         try:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)
         except AppError as error:
-            why = self._told_of_pin(download_id, error)
-            await self._fail(download_id, await asyncio.to_thread(self._away_or, download_id, why))
+            why = self._pin_error(download_id, error)
+            await self._fail(download_id, await asyncio.to_thread(self._root_cause, download_id, why))
         except Exception as error:  # the outer wall: one download must not end the node
             log.exception("the download %s failed", download_id)
             await self._fail(download_id, bug(error))
@@ -287,8 +287,8 @@ class Downloads:
             self._changed()
 
     async def _fetch_and_shelve(self, download_id: str) -> None:
-        record, live = self._list[download_id], self._list.live(download_id)
-        path = self._list.book.whole_of(record)
+        record, live = self._ledger[download_id], self._ledger.live(download_id)
+        path = self._ledger.book.whole_of(record)
         there = await asyncio.to_thread(whole_bytes, path)
         if not (record.sha256 and there):
             path = await Fetch(self._fetching(record), download_id).run()
@@ -306,9 +306,9 @@ class Downloads:
                 with contextlib.suppress(AppError):  # the original error matters more
                     await asyncio.to_thread(delete_model, path)
             raise
-        await self._list.change(download_id, standing="done", model=entry.name)
+        await self._ledger.change(download_id, standing="done", model=entry.name)
         live.finished(entry.model.file_bytes)
-        await self._pin(self._list[download_id], entry.model.file_bytes)
+        await self._pin(self._ledger[download_id], entry.model.file_bytes)
 
     async def _pin(self, record: Record, n_bytes: int) -> None:
         """Pin the facts of a file with an unknown hash, so that later downloads must match."""
@@ -318,18 +318,18 @@ class Downloads:
             if pin is not None:
                 await self._around.keep_pin(pin)
 
-    def _told_of_pin(self, download_id: str, error: AppError) -> AppError:
+    def _pin_error(self, download_id: str, error: AppError) -> AppError:
         """Return the error to report when the bytes differ from those that the household took before."""
-        record = self._list[download_id]
+        record = self._ledger[download_id]
         codes = ("download_other_file", "download_other_size")
         if record.hash_from != "household" or error.reason.code not in codes:
             return error
         return Damaged("download_other_than_first", file=record.file, source=record.source)
 
-    def _away_or(self, download_id: str, error: AppError) -> AppError:
+    def _root_cause(self, download_id: str, error: AppError) -> AppError:
         """Return the error, or the absence of the disk as its cause."""
         try:
-            self.book.ensure(self.book.folder_of(self._list[download_id]))
+            self.book.ensure(self.book.folder_of(self._ledger[download_id]))
         except Unreachable as away:
             return away
         except AppError:
@@ -339,33 +339,33 @@ class Downloads:
     def _fetching(self, record: Record) -> FetchServices:
         files = files_of(record, self._around, self._session)
         token = no_token if record.machine else self._around.token
-        return FetchServices(self._list, files, self._disk, token, self._changed, self._waits, self.arrived)
+        return FetchServices(self._ledger, files, self._disk, token, self._changed, self._waits, self.arrived)
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: dict[str, Any] = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}
         try:
-            await self._list.change(download_id, **failed)
+            await self._ledger.change(download_id, **failed)
         except (AppError, OSError):  # on a full disk, the reason is shown although it cannot be saved
             log.warning("the download %s could not be noted", download_id)
-            self._list.show(download_id, **failed)
-        self._list.stopped(download_id)
+            self._ledger.show(download_id, **failed)
+        self._ledger.stopped(download_id)
 
     def _name_on_shelf(self, record: Record) -> str | None:
         """Return the name of the download's file on the shelf, preferably its original name, or None if it is not
         there."""
-        path = self._list.book.whole_of(record).absolute()
+        path = self._ledger.book.whole_of(record).absolute()
         if not whole_bytes(path):
             return None
         names = [entry.name for entry in self._shelf.entries() if Path(entry.path) == path]
         return record.model if record.model in names else next(iter(names), None)
 
-    def _without_use(self, record: Record) -> int:
+    def _delete_unused(self, record: Record) -> int:
         """Delete a complete file that is not on the shelf and that no other download uses. Return the bytes freed."""
-        if record.sha256 is None or any(other.sha256 == record.sha256 for other in self._list):
+        if record.sha256 is None or any(other.sha256 == record.sha256 for other in self._ledger):
             return 0
         if self._name_on_shelf(record) is not None:
             return 0
-        return delete_model(self._list.book.whole_of(record))
+        return delete_model(self._ledger.book.whole_of(record))
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -1,7 +1,7 @@
-"""Copies of whole models between machines of a household, where the owner allows that.
+"""Copies of whole models between machines of a household, if the owner allows them.
 
-A model is requested by the SHA-256 of its file, so that nobody can list the models of another machine. Only files
-are sent whose hash was checked or computed when they were downloaded, copied or imported here. The receiver checks
+A model is requested by the SHA-256 of its file, so that nobody can list the models of another machine. A file is
+sent only if its hash was checked or computed when it was downloaded, copied or imported here. The receiver checks
 it again.
 """
 

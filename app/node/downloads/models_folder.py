@@ -212,14 +212,14 @@ class ModelsFolder:
         self._move: Move | None = None
         self._why: Reason | None = None  # why the last move ended early
         self._task: asyncio.Task[None] | None = None
-        self._hands, self._eyes = asyncio.Lock(), asyncio.Lock()
+        self._request_lock, self._look_lock = asyncio.Lock(), asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
         self._begun = asyncio.Event()  # the state of the last start is loaded, so folders may be chosen
 
     async def run(self) -> None:
         """Watch the folders until cancelled."""
         await self._look()
-        await asyncio.to_thread(self._mend)
+        await asyncio.to_thread(self._repair_shelf)
         async with asyncio.TaskGroup() as group:
             self._group = group
             if moving := self._choice.moving:
@@ -259,7 +259,7 @@ class ModelsFolder:
         return ModelsFolderRoom(**known, free_bytes=free, room_bytes=room_bytes(free))
 
     async def look(self, path: str) -> FolderChoice:
-        """Return what choosing this folder would mean, without changing anything. Raises AppError."""
+        """Return the consequences of choosing this folder, without changing anything. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
     async def choose(self, path: str, *, move: bool, new: bool = False) -> ModelsFolderRoom:
@@ -267,11 +267,11 @@ class ModelsFolder:
         the models too; otherwise they stay in place and remain usable. `new` allows a folder that does not exist
         yet. Raises AppError."""
         await self._begun.wait()
-        async with self._hands:
+        async with self._request_lock:
             if self._move is not None:
                 raise Busy("models_moving")
             owner = self._choice.owner or secrets.token_hex(16)
-            await asyncio.to_thread(self._sweep)
+            await asyncio.to_thread(self._delete_partial)
             folder = await asyncio.to_thread(self._claimed, path, owner, move, new)
             same = folder == self._folders.now
             former = tuple(
@@ -291,7 +291,7 @@ class ModelsFolder:
     async def move(self) -> ModelsFolderRoom:
         """Move the models that are elsewhere, or continue doing so. Raises AppError."""
         await self._begun.wait()
-        async with self._hands:
+        async with self._request_lock:
             if self._move is None:
                 await self._look()
                 await asyncio.to_thread(self._check_all, self._folders.now)
@@ -301,13 +301,13 @@ class ModelsFolder:
 
     async def stop(self) -> ModelsFolderRoom:
         """Stop the move. Moved models stay moved, the rest stays in place, and a partial copy is deleted."""
-        async with self._hands:
+        async with self._request_lock:
             if self._move is not None and self._task is not None:
                 self._task.cancel()
                 await asyncio.wait({self._task})
                 await self._ended()
             self._why = None
-            await asyncio.to_thread(self._sweep)
+            await asyncio.to_thread(self._delete_partial)
             return await self.state()
 
     @property
@@ -342,7 +342,7 @@ class ModelsFolder:
     async def _ended(self, why: Reason | None = None) -> None:
         """Record that the move has ended. The cause is reported only when the move can continue."""
         given_up = self._move.given_up if self._move else set[Path]()
-        held = await asyncio.to_thread(self._former_left, given_up)
+        held = await asyncio.to_thread(self._former_in_use, given_up)
         try:
             await self._chosen(structs.replace(self._choice, moving="", former=held))
         except AppError as error:
@@ -350,7 +350,7 @@ class ModelsFolder:
         self._move, self._why = None, why
         self._around.changed()
 
-    def _former_left(self, given_up: Collection[Path]) -> tuple[str, ...]:
+    def _former_in_use(self, given_up: Collection[Path]) -> tuple[str, ...]:
         """Return the former folders that still contain models or cannot be read."""
         away = self._folders.unreachable
         former = (folder for folder in map(Path, self._choice.former) if folder not in given_up)
@@ -401,7 +401,7 @@ class ModelsFolder:
 
     async def _look(self) -> None:
         """Check which folders are reachable. Report changes, and resume what waited for a folder."""
-        async with self._eyes:  # concurrent looks would mistake each other's thread for a hung one
+        async with self._look_lock:  # concurrent looks would mistake each other's thread for a hung one
             await self._look_at_all()
 
     async def _look_at_all(self) -> None:
@@ -409,7 +409,7 @@ class ModelsFolder:
         if len(folders.all) == 1 and not folders.unreachable and not self._elsewhere:
             return
         before = dict(folders.unreachable), dict(self._elsewhere)
-        looks = {folder: await self._looked(folder) for folder in folders.all}
+        looks = {folder: await self._look_at(folder) for folder in folders.all}
         folders.unreachable = {folder: why for folder, (why, _) in looks.items() if why}
         self._elsewhere = {folder: held for folder, (_, held) in looks.items() if folder != folders.now}
         if before[0] != folders.unreachable:
@@ -421,7 +421,7 @@ class ModelsFolder:
         if before != (folders.unreachable, self._elsewhere):
             self._around.changed()
 
-    async def _looked(self, folder: Path) -> tuple[Reason | None, tuple[int, int]]:
+    async def _look_at(self, folder: Path) -> tuple[Reason | None, tuple[int, int]]:
         """Return why a folder is unreachable and what it contains. Uses its own thread, which may hang together with
         the disk."""
         away = Reason("models_folder_away", {"folder": str(folder)})
@@ -449,13 +449,13 @@ class ModelsFolder:
         except TimeoutError:
             return away, known
 
-    def _sweep(self) -> None:
+    def _delete_partial(self) -> None:
         """Delete the partial files of an earlier move."""
         for folder in self._folders.all:
             if folder not in self._folders.unreachable:
                 sweep_unfinished(folder)
 
-    def _mend(self) -> None:
+    def _repair_shelf(self) -> None:
         """Update the shelf if a move was interrupted between moving a file and recording it."""
         folders, shelf = self._folders, self._around.shelf
         for entry in shelf.entries():

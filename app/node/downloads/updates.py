@@ -137,7 +137,7 @@ class Updates:
         return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
 
     def state(self) -> UpdatesState:
-        """Return the newest known version, and when it was looked for."""
+        """Return the newest known version and the time of the last check."""
         kept, place = self._kept, self.place
         return UpdatesState(
             place=f"{place.host}/{place.repository}" if place else None,

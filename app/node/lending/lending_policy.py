@@ -374,7 +374,7 @@ class LendingPolicy:
         return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
 
     def full_state(self) -> LendingState:
-        """Return the state, the rules and the readings that they look at, for `poolhouse lend`."""
+        """Return the state, the rules and the readings that they depend on, for `poolhouse lend`."""
         senses, rules = self._senses, msgspec.to_builtins(self.rules)
         return LendingState(
             lending=self.snapshot(),

@@ -199,7 +199,7 @@ class LendingService:
         self._terms = terms
         self._offers = StageOffers(shelf, stages, terms.lent_bytes, self._executor)
         self._runs: dict[PipelineId, _Run] = {}
-        self._patience = SlowUploadBudget()
+        self._slow_budget = SlowUploadBudget()
         self._answering: set[MachineId] = set()  # hosts that report an answer under way
         self._instances: dict[MachineId, str] = {}  # the last known start of each machine
         # Timers until which the layers of each machine without a link are kept.
@@ -252,14 +252,14 @@ class LendingService:
         self._require()
         with redact_paths(self._stages.folder):
             async with self._disk_for(member):
-                self._patience.offered(member.id)
+                self._slow_budget.offered(member.id)
                 return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Accept tensor bytes in the order in which they were requested."""
         with redact_paths(self._stages.folder):
             async with self._disk_for(member) as enough:
-                sent = self._patience.of(member.id, self._while_lending(chunks), enough)
+                sent = self._slow_budget.of(member.id, self._while_lending(chunks), enough)
                 return await self._offers.pieces(member.id, pipeline, sent)
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
@@ -441,7 +441,7 @@ class LendingService:
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
         """Give a member's upload priority on the disk over this machine's own checks, unless it is slow."""
-        if self._patience.has_ended(member.id):
+        if self._slow_budget.has_ended(member.id):
             return nullcontext(lambda: None)
         return self._terms.spare_memory.wanted()
 

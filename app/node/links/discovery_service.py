@@ -114,7 +114,7 @@ class DiscoveryService:
         return any(seen.is_of(machine) for seen in self._near.values())
 
     def snapshot(self) -> DiscoveryState:
-        """Return whether the search is on, and what prevents it."""
+        """Return whether discovery is on, and the problem that it has."""
         return DiscoveryState(self.choice.on, sentence(self.trouble), self.trouble)
 
     def check(self) -> Check:
@@ -213,7 +213,7 @@ def likeliest(addresses: Sequence[str]) -> str | None:
 
 
 def stranger(seen: Announced) -> Stranger:
-    """Return a Poolhouse nearby as faces show it."""
+    """Return a nearby Poolhouse for faces."""
     pairing = seen.pairing_port
     return Stranger(
         id=seen.id16,

@@ -99,7 +99,7 @@ class BetterInterfaces:
 
 
 def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> C:
-    """Return a link with the chosen interface, why it is not used, and which one would be better."""
+    """Return a link with the chosen interface, why it is not in use, and which one would be better."""
     why, instead = preferred.unheeded.get(machine), better.found.get(machine)
     better_reason = instead[1] if instead else None
     return msgspec.structs.replace(

@@ -53,7 +53,8 @@ class LinkGossip:
         self._measured_link[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
     def snapshot(self, here: Collection[MachineId]) -> dict[str, dict[str, LinkMeasurement]]:
-        """Return each link once, as measured last, by the machine that measured it and the machine at its other end.
+        """Return each link once, by its latest measurement, with the machine that measured it and the one at the other
+        end.
 
         here: the other machines that are online.
         """

@@ -150,10 +150,10 @@ class LinkRegistry:
         self._preferred = InterfaceChoice(file.with_name("preferred_interfaces.json"), note)
         self._better = BetterInterfaces(network)
         self._due: dict[MachineId, float] = {}  # on the monotonic clock
-        self._patience: dict[MachineId, float] = {}  # wait before the next try
-        self._whole: set[MachineId] = set()  # machines whose throughput is to be measured too
-        self._found: dict[MachineId, dict[Address, measured_paths.Path]] = {}  # addresses measured so far
-        self._rests: dict[MachineId, float] = {}  # wait before the next measurement of an idle link
+        self._retry_waits: dict[MachineId, float] = {}  # wait before the next try
+        self._full_due: set[MachineId] = set()  # machines whose throughput is to be measured too
+        self._paths_found: dict[MachineId, dict[Address, measured_paths.Path]] = {}  # addresses measured so far
+        self._intervals: dict[MachineId, float] = {}  # wait before the next measurement of an idle link
         self._ways: dict[tuple[MachineId, Address], bool] = {}  # addresses tried, and whether they worked
         self._doubted_at: dict[MachineId, float] = {}
         self._interfaces: tuple[Interface, ...] = ()
@@ -170,7 +170,7 @@ class LinkRegistry:
         for machine in machines:
             if machine not in self._known and machine in self._network.links:
                 with suppress(AppError):
-                    await self._insistently(machine)
+                    await self._measure_with_retries(machine)
 
     def measured(self) -> dict[MachineId, Known]:
         """Return the links that are up and have been measured."""
@@ -203,7 +203,7 @@ class LinkRegistry:
         """
         self._preferred.try_again(machine)
         known, link = self._known.get(machine), self._network.links.get(machine)
-        if known and link and known.address == str(link.address) and machine not in self._whole:
+        if known and link and known.address == str(link.address) and machine not in self._full_due:
             self._plan(machine, SETTLE_SECONDS)
         else:
             self._measure_soon(machine)
@@ -223,7 +223,7 @@ class LinkRegistry:
         gone = self._known.keys() - members
         for machine in gone:
             del self._known[machine]
-            self._found.pop(machine, None)
+            self._paths_found.pop(machine, None)
         if gone:
             save(self._file, self._known)
 
@@ -240,13 +240,13 @@ class LinkRegistry:
 
     async def _round(self) -> float:
         """Do what is due now. Return the seconds until the next round."""
-        await self._look()
-        await self._try_new_ways()
+        await self._check_interfaces()
+        await self._try_new_addresses()
         await self._try_better_interfaces()
         now = time.monotonic()
         due = sorted((at, machine) for machine, at in self._due.items() if at <= now)
         for _, machine in due:
-            await self._tend(machine)
+            await self._measure_due(machine)
         waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
         return max(0.0, min(waits, LOOK_SECONDS))
 
@@ -265,7 +265,7 @@ class LinkRegistry:
         link = self._network.links.get(machine)
         report = links.LinkReport(machine, link.name if link else "")
         try:
-            await self._insistently(machine)
+            await self._measure_with_retries(machine)
         except AppError as error:
             report = links.LinkReport(report.id, report.name, sentence(error.reason), error.reason)
             return with_choice(report, machine, self._preferred, self._better)
@@ -277,12 +277,12 @@ class LinkRegistry:
         Return the new measurement or why there is none. Raises BadInput if the interface does not exist, and
         DoesNotFit if the choice cannot be saved.
         """
-        await self._look()
+        await self._check_interfaces()
         if interface is not None:
             checked(self._interfaces, interface)
         self._preferred.choose(machine, interface)
         self._follow_choices()
-        self._forget_ways(machine)
+        self._forget_addresses(machine)
         if machine not in self._network.links:
             return with_choice(links.LinkReport(machine), machine, self._preferred, self._better)
         report = await self._measured_by_hand(machine)
@@ -295,13 +295,13 @@ class LinkRegistry:
         through, members = self._network.calls.through, self._network.members
         self._preferred.apply(through, self._interfaces, members)
 
-    def _forget_ways(self, machine: MachineId) -> None:
+    def _forget_addresses(self, machine: MachineId) -> None:
         self._ways = {key: led for key, led in self._ways.items() if key[0] != machine}
-        self._found.pop(machine, None)
+        self._paths_found.pop(machine, None)
 
-    async def _insistently(self, machine: MachineId) -> None:
+    async def _measure_with_retries(self, machine: MachineId) -> None:
         """Measure a link, retrying for a moment while other measurements run. Raises AppError."""
-        self._found.pop(machine, None)
+        self._paths_found.pop(machine, None)
         for tried in range(TRIES_BY_HAND):
             try:
                 async with self._one_at_a_time:
@@ -312,29 +312,29 @@ class LinkRegistry:
                     raise
             await asyncio.sleep(BY_HAND_SECONDS * (1 + self._chance.random()))
 
-    async def _tend(self, machine: MachineId) -> None:
+    async def _measure_due(self, machine: MachineId) -> None:
         """Measure one link that is due, and schedule its next measurement."""
         try:
             async with self._one_at_a_time:
-                if machine in self._whole:
+                if machine in self._full_due:
                     await self._measure(machine)
                 elif await self._has_changed(machine):
-                    rests = 2 * self._rests.get(machine, EVERY_SECONDS)
-                    self._rests[machine] = min(rests, CALM_SECONDS)
-                    self._whole.add(machine)
-                    self._found.pop(machine, None)
+                    rests = 2 * self._intervals.get(machine, EVERY_SECONDS)
+                    self._intervals[machine] = min(rests, CALM_SECONDS)
+                    self._full_due.add(machine)
+                    self._paths_found.pop(machine, None)
                     await self._measure(machine)
-            self._patience.pop(machine, None)
-            self._plan(machine, self._rests.get(machine, EVERY_SECONDS))
+            self._retry_waits.pop(machine, None)
+            self._plan(machine, self._intervals.get(machine, EVERY_SECONDS))
         except Busy:
-            self._later(machine, AGAIN_SECONDS)
+            self._retry_later(machine, AGAIN_SECONDS)
         except AppError as error:
             log.info("the link to %s was not measured: %s", machine[:8], error.reason)
-            self._whole.add(machine)  # if the current address no longer works, another is used
-            self._later(machine, FAILED_SECONDS)
+            self._full_due.add(machine)  # if the current address no longer works, another is used
+            self._retry_later(machine, FAILED_SECONDS)
         except Exception:  # the outer wall: one link must not keep the others from being measured
             log.exception("measuring the link to %s", machine[:8])
-            self._later(machine, FAILED_SECONDS)
+            self._retry_later(machine, FAILED_SECONDS)
 
     async def _has_changed(self, machine: MachineId) -> bool:
         """Return whether the round trips differ much from the last measurement. Raises AppError."""
@@ -352,7 +352,7 @@ class LinkRegistry:
         """
         present = self._network.link(machine).address
         addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
-        paths = self._found.setdefault(machine, {})
+        paths = self._paths_found.setdefault(machine, {})
         refusal: AppError | None = None
         addresses_now = list(dict.fromkeys((present, *addresses)))[:WAYS]
         for way in (way for way in addresses_now if way not in paths):
@@ -370,13 +370,13 @@ class LinkRegistry:
         elif refusal and not isinstance(refusal, Busy) and machine in self._network.calls.through:
             self._preferred.leads_nowhere(machine)  # this is reported, and the next best is used
             self._follow_choices()
-            self._forget_ways(machine)
+            self._forget_addresses(machine)
             await self._measure(machine)
             return
         if refusal is not None and (isinstance(refusal, Busy) or not paths):
             raise refusal
-        self._whole.discard(machine)
-        self._found.pop(machine, None)
+        self._full_due.discard(machine)
+        self._paths_found.pop(machine, None)
 
     def _take(self, machine: MachineId, best: measured_paths.Path, present: Address) -> None:
         if best.address != present or best.through != self._network.link(machine).through:
@@ -406,7 +406,7 @@ class LinkRegistry:
         save(self._file, self._known)
         self._changed()
 
-    async def _look(self) -> None:
+    async def _check_interfaces(self) -> None:
         """Forget closed links. If interfaces appeared or disappeared, schedule all links to be measured again.
 
         Frequent changes do not count, such as the rate of a Wi-Fi or the cables of a virtual machine.
@@ -428,13 +428,13 @@ class LinkRegistry:
             for interface in usable_interfaces(every, self._chosen)
         }
 
-    async def _try_new_ways(self) -> None:
+    async def _try_new_addresses(self) -> None:
         """Try newly announced addresses with a few kilobytes, and schedule a full measurement if one works."""
         if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many
             self._ways.clear()
         for machine, link in list(self._network.links.items()):
             known = self._known.get(machine)
-            if known is None or machine in self._whole:
+            if known is None or machine in self._full_due:
                 continue  # will soon be measured with all its addresses
             lifted = known.link.was_held_below(self._limit(machine))
             if lifted or known.address != str(link.address):
@@ -471,14 +471,14 @@ class LinkRegistry:
         self._measure_soon(machine)
 
     def _measure_soon(self, machine: MachineId) -> None:
-        self._whole.add(machine)
-        self._found.pop(machine, None)
-        self._rests.pop(machine, None)
+        self._full_due.add(machine)
+        self._paths_found.pop(machine, None)
+        self._intervals.pop(machine, None)
         self._plan(machine, SETTLE_SECONDS)
 
-    def _later(self, machine: MachineId, patience: tuple[float, float]) -> None:
-        waits = max(patience[0], min(patience[1], 2 * self._patience.get(machine, 0.0)))
-        self._patience[machine] = waits
+    def _retry_later(self, machine: MachineId, patience: tuple[float, float]) -> None:
+        waits = max(patience[0], min(patience[1], 2 * self._retry_waits.get(machine, 0.0)))
+        self._retry_waits[machine] = waits
         self._plan(machine, waits)
 
     def _plan(self, machine: MachineId, seconds: float) -> None:

@@ -63,7 +63,7 @@ class GuestAnswers:
         self._network, self._rights, self._hosting = network, rights, hosting
 
     def answering_hosts(self) -> list[str] | None:
-        """Return the names of the hosts that answer for this machine; None if it is no guest or has a model loaded."""
+        """Return the names of the hosts that answer for this guest, or None if it answers by itself or is no guest."""
         here = self._rights.is_guest() and not self._own()
         return [client.host.name for client in self.hosts()] if here else None
 

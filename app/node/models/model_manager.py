@@ -59,12 +59,12 @@ class Replanner:
     more."""
 
     def __init__(self, planner: Planner, planner_inputs: PlannerInputs, loaded: LoadedModels) -> None:
-        self._planner, self._outlook, self._loaded = planner, planner_inputs, loaded
+        self._planner, self._outlook, self._load_in_turn = planner, planner_inputs, loaded
 
     async def order(self, lost: Placement) -> requests.LoadModel:
         """Return the lost model's order, without its split if the machines for that are gone."""
         try:
-            back = released_bytes([lost], self._loaded.except_for(lost))
+            back = released_bytes([lost], self._load_in_turn.except_for(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
         except AppError:
             return msgspec.structs.replace(lost.order, split=None, shape=None)
@@ -79,7 +79,7 @@ class Replanner:
         shape = None if running.state.is_several else was.shape  # with several pipelines, only a split is replanned
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
-        back = released_bytes([running], self._loaded.except_for(running) if running.notice else ())
+        back = released_bytes([running], self._load_in_turn.except_for(running) if running.notice else ())
         inputs = entry.model, order, back, speeds, None, ONE_PIPELINE
         try:
             chosen = await self._planner.plan(*inputs)
@@ -183,7 +183,7 @@ class ModelManager:
             return await self.embeddings.load(entry, order, report)
         self.planner_inputs.failures.forget()
         try:
-            loading = self._loaded(entry, order, report)
+            loading = self._load_in_turn(entry, order, report)
             running = await self._loads.stoppable(Load(entry.name), loading)
         except AppError as error:
             if entry.name != GUIDE and error.reason.code not in STOPPED:
@@ -204,10 +204,10 @@ class ModelManager:
         only = await asyncio.to_thread(self._shelf.get, name) if name else None
         self._load_failed = None
         vectors = await self.embeddings.unload(only.model.id if only else None)
-        was = self._end_soon(only.name if only else None)
+        was = self._stop_placements(only.name if only else None)
         for over in self._loads.stop(only.name if only else None):
             await over.wait()
-        await self._end(self._end_soon(only.name if only else None))
+        await self._end(self._stop_placements(only.name if only else None))
         return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
     def machine_lost(self, machine: MachineId, why: StageLost) -> None:
@@ -235,7 +235,7 @@ class ModelManager:
         """End all work and refuse further loads. Call `unload` to wait for the end."""
         self.embeddings.close()
         self._loads.close()
-        self._end_soon()
+        self._stop_placements()
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
         """Yield one answer as lines: progress if a model must load first, then deltas and a summary."""
@@ -250,13 +250,13 @@ class ModelManager:
         self.n_asks += 1
         try:
             with ExitStack() as use:
-                running, announced = self._at_hand(name, use), ""
+                running, announced = self._ready_placement(name, use), ""
                 if running is None and brings:
-                    announced = await self._comes(name)
+                    announced = await self._name_to_load(name)
                     if announced and (words := by_another(name, announced)):
                         yield {"by": {"model": announced, "text": words}}
                 if running is None:
-                    work = partial(self._brought, name, brings, use)
+                    work = partial(self._placement_for, name, brings, use)
                     async with aclosing(with_progress(work)) as lines:
                         async for line in lines:
                             if "progress" in line:
@@ -317,7 +317,7 @@ class ModelManager:
                         self.on_answer_made(ended)
                         yield {"done": ended}
 
-    def _at_hand(self, name: str | None, use: ExitStack) -> Placement | None:
+    def _ready_placement(self, name: str | None, use: ExitStack) -> Placement | None:
         """Return the placement if it is ready and no load under way may replace it."""
         running = self.loaded.named(name)
         if running is None or not running.is_ready:
@@ -327,22 +327,22 @@ class ModelManager:
         use.enter_context(running.in_use())
         return running
 
-    async def _brought(self, name: str | None, brings: bool, use: ExitStack, report: Report) -> Placement | None:
+    async def _placement_for(self, name: str | None, brings: bool, use: ExitStack, report: Report) -> Placement | None:
         """Return the requested model, loading it if allowed. It stays loaded until `use` is closed."""
         first = self.loaded.first
         load = Load(name or (first.entry.name if first else GUIDE))
-        return await self._loads.stoppable(load, self._used(name, load, brings, use, report))
+        return await self._loads.stoppable(load, self._load_if_needed(name, load, brings, use, report))
 
-    async def _used(
+    async def _load_if_needed(
         self, name: str | None, load: Load, brings: bool, use: ExitStack, report: Report
     ) -> Placement | None:
         if name:  # the name may be partial, and another model may have been loaded beside it
-            load.model = (await self._meant(name)).name
-            if (running := self._at_hand(load.model, use)) is not None:
+            load.model = (await self._requested_entry(name)).name
+            if (running := self._ready_placement(load.model, use)) is not None:
                 return running
         async with self._loads.turn:
             running = self.loaded.named(load.model if name else None)
-            entry = running.entry if running else await self._meant(name)
+            entry = running.entry if running else await self._requested_entry(name)
             load.model = entry.name
             if running is None or not running.is_ready:
                 if not brings:
@@ -352,19 +352,19 @@ class ModelManager:
                     for other in self.loaded.except_for(*stays):
                         if other.is_ready:
                             await other.state.unused.wait()
-                    running = await self._swapped(entry, running, stays, report)
+                    running = await self._load_for_request(entry, running, stays, report)
             use.enter_context(running.in_use())
             return running
 
-    async def _comes(self, name: str | None) -> str:
+    async def _name_to_load(self, name: str | None) -> str:
         """Return the name of the model that will be loaded, so that it can be announced; empty if there is none."""
         if (running := self.loaded.named(name)) is not None:
             return running.entry.name
         with suppress(AppError):  # the load raises and logs the same error
-            return (await self._meant(name)).name
+            return (await self._requested_entry(name)).name
         return ""
 
-    async def _meant(self, name: str | None) -> Entry:
+    async def _requested_entry(self, name: str | None) -> Entry:
         """Return the model to load for a request. Raises BadInput, also after a failed load, because the Guide does
         not stand in for the model that failed."""
         if not name:
@@ -377,7 +377,7 @@ class ModelManager:
         if self._load_failed is not None and self.loaded.first is None:
             raise BadInput(self._load_failed.code, **self._load_failed.facts)
 
-    async def _swapped(
+    async def _load_for_request(
         self, entry: Entry, lost: Placement | None, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
         """Load a model for a request. `lost` is the lost placement of the same model, if there is one."""
@@ -399,7 +399,7 @@ class ModelManager:
         """Return the placements that a load of this model keeps."""
         return self.loaded.except_for(self.loaded.by_id(entry.model.id)) if order.beside else ()
 
-    async def _loaded(self, entry: Entry, order: requests.LoadModel, report: Report) -> Placement:
+    async def _load_in_turn(self, entry: Entry, order: requests.LoadModel, report: Report) -> Placement:
         async with self._loads.turn:
             return await self._load(entry, order, self._stays(entry, order), report)
 
@@ -411,11 +411,11 @@ class ModelManager:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._loads.turn.sparing(stays), self._idle.request(), self._outcomes.concurrent.count():
             # standby work and learning pause
-            running = await self._planned_and_placed(entry, order, stays, report)
+            running = await self._plan_and_place(entry, order, stays, report)
         self._load_failed = None
         return running
 
-    async def _planned_and_placed(
+    async def _plan_and_place(
         self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
@@ -498,7 +498,7 @@ class ModelManager:
         running.stop()
         self._group.create_task(self._end([running]), name=f"unload {running.entry.name}")
 
-    def _end_soon(self, name: str | None = None) -> list[Placement]:
+    def _stop_placements(self, name: str | None = None) -> list[Placement]:
         """Stop the placements of this name, or all, which ends their answers."""
         ending = [placement for placement in self.loaded if name in (None, placement.entry.name)]
         for placement in ending:

@@ -62,7 +62,7 @@ class PipelineOpener:
         stack.callback(self._stage_sets.remove, stage_set)
         failover = Failover(stage_set, replan, self._state, place, sources.planner_inputs.failures)
         try:
-            pipeline = await self._opened(plan, stack, stage_set, failover)
+            pipeline = await self._open_verified(plan, stack, stage_set, failover)
         except AppError:
             self.failed = failover.last_failed
             raise
@@ -71,7 +71,9 @@ class PipelineOpener:
         self.fetched_bytes += stage_set.fetched_bytes
         return pipeline, failover
 
-    async def _opened(self, plan: Plan, stack: AsyncExitStack, stage_set: StageSet, failover: Failover) -> Pipeline:
+    async def _open_verified(
+        self, plan: Plan, stack: AsyncExitStack, stage_set: StageSet, failover: Failover
+    ) -> Pipeline:
         """Open the stages and verify them. Failures are counted."""
         sources, sizes, model = self._sources, self._sizes, self._entry.model
         try:
@@ -145,7 +147,7 @@ class ReplicaSupervisor:
         for place in range(state.n_parts):
             first = state.part(place).stages[0]
             name = f"keep {first.name}'s replica" if state.is_several else "keep it"
-            self._tasks.append(group.create_task(self._keep(place, opened[place]), name=name))
+            self._tasks.append(group.create_task(self._run_pipeline(place, opened[place]), name=name))
             if place == 0:
                 await opened[0]
         for future in opened:
@@ -165,7 +167,7 @@ class ReplicaSupervisor:
         """Return whether this machine's replica is gone and its memory freed."""
         return any(machine in _machines(self._state.part(place)) for place in self._lost)
 
-    async def _keep(self, place: int, opened: asyncio.Future[None]) -> None:
+    async def _run_pipeline(self, place: int, opened: asyncio.Future[None]) -> None:
         pause_s = LEAST_PAUSE_SECONDS
         while not self._state.pipelines.drop_if_over():
             try:

@@ -123,8 +123,8 @@ class StageSet:
         self._turn = asyncio.Lock()  # lets either standby work or the opening of stages run
         self._hurry = asyncio.Event()  # set while stages are needed, which interrupts standby work
         self._n_hurried = 0
-        self._leaving = asyncio.TaskGroup()  # closes stages while others already serve
-        self._left: dict[asyncio.Task[None], MachineId] = {}
+        self._closing = asyncio.TaskGroup()  # closes stages while others already serve
+        self._closing_on: dict[asyncio.Task[None], MachineId] = {}
         self._is_open = False
         self.claimed: Plan | None = None  # the plan that it opens or has opened; None if it claims only what it holds
         self.fetched_bytes = 0  # weights that crossed the network
@@ -136,7 +136,7 @@ class StageSet:
         self.claimed = plan
         try:
             with self.room.transfer():
-                async with self._at_once():
+                async with self._take_turn():
                     return await self._open(plan)
         except BaseException:
             self.claimed = None  # it takes no more memory for the plan, so others may
@@ -145,17 +145,17 @@ class StageSet:
     async def _open(self, plan: Plan) -> list[StageClient]:
         if not self._is_open:
             self._is_open = True
-            await self._leaving.__aenter__()
-            self._stack.push_async_exit(lambda *why: end_group(self._leaving, self._left, why[1]))
+            await self._closing.__aenter__()
+            self._stack.push_async_exit(lambda *why: end_group(self._closing, self._closing_on, why[1]))
             self._stack.callback(self._hurry.set)  # standby work ends with the stack
         self._epoch += 1
         self.failed = None
         self._host = plan.host
-        await self._give_back_but(plan)
+        await self._close_unused(plan)
         await self.room.make(plan)
         here = any(stage.machine == plan.host for stage in plan.stages)
         worker = await self._own_worker() if here else None
-        opening = [self._stage(stage, worker if stage.machine == plan.host else None) for stage in plan.stages]
+        opening = [self._open_stage(stage, worker if stage.machine == plan.host else None) for stage in plan.stages]
         return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
@@ -164,15 +164,15 @@ class StageSet:
         The pipeline keeps serving. Ends early when stages must open. Raises AppError.
         """
         async with self._turn:
-            await run_until(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
+            await run_until(self._hurry, self._prepare(stage, load), StageLost("pipeline_closed"))
 
-    async def _ahead(self, stage: PlannedStage, load: bool) -> None:
-        await self._has_left({stage.machine})
+    async def _prepare(self, stage: PlannedStage, load: bool) -> None:
+        await self._wait_closed({stage.machine})
         if not load:
-            await self._sent(stage, PipelineId(secrets.token_bytes(16)))
+            await self._send(stage, PipelineId(secrets.token_bytes(16)))
         elif _key(stage) not in self._held:
             async with AsyncExitStack() as closing:
-                held = await self._open_there(stage, closing)
+                held = await self._open_remote(stage, closing)
                 if self._hurry.is_set():
                     raise StageLost("pipeline_closed")
                 self._keep(held, closing.pop_all())
@@ -194,12 +194,12 @@ class StageSet:
     async def give_up_ahead(self, plan: Plan, machines: Collection[MachineId]) -> None:
         """Close the standby stages on these machines."""
         serving = {_key(stage) for stage in plan.stages}
-        async with self._at_once():
+        async with self._take_turn():
             for key in [held_key for held_key in self._held if held_key[0] in machines and held_key not in serving]:
                 await self._held.pop(key).closing.aclose()
 
     @asynccontextmanager
-    async def _at_once(self) -> AsyncGenerator[None, None]:
+    async def _take_turn(self) -> AsyncGenerator[None, None]:
         """Take the turn, interrupting any standby work that has it."""
         self._n_hurried += 1
         self._hurry.set()
@@ -222,14 +222,14 @@ class StageSet:
         Ends early when stages must open. Raises AppError.
         """
         async with self._turn:
-            computing = self._elsewhere(like, step)
+            computing = self._compute_on_standby(like, step)
             return await run_until(self._hurry, computing, StageLost("pipeline_closed"))
 
-    async def _elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
+    async def _compute_on_standby(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         for (machine, role, layers), held in self._held.items():
             if machine not in (like.machine, self._host) and (role, layers) == _key(like)[1:]:
                 self._epoch += 1  # a new epoch clears earlier results there
-                client = await self._renewed(held, None)
+                client = await self._renew(held, None)
                 try:
                     return held.stage, await forwarded(client, step)
                 finally:
@@ -256,33 +256,33 @@ class StageSet:
         worker_died = self._worker is None or self._worker.died is not None
         return not (worker_died and held.stage.machine == self._host)
 
-    async def _give_back_but(self, plan: Plan) -> None:
+    async def _close_unused(self, plan: Plan) -> None:
         """Close lost stages and those that the plan does not use, before their memory is needed."""
         keys, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
         for key, held in list(self._held.items()):
             if key not in keys or not self._stays(held):
                 del self._held[key]
                 if self._worker is not None and held.stage.machine == self._host:
-                    await _close_here(self._worker, held.run)
+                    await _close_local(self._worker, held.run)
                 if held.stage.machine in machines:
                     await held.closing.aclose()
                 else:
-                    self._leave(held)
-        await self._has_left(machines)
+                    self._close_later(held)
+        await self._wait_closed(machines)
 
-    def _leave(self, held: OpenRun) -> None:
+    def _close_later(self, held: OpenRun) -> None:
         """Close a stage in the background, because a hung machine takes seconds to do so."""
         name = f"give layers back on {held.stage.name}"
-        task = self._leaving.create_task(self._given_back(held), name=name)
-        self._left[task] = held.stage.machine
-        task.add_done_callback(self._left.pop)
+        task = self._closing.create_task(self._close_run(held), name=name)
+        self._closing_on[task] = held.stage.machine
+        task.add_done_callback(self._closing_on.pop)
 
-    async def _has_left(self, machines: Collection[MachineId]) -> None:
+    async def _wait_closed(self, machines: Collection[MachineId]) -> None:
         """Wait until the stages that are being closed on these machines are closed, because their memory is needed."""
-        if tasks := [task for task, machine in self._left.items() if machine in machines]:
+        if tasks := [task for task, machine in self._closing_on.items() if machine in machines]:
             await asyncio.wait(tasks)
 
-    async def _given_back(self, held: OpenRun) -> None:
+    async def _close_run(self, held: OpenRun) -> None:
         try:
             await held.closing.aclose()
         except asyncio.CancelledError:  # the placement is ending, and the lender is told then
@@ -298,21 +298,21 @@ class StageSet:
             await self._stack.enter_async_context(self._worker)
         return self._worker
 
-    async def _stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
+    async def _open_stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
         """Open one stage on the local `worker` or on another machine, reusing an open run."""
         try:
             held = self._held.get(_key(stage))
             if held is not None:
                 try:
-                    return await self._renewed(held, worker)
+                    return await self._renew(held, worker)
                 except AppError:
                     del self._held[_key(stage)]
                     await held.closing.aclose()
             async with AsyncExitStack() as closing:
                 if worker is not None:
-                    held = await self._open_here(worker, stage, closing)
+                    held = await self._open_local(worker, stage, closing)
                 else:
-                    held = await self._open_there(stage, closing)
+                    held = await self._open_remote(stage, closing)
                 self._keep(held, closing.pop_all())
                 return held.client
         except AppError:
@@ -324,7 +324,7 @@ class StageSet:
         self._held[_key(held.stage)] = held
         self._stack.push_async_callback(closing.aclose)
 
-    async def _renewed(self, held: OpenRun, worker: Worker | None) -> StageClient:
+    async def _renew(self, held: OpenRun, worker: Worker | None) -> StageClient:
         """Renew an open run for this epoch. Its weights stay and its KV cache is emptied."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
@@ -332,15 +332,15 @@ class StageSet:
             await open_run(worker, run, self._sizes.context, config)
             held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
         else:
-            held.client = await self._ordered(stage, run, held.source, held.closing)
+            held.client = await self._open_on_lender(stage, run, held.source, held.closing)
         held.run = run
         return held.client
 
-    async def _open_here(self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
+    async def _open_local(self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
         run = self._run(stage)
         path = self._entry.path
         if stage.role is not Role.WHOLE:
-            path = await self._cut_out(stage, closing)
+            path = await self._stage_file(stage, closing)
         self._tell(stage, "loading", 0, 1)
         config = self._sizes.config(stage, self._entry, path)
         await open_run(worker, run, self._sizes.context, config)
@@ -352,7 +352,7 @@ class StageSet:
         name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
         return StageClient(run, link, name, machine=stage.name)
 
-    async def _cut_out(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
+    async def _stage_file(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
         """Return the path of the stage's own file, cut from the model file if needed and kept in the store until
         `closing`."""
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
@@ -367,18 +367,20 @@ class StageSet:
         closing.callback(self._sources.stages.release, stage_id)
         return str(await in_thread(lambda report: self._sources.stages.fill(cut, report), tell))
 
-    async def _open_there(self, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
+    async def _open_remote(self, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
-        cut = await self._sent(stage, pipeline)
+        cut = await self._send(stage, pipeline)
         # before it is ordered, since an interrupted message may still have arrived
         closing.push_async_callback(self._sources.lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
-        client = await self._ordered(stage, run, cut.manifest.id, closing)
+        client = await self._open_on_lender(stage, run, cut.manifest.id, closing)
         self._tell(stage, "loading", 1, 1)
         return OpenRun(stage, run, cut.manifest.id, client, closing)
 
-    async def _ordered(self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack) -> StageClient:
+    async def _open_on_lender(
+        self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
+    ) -> StageClient:
         """Make the lender load the stage, or begin an epoch if it is loaded, and connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
@@ -391,7 +393,7 @@ class StageSet:
         closing.push_async_callback(client.close)
         return client
 
-    async def _sent(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
+    async def _send(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
         """Send the layers to the lender's disk, within its limits."""
         link = self._sources.lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
@@ -432,7 +434,7 @@ def _is_lost(client: StageClient) -> bool:
     return client.lost is not None and client.lost.reason.code not in RUN_STAYS
 
 
-async def _close_here(worker: Worker, run: Run) -> None:
+async def _close_local(worker: Worker, run: Run) -> None:
     """Free the memory of a run, unless the worker has died."""
     if worker.died is None:
         with suppress(AppError):

@@ -94,8 +94,8 @@ class StandbyManager:
         return self._placement.part(self._place)
 
     def _steps_s(self) -> dict[MachineId, float]:
-        """Return the seconds per token of each machine; empty with several pipelines, where a slow one gets fewer
-        requests."""
+        """Return the seconds per token of each machine. With several pipelines it is empty, since a slow one gets
+        fewer requests."""
         if self._placement.is_several:
             return {}
         steps = self._pipeline.steps_s()
@@ -116,13 +116,13 @@ class StandbyManager:
         """Do the work that is due."""
         placement = self._placement
         self._slowness.look(self._steps_s(), placement.placed_s, self._clock())
-        if self._is_time():
+        if self._is_look_due():
             self._looked_s = self._clock()
-            self._look_again(await self._quietly(self.look()))
+            self._schedule_next(await self._run_while_idle(self.look()))
         elif self._checks_are_due():
-            await self._quietly(self.check())
+            await self._run_while_idle(self.check())
 
-    def _look_again(self, is_done: bool) -> None:
+    def _schedule_next(self, is_done: bool) -> None:
         """Schedule the next look even if nothing changes, since a faulty machine may still serve, a request may have
         interrupted the work, or a refusal may be temporary. Refusals double the pause."""
         was_refused = not is_done and self._placement.last_request_s <= self._looked_s
@@ -131,7 +131,7 @@ class StandbyManager:
         settled = is_done and not self._doubted()
         self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
-    async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
+    async def _run_while_idle(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do the work until a request comes. Return whether it was finished."""
         try:
             await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
@@ -169,13 +169,13 @@ class StandbyManager:
         # with several pipelines, the others continue the answers of a lost one
         for machine in () if self._placement.is_several else machines:
             try:
-                await self._cover(machine)
+                await self._cover_loss(machine)
             except AppError as error:  # the layers of the other machines can be covered anyway
                 failed = error
         if failed is not None:
             raise failed
 
-    def _is_time(self) -> bool:
+    def _is_look_due(self) -> bool:
         """Return whether the host is idle and either something changed since the last look or a retry is due."""
         now, placement = self._clock(), self._placement
         if now - placement.last_request_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
@@ -241,7 +241,7 @@ class StandbyManager:
                 return option
         return None
 
-    async def _cover(self, machine: MachineId) -> None:
+    async def _cover_loss(self, machine: MachineId) -> None:
         """Store the layers of this machine where they would be needed if it were lost."""
         plan = await self._soonest_without(machine)
         if plan is None:

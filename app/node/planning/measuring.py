@@ -143,7 +143,7 @@ class Measuring:
         self._own, self._shelf, self._link, self._group = own, shelf, link, group
         self._request = 0
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
-        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # last reported by each lender
+        self._lender_speeds: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # last reported by each lender
         # `_valid` ones need not be asked for again; `_doubted` ones are to be measured again
         self._valid: set[tuple[MachineId, ModelShape, int]] = set()
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
@@ -210,8 +210,8 @@ class Measuring:
         async def measured(machine: MachineId, name: str, of: Basis) -> Speed | None:
             question = SpeedRequest(of.shape, batch_rows, report)
             here = machine == me[0]
-            work = self._here(name, question) if here else self._of(machine, name, question)
-            return of.speed(await self._or_none(machine, name, work, within_s), batch_rows)
+            work = self._here(name, question) if here else self._ask_lender(machine, name, question)
+            return of.speed(await self._attempt(machine, name, work, within_s), batch_rows)
 
         async def known(machine: MachineId, name: str) -> Speed | None:
             async with one_at_a_time:
@@ -310,7 +310,7 @@ class Measuring:
         if machine == me:
             speed = await self._own.known(shape, batch_rows)
         else:
-            speed = self._theirs.get((machine, shape, batch_rows))
+            speed = self._lender_speeds.get((machine, shape, batch_rows))
         if speed is None and basis.instead is not None:
             return await self._known(machine, me, basis.instead, batch_rows)
         return basis.speed(speed, batch_rows)
@@ -320,7 +320,7 @@ class Measuring:
         why = self._failed.get(name)
         return why is not None and why.code == "speed_no_room"
 
-    async def _or_none(
+    async def _attempt(
         self, machine: MachineId, name: str, work: Coroutine[Any, Any, Speed], within_s: float
     ) -> Speed | None:
         self._failed.pop(name, None)
@@ -346,11 +346,11 @@ class Measuring:
 
         return await self._own.for_user(question.shape, question.batch_rows, tell)
 
-    async def _of(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
+    async def _ask_lender(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
         """Return a lender's answer. Raises its refusal, or StageLost."""
         key = (machine, question.shape, question.batch_rows)
         if key in self._valid:
-            return self._theirs[key]
+            return self._lender_speeds[key]
         if time.monotonic() < self._silent_until.get(machine, -math.inf):
             raise Refused("speed_silent", machine=name)
         question.tell(name, 0, 1)
@@ -364,7 +364,7 @@ class Measuring:
             await asyncio.sleep(RETRY_S)
         self._doubted.discard(key)
         self._valid.add(key)
-        speed = self._theirs[key] = _speed(answer)
+        speed = self._lender_speeds[key] = _speed(answer)
         question.tell(name, 1, 1)
         return speed
 

@@ -261,7 +261,7 @@ class OwnSpeed:
 
     def __init__(self, here: LocalWork, root: Path) -> None:
         self._here, self.root = here, root
-        self._book = SpeedCache(root / "speeds.json")
+        self._cache = SpeedCache(root / "speeds.json")
         self._cooldown = Cooldown()  # of doubts
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
@@ -269,7 +269,7 @@ class OwnSpeed:
     async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
         """Return the last measured speed, even if `for_user` would measure it again. It is better than none."""
         setup = await self._here.hardware.setup(batch_rows)
-        return self._book.last(key_of(setup, shape, head=True))
+        return self._cache.last(key_of(setup, shape, head=True))
 
     async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
         """Return the speed including the output matrix, for this machine's own user. Waits for a trial under way.
@@ -278,14 +278,14 @@ class OwnSpeed:
         """
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
-        if known := self._book.get(key):
+        if known := self._cache.get(key):
             return known
         async with self._turn:
-            if known := self._book.get(key):
+            if known := self._cache.get(key):
                 return known
             free = int(devices.memory().free_bytes * OWN_SHARE)
             gauge = Gauge(self._here.hardware.threads, batch_rows, free, head=True, low_priority=False)
-            return await self._tried(key, shape, gauge, self._here.busy, report)
+            return await self._trial(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
         """Return the speed without the output matrix, within the lent resources. Members' trials take at most half of
@@ -298,7 +298,7 @@ class OwnSpeed:
         threads = self._here.lent_threads()
         setup = replace(setup, threads=threads.most)
         key = key_of(setup, shape, head=False)
-        known = self._book.get(key)
+        known = self._cache.get(key)
         if known and not (again and self._may_doubt(key)):
             return known
         if self._turn.locked() or time.monotonic() < self._rested_at:
@@ -307,7 +307,7 @@ class OwnSpeed:
             began = time.monotonic()
             gauge = Gauge(threads, batch_rows, self._here.lent_bytes(), head=False)
             try:
-                speed = await self._tried(key, shape, gauge, self._unwelcome, silent)
+                speed = await self._trial(key, shape, gauge, self._must_stop, silent)
                 if again:
                     self._cooldown.done(key)
                 return speed
@@ -323,21 +323,21 @@ class OwnSpeed:
         if not self._may_doubt(key):
             return False
         self._cooldown.done(key)
-        await asyncio.to_thread(self._book.doubt, key)
+        await asyncio.to_thread(self._cache.doubt, key)
         return True
 
     def _may_doubt(self, key: str) -> bool:
         """Return whether the speed may be doubted again. A measurement that was repeated counts as settled unless
         other programs disturbed it."""
-        return self._cooldown.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
+        return self._cooldown.may(key, SOON_S if self._cache.was_disturbed(key) else WHILE_S)
 
-    def _unwelcome(self) -> bool:
+    def _must_stop(self) -> bool:
         """Return whether a trial for another machine must end because of other work. Raises Refused if lending
         stopped."""
         self._here.lent_bytes()
         return self._here.busy()
 
-    async def _tried(
+    async def _trial(
         self, key: str, shape: ModelShape, gauge: Gauge, busy: Callable[[], bool], report: Report
     ) -> Speed:
         if busy():
@@ -355,5 +355,5 @@ class OwnSpeed:
             speed,
             100 * other_load,
         )
-        await asyncio.to_thread(self._book.keep, key, speed, disturbed=other_load > DISTURBED)
+        await asyncio.to_thread(self._cache.keep, key, speed, disturbed=other_load > DISTURBED)
         return speed

@@ -105,7 +105,7 @@ class StateRule:
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
     def keep(self, plan: Plan, model: Model) -> Keep:
-        """Return the rule for keeping states that all stages of the plan follow."""
+        """Return the rule for keeping states, which all stages of the plan follow."""
         return keep_rule(self._costs(plan, model)) if model.state_bytes else KEEP_ALL
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:

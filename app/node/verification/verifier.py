@@ -138,15 +138,15 @@ class Verifier:
         except AppError as error:
             log.info("a sample of %s is not computed again: %s", stage.name, error.reason)
             return not isinstance(error, DoesNotFit) and error.reason.code != "pipeline_closed"
-        return await self._is_said(Check(plan, sample, again), stage)
+        return await self._is_decided(Check(plan, sample, again), stage)
 
-    async def _is_said(self, check: Check, stage: PlannedStage) -> bool:
+    async def _is_decided(self, check: Check, stage: PlannedStage) -> bool:
         """Return whether the comparison is decided. It is not if a third machine is needed and fails to answer."""
         machine, name, answered = stage.machine, stage.name, check.sample.answered
         lender, third = await asyncio.to_thread(check.of, answered, machine, name), None
         if lender is Finding.DIFFERS:
             try:
-                third = await self._third(check, stage)
+                third = await self._third_finding(check, stage)
             except AppError as error:
                 if error.reason.code == "pipeline_closed":
                     raise
@@ -159,7 +159,7 @@ class Verifier:
                 self.quarantine.unclear(name)
         return True
 
-    async def _third(self, check: Check, stage: PlannedStage) -> Finding | None:
+    async def _third_finding(self, check: Check, stage: PlannedStage) -> Finding | None:
         """Return a third machine's finding on the same rows, or None if no trusted one has these layers. Raises
         AppError."""
         sample = check.sample
@@ -216,7 +216,7 @@ class SampleRecomputer:
         rows = await asyncio.to_thread(_as_f32, sample)
         row_sets = [rows, rows]
         for part in parts:
-            row_sets = await self._through(worker, replace(stage, layers=part), row_sets)
+            row_sets = await self._run_layers(worker, replace(stage, layers=part), row_sets)
         with_flash, other = row_sets
         return Recomputed(with_flash, other, await asyncio.to_thread(self._chooses))
 
@@ -237,13 +237,13 @@ class SampleRecomputer:
         kv = model.kv_bytes(layers, self._cells)
         return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
 
-    async def _through(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
+    async def _run_layers(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
         """Pass both row sets through one run of layers and return them."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
         async with self._file(cut) as path:
             config = self._config(part, str(path))
             return [
-                await self._forward(worker, _in_way(config, flash), rows)
+                await self._forward(worker, _with_flash(config, flash), rows)
                 for flash, rows in zip(WAYS, row_sets, strict=True)
             ]
 
@@ -302,6 +302,6 @@ def _as_f32(sample: Sample) -> bytes:
     return as_f32(rows_of(sample.given, sample.run.width, sample.run.number))
 
 
-def _in_way(config: StageConfig, flash: bool) -> StageConfig:
+def _with_flash(config: StageConfig, flash: bool) -> StageConfig:
     """Return the config with or without flash attention. An 8-bit KV cache requires flash attention."""
     return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)

@@ -91,7 +91,7 @@ async def test_a_choice_waits_until_the_last_move_is_taken_up(
         begin(folder, moving)
 
     monkeypatch.setattr(ModelsFolder, "_begin", count)
-    monkeypatch.setattr(ModelsFolder, "_mend", lambda _: mended.wait(20))
+    monkeypatch.setattr(ModelsFolder, "_repair_shelf", lambda _: mended.wait(20))
     await asyncio.to_thread(disk.mkdir)
     async with running(Computer(server, tmp_path)) as computer, asyncio.TaskGroup() as group:
         group.create_task(computer.folder.choose(str(disk), move=True))

@@ -25,7 +25,7 @@ class Clock:
 @pytest.fixture
 def clock(bench: Bench) -> Clock:
     made = Clock()
-    bench.lending._patience = SlowUploadBudget(made)
+    bench.lending._slow_budget = SlowUploadBudget(made)
     return made
 
 

@@ -95,7 +95,7 @@ async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_anoth
     assert den.network.link(far).through is None
     assert book.link(far) is not None
     monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: (CHOSEN,))
-    await book._look()
+    await book._check_interfaces()
     assert "not connected" in (book.snapshot()[far].preferred_reason or "")
 
 
@@ -107,7 +107,7 @@ async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
     known = book._known[far]
     wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
     book._known[far] = msgspec.structs.replace(known, link=wrong)
-    await book._look()
+    await book._check_interfaces()
     await book._try_better_interfaces()
     result = book.snapshot()[far]
     assert result.better_interface == LOOPBACK  # not the other one, which leads nowhere
@@ -125,7 +125,7 @@ async def test_a_link_that_ends_during_a_trial_of_another_interface_harms_nobody
     known = book._known[far]
     wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
     book._known[far] = msgspec.structs.replace(known, link=wrong)
-    await book._look()
+    await book._check_interfaces()
     tried = measured_paths.round_trips
     up = dict(den.network.calls.up)
 

@@ -136,7 +136,7 @@ async def test_a_link_at_work_is_measured_later(nodes: Nodes, tmp_path: Path) ->
         await asyncio.sleep(0.5)
         assert book.link(attic.network.id) is None
         with pytest.raises(Busy):
-            await book._insistently(attic.network.id)
+            await book._measure_with_retries(attic.network.id)
         attic.at_work = False
         await until(lambda: book.link(attic.network.id))
 

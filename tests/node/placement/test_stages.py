@@ -113,12 +113,12 @@ class Place:
 
     async def cut_out(self, stage: PlannedStage) -> str:
         async with AsyncExitStack() as stack:
-            path = await self.stage_set(Lender(), stack)._cut_out(stage, stack)
+            path = await self.stage_set(Lender(), stack)._stage_file(stage, stack)
             assert self.stages._held
             return path
 
     async def open_there(self, lender: Lender, stack: AsyncExitStack) -> None:
-        await self.stage_set(lender, stack)._open_there(self.plan(1, 2, 1).stages[1], stack)
+        await self.stage_set(lender, stack)._open_remote(self.plan(1, 2, 1).stages[1], stack)
 
 
 @pytest.fixture
