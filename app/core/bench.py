@@ -47,7 +47,7 @@ class StageWork(Protocol):
 
 
 class Answer(Protocol):
-    """The end of an answer as the node tells it."""
+    """The end of an answer as the node reports it."""
 
     @property
     def token_ids(self) -> Sequence[int]: ...
@@ -69,7 +69,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """One answer as its client saw it. Seconds count from the moment it was asked."""
+    """One answer as its client saw it. Seconds count from the moment of the request."""
 
     first_seconds: float
     last_seconds: float
@@ -81,9 +81,9 @@ class TimedAnswer:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """Return the tokens after the first one, per second; None when there are none.
+        """Return the tokens after the first one per second, or None if there are none.
 
-        A busy client receives many at once, as if they had taken no time: then the node's own time counts.
+        A busy client receives many tokens at once, as if they had taken no time; then the node's own time counts.
         """
         if self.n_tokens < 2:
             return None
@@ -94,7 +94,7 @@ class TimedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BenchRound:
-    """One round: answers asked at the same time, and how long it took until the last had ended."""
+    """One round: answers requested at the same time, and the seconds until the last of them ended."""
 
     timed: tuple[TimedAnswer, ...]
     seconds: float
@@ -106,7 +106,7 @@ class BenchRound:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Several measurements of one thing; `deviation` is the sample's, None for a single one."""
+    """Several measurements of one quantity. `deviation` is the sample's, or None for a single measurement."""
 
     mean: float
     deviation: float | None
@@ -116,7 +116,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Return mean and spread; None where nothing was measured."""
+    """Return the mean and spread, or None if nothing was measured."""
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -141,7 +141,8 @@ def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int
 def question(
     seed: int, stream_key: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
 ) -> dict[str, Any]:
-    """The body of one POST /ask: a prompt that nobody asked before, an answer of just so many tokens."""
+    """Return the body of one POST /ask: a prompt that was never used before, and an answer of exactly `n_tokens`
+    tokens."""
     return {
         "prompt_ids": prompt_ids(seed, stream_key, n_prompt, n_vocab),
         "raw": True,
@@ -153,7 +154,7 @@ def question(
 
 
 def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
-    """Return all figures of the rounds with this number of streams, as they stand in the JSON."""
+    """Return all figures of the rounds with this number of streams, in the form of the JSON output."""
     every = [timing for run in rounds for timing in run.timed]
     firsts = [timing.first_seconds for timing in every]
     rates = [timing.decode_tok_s for timing in every if timing.decode_tok_s is not None]
@@ -175,10 +176,10 @@ def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
 
 
 def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float] | None:
-    """Return the energy that all machines drew while these rounds ran; None where it is not known.
+    """Return the energy that all machines drew during these rounds, or None if it is unknown.
 
-    watts: the mean of all machines together. The tokens are those that were written; reading the prompts is included in
-    the energy.
+    watts: the mean power of all machines together. Only generated tokens are counted, but the energy includes
+    reading the prompts.
     """
     if watts is None:
         return None
@@ -234,8 +235,8 @@ def order_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[
 def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Json, ...]:
     """Return the requests that may load the model exactly as it is placed now, the best first.
 
-    Where the planner itself would place it so, the first request says it without a split. The first is also the one to
-    use where none of them reproduces the placement.
+    If the planner would choose the same placement by itself, the first request has no split. The first is also the
+    one to use if none of them reproduces the placement.
     """
     runs = runs_of(loaded)
     order = order_on(loaded, machines, {machine for machine, _, _ in runs})
@@ -265,7 +266,7 @@ def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
 
 
 def is_still(loaded: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
-    """Return whether the same model is still loaded in the same way, and answers."""
+    """Return whether the same model is still loaded in the same way and answering."""
     if now is None or now.get("state") != "ready" or not is_same(loaded, now):
         return False
     return all(loaded.get(name) == now.get(name) for name in KEPT)

@@ -82,7 +82,7 @@ def path(chat: Chat) -> tuple[Message, ...]:
 
 
 def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
-    """Return all messages up to `end`, the first one first. Raises KeyError for an unknown one."""
+    """Return all messages up to `end`, oldest first. Raises KeyError for an unknown message."""
     messages: list[Message] = []
     while end is not None:
         message = chat.messages[end]
@@ -103,7 +103,7 @@ def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """The last question, and what has been answered of it."""
+    """Return the last question and the answer to it so far."""
     begin = max((at for at, message in enumerate(branch) if message.role is Role.USER), default=0)
     return tuple(branch[begin:])
 
@@ -127,7 +127,7 @@ def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
 def add(chat: Chat, message: Message) -> Chat:
     """Add a message, which becomes the leaf.
 
-    Raises ValueError for an id that is taken or a parent that is not there.
+    Raises ValueError if its id is taken or its parent is missing.
     """
     if message.id in chat.messages:
         raise ValueError("the id of a message is taken")
@@ -142,14 +142,14 @@ def add(chat: Chat, message: Message) -> Chat:
 
 
 def edit(chat: Chat, message: MessageId, text: str, new: MessageId, made_at: float) -> Chat:
-    """A new version of a question or an answer beside the old one; attachments go with it."""
+    """Add a new version of a question or an answer next to the old one, with the same attachments."""
     old = chat.messages[message]
     kept = {ATTACHMENTS: old.details[ATTACHMENTS]} if ATTACHMENTS in old.details else {}
     return add(chat, replace(old, id=new, text=text, made_at=made_at, details=kept))
 
 
 def say(chat: Chat, message: MessageId, text: str, details: Details | None = None) -> Chat:
-    """The same message with other text (an answer that grows), and other details if given."""
+    """Replace the text of a message, such as an answer that grows, and its details if given."""
     old = chat.messages[message]
     now = replace(old, text=text, details=old.details if details is None else details)
     return replace(chat, messages={**chat.messages, message: now})
@@ -182,7 +182,7 @@ def remove(chat: Chat, message: MessageId) -> Chat:
 
 
 def clone(chat: Chat, new: ChatId, title: str) -> Chat:
-    """The same chat once more, with every branch; not pinned, and without its draft."""
+    """Return a copy of the chat with every branch. It is not pinned and has no draft."""
     return replace(chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=())
 
 
@@ -202,10 +202,10 @@ class Trimmed:
 
 
 def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], int]) -> Trimmed:
-    """The end of `branch` that fits in `budget` tokens, beginning with a question.
+    """Return the end of `branch` that fits in `budget` tokens, beginning with a question.
 
-    Whole turns are dropped, the oldest first. The last question and what follows it always stay,
-    even if they alone are too long: nothing is cut silently, the node says what does not fit.
+    Whole turns are dropped, oldest first. The last question and everything after it always stay, even if they alone
+    are too long: nothing is cut silently, and the node reports what does not fit.
     """
     counts = [tokens_of(message) for message in branch]
     total, begin = sum(counts), 0
@@ -227,7 +227,7 @@ TITLE_CHARACTERS = 60
 
 
 def title_of(chat: Chat) -> str:
-    """The name somebody gave it, else the beginning of the first question; "" if there is none."""
+    """Return the title the user chose, or else the beginning of the first question; "" if there is neither."""
     if chat.title:
         return chat.title
     first = next((m for m in chat.messages.values() if m.role is Role.USER), None)

@@ -51,10 +51,10 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `ok` is None for what is worth knowing and no fault.
+    """One finding. `ok` is None for a note that is not a fault.
 
-    code: the kind of finding, for code that offers a cure. address: of the machine it is about. tested: false where it
-    could not be checked.
+    code: the kind of finding, for code that offers a cure. address: that of the machine in question. tested: False
+    if the check could not be made.
     """
 
     name: str
@@ -83,7 +83,7 @@ def check_of(finding: Mapping[str, Any]) -> Check:
 
 
 def sorted_checks(checks: Iterable[Check]) -> list[Check]:
-    """Return the checks in the order in which a person would ask; checks of one kind keep their order."""
+    """Return the checks in the order in which a person would make them. Checks of one kind keep their order."""
     return sorted(checks, key=_place)
 
 
@@ -93,9 +93,9 @@ def _place(check: Check) -> int:
 
 
 def likeliest_cause(checks: Iterable[Check]) -> Check | None:
-    """The most probable cause why machines do not see each other; None where nothing was found.
+    """Return the most probable reason why machines do not see each other, or None if none was found.
 
-    A failed check comes before a mere note, and a note counts only when it can be a cause.
+    A failed check precedes a note, and a note counts only if it can be a cause.
     """
     causes = [check for check in checks if check.ok is False or (check.ok is None and _may_explain(check))]
     return min(causes, key=_rank, default=None)
@@ -106,7 +106,7 @@ def _may_explain(check: Check) -> bool:
 
 
 def _rank(check: Check) -> tuple[bool, int]:
-    """Return the sort key; of equal checks `min` keeps the first."""
+    """Return the sort key. Among equal checks, `min` keeps the first."""
     known = LIKELIEST.index(check.code) if check.code in LIKELIEST else len(LIKELIEST)
     return check.ok is not False, known
 
@@ -123,8 +123,8 @@ class Firewall(StrEnum):
 
 
 def firewall_command(wall: Firewall, port: int) -> str:
-    """Return the command that opens the household's port and discovery, for private networks only where the firewall
-    can say so."""
+    """Return the command that opens the household's port and discovery, only for private networks if the firewall
+    supports that."""
     match wall:
         case Firewall.WINDOWS:
             return (

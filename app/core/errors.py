@@ -20,16 +20,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something is as it is: a code of core/sentences and the facts that its sentence names.
+    """A reason for a state or an error: a code from core/sentences and the facts that its sentence mentions.
 
-    A fact may itself be a reason, so that each face says both in its own language.
+    A fact may itself be a reason, so that each face can express both in its own language.
     """
 
     code: str
     facts: dict[str, Fact] = field(default_factory=dict)
 
     def number(self, name: str) -> float:
-        """Return a fact as a number; 0 where it is none, as a reason may come from another machine."""
+        """Return a fact as a number, or 0 if it is not one, since a reason may come from another machine."""
         fact = self.facts.get(name)
         return fact if isinstance(fact, int | float) else 0
 
@@ -49,7 +49,7 @@ class Reason:
         return cls(value["code"], facts)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the reason as a JSON object; nested reasons become objects of the same form."""
+        """Return the reason as a JSON object. Nested reasons become objects of the same form."""
         facts = {name: fact.to_json() if isinstance(fact, Reason) else fact for name, fact in self.facts.items()}
         return {"code": self.code, "facts": facts}
 
@@ -58,7 +58,7 @@ Fact = str | int | float | Reason
 
 
 class AppError(Exception):
-    """An error with a reason; `core/reasons.py` makes the sentence that a person reads."""
+    """An error with a reason, which `core/reasons.py` turns into the sentence that a person reads."""
 
     def __init__(self, code: str, **facts: Fact) -> None:
         super().__init__(code, facts)
@@ -66,7 +66,8 @@ class AppError(Exception):
 
 
 def bug(error: Exception) -> AppError:
-    """A fault of ours, with its kind and place. Not with its words, in which a person's may stand."""
+    """Return an error for a fault in Poolhouse, with its kind and place but not its message, which may contain private
+    text."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -98,7 +99,7 @@ class StageLost(AppError):
 
 
 class StageFailed(StageLost):
-    """Computing ended for a reason that would end it again: app/core/recovery/fault_table.py says for which codes."""
+    """A computation that would fail again for the same reason. app/core/recovery/fault_table.py lists the codes."""
 
 
 class Busy(AppError):

@@ -20,14 +20,14 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def machine_id(text: str) -> MachineId:
-    """The id written in `text`. Raises ValueError unless it is 64 lower-case hex digits."""
+    """Return the id written in `text`. Raises ValueError unless it is 64 lowercase hex digits."""
     if len(text) != MACHINE_ID_DIGITS or not _HEX.issuperset(text):
         raise ValueError("a machine id is 64 hex digits")
     return MachineId(text)
 
 
 def pipeline_id(text: str) -> PipelineId:
-    """The id written in `text` as 32 lower-case hex digits. Raises ValueError for anything else."""
+    """Return the id written in `text`. Raises ValueError unless it is 32 lowercase hex digits."""
     if len(text) != 2 * PIPELINE_ID_BYTES or not _HEX.issuperset(text):
         raise ValueError("a pipeline id is 32 hex digits")
     return PipelineId(bytes.fromhex(text))
@@ -48,16 +48,18 @@ _NUMBERED = re.compile(r"(.*\S) ([0-9]{1,3})")
 
 
 def clean_name(text: str) -> str:
-    """A machine's name fit to be shown: ≤ 64 characters, some of them seen, no control or direction characters."""
+    """Return a machine's name fit for display: at most 64 characters, some visible, no control or direction
+    characters."""
     shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
     name = " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip()
     return NO_NAME if _UNSEEN.issuperset(name.replace(" ", "")) else name
 
 
 def name_key(name: str) -> str:
-    """Return the same key for names that a reader takes for one, whatever their case, width, spaces and hidden signs.
+    """Return the same key for names that look the same to a reader, whatever their case, width, spaces and hidden
+    characters.
 
-    Letters of two alphabets that look alike stay two.
+    Similar letters of different alphabets remain distinct.
     """
     plain = unicodedata.normalize("NFKC", clean_name(name)).casefold()
     seen = (c for c in unicodedata.normalize("NFKC", plain) if c not in _UNSEEN)
@@ -65,25 +67,25 @@ def name_key(name: str) -> str:
 
 
 def same_name(name: str, other: str) -> bool:
-    """Return whether a reader takes both for the name of one machine."""
+    """Return whether both names look the same to a reader."""
     return name_key(name) == name_key(other)
 
 
 def is_taken(name: str, names: Iterable[str]) -> bool:
-    """Return whether one of `names` is this name, or looks the same."""
+    """Return whether this name, or one that looks the same, is among `names`."""
     return name_key(name) in map(name_key, names)
 
 
 def unless_taken(announced: str, otherwise: str, names: Iterable[str]) -> str:
-    """Return the name that a machine gives itself, or `otherwise` where another has it.
+    """Return the name that a machine announces, or `otherwise` if another machine has it.
 
-    With one name for two machines, a report about one would seem to be about the other.
+    If two machines had one name, a report about one would seem to be about the other.
     """
     return otherwise if is_taken(announced, names) else clean_name(announced)
 
 
 def free_name(preferred: str, names: Iterable[str]) -> str:
-    """Return `wanted`, with a number behind it where one of `others` has that name."""
+    """Return `preferred`, with a number appended if the name is taken."""
     name, taken = clean_name(preferred), set(map(name_key, names))
     if name_key(name) not in taken:
         return name

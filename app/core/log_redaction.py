@@ -35,7 +35,7 @@ def log_extra(request: str, **facts: str | int | float | bool | None) -> dict[st
 
 
 def readable_line(line: str) -> str:
-    """A line of the log as people read it; what is no such line stays as it is."""
+    """Return a log line as people read it. Other text is returned unchanged."""
     try:
         entry = _DECODER.decode(line)
     except (ValueError, RecursionError):  # every error of msgspec is a ValueError
@@ -68,7 +68,7 @@ class PrivateNames:
 
 
 def redact(texts: Mapping[str, str], known: PrivateNames) -> dict[str, str]:
-    """The same texts without what is private; `texts` are by any key, in the order they are read."""
+    """Return the texts without private data. `texts` are in the order in which they are read."""
     words = _Words()
     return {
         key: "".join(_redacted_text(_cut(line), known, words) for line in text.splitlines(keepends=True))
@@ -123,7 +123,7 @@ def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], st
 
 
 def _address(text: str, words: _Words) -> str:
-    """A word for an address; addresses that say nothing stay, and so does what is none."""
+    """Return a replacement for an address. Loopback addresses and text that is not an address stay."""
     trimmed = text.rstrip(":.")
     rest = text[len(trimmed) :]
     for candidate, behind in ((text, ""), (trimmed, rest)):

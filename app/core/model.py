@@ -20,7 +20,7 @@ from backends.contract import KEPT_STATES, USUAL, KvType, Layers, Role, Traits
 
 @dataclass(frozen=True, slots=True)
 class RunRules:
-    """Facts of a model that every run of its layers must keep to; a whole model always does."""
+    """Rules that every run of a model's layers must obey. A whole model always does."""
 
     every_run: tuple[tuple[int, ...], ...] = ()  # of each of these groups of layers, a run holds one
     not_long: tuple[int, ...] = ()  # numbers of layers that no run may have
@@ -67,7 +67,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The places where a model may be cut, and what its runs require."""
+    """The places where a model may be cut, and the rules for its runs."""
 
     boundaries: tuple[int, ...] = ()  # layers before which it may be cut; () = it runs whole only
     whole_reason: Reason | None = None  # why it runs whole only
@@ -124,14 +124,14 @@ class Model:
         return sum(self.layer_kv(cells, slots, kind)[layers.first : layers.last])
 
     def layer_kv(self, cells: int, slots: int, kind: KvType = KvType.F16) -> tuple[int, ...]:
-        """The same for each layer."""
+        """Return the bytes of KV cache and states for each layer."""
         kept = slots * (1 + KEPT_STATES)
         states = self.state_bytes or (0,) * self.n_layers
         pairs = zip(self.kv_bytes_per_token, states, strict=True)
         return tuple(kind.bytes_of(cells * kv) + kept * state for kv, state in pairs)
 
     def may_cut(self, runs: tuple[Layers, ...]) -> bool:
-        """Return whether these runs, in order, are the whole model cut only where it may be."""
+        """Return whether these runs, in order, make up the whole model and are cut only at legal places."""
         if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
             return False
         joined = all(a.last == b.first for a, b in pairwise(runs))
@@ -155,7 +155,7 @@ def reachable(boundaries: Iterable[int], n_layers: int, rules: RunRules) -> tupl
 def fewest(
     run: Layers, boundaries: Iterable[int], rules: RunRules, fits: Callable[[Layers], bool]
 ) -> tuple[Layers, ...]:
-    """The fewest legal runs that together are `run`, each of them such that it fits; none: there are no such."""
+    """Return the smallest number of legal runs that make up `run` and each fit, or none if that is impossible."""
     edges = [run.first, *(edge for edge in boundaries if run.first < edge < run.last), run.last]
     best_by_end: dict[int, tuple[Layers, ...]] = {run.first: ()}  # by where they end
     for place, last in enumerate(edges[1:], 1):
@@ -167,7 +167,7 @@ def fewest(
 
 
 def nearest(target: int, allowed: Sequence[int]) -> tuple[int, ...]:
-    """The closest of these numbers below and above; fewer where there is none."""
+    """Return the closest of these numbers below and above `target`, or fewer if there are none."""
     place = bisect_left(allowed, target)
     return tuple(allowed[max(0, place - 1) : place + 1])
 
@@ -197,7 +197,7 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of the file's metadata, exactly as it stands there."""
+    """An entry of the file's metadata, unchanged."""
 
     key: Key
     kind: Annotated[int, Meta(ge=0, le=12)]  # GGUF's code of its values
@@ -238,5 +238,5 @@ class ModelShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     head: Tensor  # the output matrix
 
     def layers(self, run: LayerRun) -> tuple[LayerKind, ...]:
-        """Return what each layer of a run is. Raise IndexError for a number that stands for none."""
+        """Return the kind of each layer of a run. Raises IndexError for an unknown number."""
         return tuple(self.kinds[number] for number in run.kinds)

@@ -31,7 +31,7 @@ class SelfDescription:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One member, as it last described itself. A name is decoration; the id is the machine."""
+    """A member as it last described itself. It is identified by its id, not by its name."""
 
     id: MachineId
     name: str
@@ -52,20 +52,21 @@ class Machine:
     about: SelfDescription = SelfDescription()
 
     def could_lend(self, released_bytes: int) -> int:
-        """Return the bytes that a new placement may take once `released_bytes` of an old one are given back.
+        """Return the bytes that a new placement may use once `released_bytes` of an old one are released.
 
-        It is never more than the machine lends in all: its own news of the release may have arrived already.
+        The result never exceeds what the machine lends in total, since its own report of the release may have
+        arrived already.
         """
         return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
 
     @property
     def only_uses(self) -> bool:
-        """Return whether its household lets it use models but not lend; then nothing is paused there."""
+        """Return whether its household lets it use models but not lend. Nothing is paused on such a machine."""
         return bool(self.roles) and LENDER not in self.roles
 
     @property
     def state(self) -> str:
-        """Return one word for the map and the table."""
+        """Return the one-word state for the map and the table."""
         if not self.online:
             return "offline"
         if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):
@@ -81,7 +82,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The log says: this machine belongs to the household."""
+    """A machine that belongs to the household according to the log."""
 
     id: MachineId
     name: str
@@ -135,7 +136,7 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class LayersHeld:
-    """A placement gave (or took) layers: what each machine holds now."""
+    """The layers that each machine holds after a placement added or released some."""
 
     layers: Mapping[MachineId, tuple[Layers, ...]]
     replaced: Mapping[MachineId, Reason] = field(default_factory=dict)  # why others take them over
@@ -180,7 +181,7 @@ class Household:
     former: Mapping[str, MachineId] = field(default_factory=dict)  # names from before a renaming
 
     def today(self, reason: Reason) -> Reason:
-        """The same with the names that machines have now: it may be older than a renaming.
+        """Return the reason with the current names of machines, since it may predate a renaming.
 
         A machine that announced its shutdown is reported as closed, not as a broken connection.
         """
@@ -204,9 +205,10 @@ class Household:
 
 
 def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
-    """The household, where machines that answer but cannot be linked say why, and not how their last link ended.
+    """Return the household in which machines that answer but cannot be linked state the reason, not how their last
+    link ended.
 
-    One that said goodbye, was brought up to date and is of another version now is not closed.
+    A machine that said goodbye, was updated and now has another version is not reported as closed.
     """
     machines = {
         key: replace(machine, reason=kept_out[key]) if key in kept_out and not machine.online else machine
@@ -269,7 +271,7 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
 
 
 def _with_stranger(strangers: Mapping[str, Announced], seen: Announced) -> Mapping[str, Announced]:
-    """Add the stranger as the last; beyond the limit, the one heard longest ago is dropped."""
+    """Append the stranger. Beyond the limit, drop the one that was heard longest ago."""
     others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
     return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 

@@ -32,7 +32,7 @@ class LinkEnd:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link, seen from this machine. Measured over the peer connection itself, TLS and all."""
+    """One link as this machine sees it, measured over the peer connection itself, including TLS."""
 
     round_trip_s: float  # median: an empty frame, there and back
     round_trip_p95_s: float
@@ -60,7 +60,7 @@ class Link:
         )
 
     def was_held_below(self, bytes_per_s: float | None) -> bool:
-        """Return whether it was measured under a tighter limit than this one."""
+        """Return whether the link was measured under a tighter limit than this one."""
         limit = self.limit_bytes_per_s
         return limit is not None and (bytes_per_s is None or limit < bytes_per_s)
 
@@ -83,7 +83,7 @@ CODES = {
 
 
 def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, ...]:
-    """Return the interfaces worth trying in place of the one in use, the best first; none where it is right."""
+    """Return the interfaces worth trying in place of the current one, best first, or none if the current one is right."""
     order = BETTER.get(used.kind, ())
     better = [end for end in candidates if end.kind in order and end.interface != used.interface]
     better.sort(key=lambda end: (order.index(end.kind), -(end.negotiated_bits_per_s or 0)))

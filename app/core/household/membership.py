@@ -57,7 +57,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The household log as this machine has it. Operations stand after the ones they rest on."""
+    """The household log as this machine has it. Each operation follows the ones it depends on."""
 
     household: HouseholdId
     operations: tuple[Operation, ...] = ()
@@ -76,11 +76,11 @@ class Merged:
 
 
 def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: CertificateCheck) -> Merged:
-    """The log with every operation of `arrived` that this machine can trust.
+    """Return the log with every operation of `arrived` that this machine can trust.
 
-    An operation counts once its signer is known to be, or to have been, an admin, and once the machine it is about
-    was added; what does not is dropped, and comes again with the next exchange. Where there is no room for all, what
-    stays does not depend on the order of arrival. `verify` is called once for each new one.
+    An operation counts once its signer is known to be, or to have been, an admin, and the machine it concerns has
+    been added. Others are dropped, and come again with the next exchange. If there is no room for all, the ones
+    that are kept do not depend on the order of arrival. `verify` is called once for each new operation.
     """
     known = dict.fromkeys(log.operations)
     waiting = [operation for operation in dict.fromkeys(arrived) if operation not in known]
@@ -119,7 +119,8 @@ def founder(log: Log) -> MachineId | None:
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Return the members of the household now, from the log alone, in four passes. No two have the same name."""
+    """Return the current members of the household, derived from the log alone in four passes. No two have the same
+    name."""
     counted, removed = _counted_members(log)
     changes = _changes(log, counted, removed)
     roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
@@ -132,9 +133,9 @@ def members(log: Log) -> Mapping[MachineId, Member]:
 
 
 def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Mapping[MachineId, Member]:
-    """The same, with a number behind a name that two have: two admins may have let them in at the same time.
+    """Append a number to names that two members share, as two admins may have admitted them at the same time.
 
-    Who keeps it does not depend on the order of arrival: the first machine, else the one of the lower id.
+    The first machine keeps its name, otherwise the one with the lower id, whatever the order of arrival.
     """
     names: dict[MachineId, str] = {}
     for machine in sorted(now, key=lambda machine_id: (machine_id != first, machine_id)):
@@ -188,7 +189,8 @@ def _enter(
     waiting: Sequence[Operation],
     trusted: Callable[[Operation, Mapping[MachineId, bytes]], bool],
 ) -> Sequence[Operation]:
-    """Move the operations of `waiting` that rest on known ones into `known`, in such an order; return the others."""
+    """Move the operations of `waiting` that depend only on known ones into `known`, in order of dependence. Return the
+    rest."""
     admins = _ever_admins(Log(household, tuple(known)))
     added = {line.body.machine for line in known if isinstance(line.body, Add)}
     progress = True
@@ -211,7 +213,7 @@ def _enter(
 def _may_enter(
     operation: Operation, household: HouseholdId, admins: Mapping[MachineId, bytes], added: Collection[MachineId]
 ) -> bool:
-    """A line about a machine that nobody added has no use: it would only take the room of others."""
+    """Return whether an operation is useful. One about a machine that was never added would only use up room."""
     body = operation.body
     if _founds(operation, household):
         return True
@@ -231,9 +233,10 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 
 
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Return the operations that there is room for, the same set in whatever order they came.
+    """Return the operations that there is room for: the same set in whatever order they arrived.
 
-    Admins nearer to the first machine go before others, and of one admin's lines those that a removal keeps.
+    Admins nearer to the first machine precede others. Of one admin's operations, those that a removal keeps come
+    first.
     """
     first = founder(Log(household, operations))
     by_signer: dict[MachineId, list[Operation]] = {}
@@ -284,7 +287,7 @@ def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]
 
 
 class _Ranks:
-    """The order in which one signer's lines are kept where they do not all fit."""
+    """The order in which one signer's operations are kept if they do not all fit."""
 
     def __init__(self, operations: Sequence[Operation], household: HouseholdId) -> None:
         self._household = household
@@ -304,7 +307,7 @@ class _Ranks:
         return {operation for kept in removals for operation in kept}
 
     def sorted(self, lines: Iterable[Operation], kept: Collection[OperationId]) -> Iterator[Operation]:
-        """The most needed first; then by their hash, which is the same on every machine."""
+        """Yield the most needed operations first, then the others by their hash, which is the same on every machine."""
 
         def rank(line: Operation) -> tuple[bool, bool, bool, OperationId]:
             changes = isinstance(line.body, SetRoles | Rename)
@@ -372,7 +375,7 @@ def _der_of_signer(operation: Operation, admins: Mapping[MachineId, bytes]) -> b
 
 
 def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozenset[OperationId]]:
-    """Pass 2: all who were removed, each with what every one of their removals keeps."""
+    """Return all removed machines, each with the operations that every one of its removals keeps (pass 2)."""
     removed: dict[MachineId, frozenset[OperationId]] = {}
     for operation in log.operations:
         body = operation.body
@@ -383,7 +386,8 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
 
 
 def _counted_members(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
-    """Pass 3: whose chain of `add`s reaches the first machine, removed ones too; and pass 2."""
+    """Return the members whose chain of `add`s reaches the first machine, including removed ones, and the result of
+    pass 2 (pass 3)."""
     removed = _removed(log, _ever_admins(log))
     counted: dict[MachineId, Member] = {}
     progress = True
@@ -419,8 +423,8 @@ def _counts(
 
 
 def _with_roles(member: Member | None, add: Add) -> Member:
-    """Merge an `add` into a member. Roles add up; of several names the first in the alphabet counts, so that the order
-    of arrival does not matter."""
+    """Merge an `add` into a member. Roles add up, and the alphabetically first name counts, so that the order of
+    arrival does not matter."""
     roles, name = frozenset(add.roles), clean_name(add.name)
     if member is None:
         return Member(add.machine, add.der, name, roles)

@@ -91,7 +91,7 @@ Body = Add | Remove | SetRoles | Rename
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One signed line of the log."""
+    """One signed operation of the log."""
 
     body: Body
     signer: MachineId
@@ -109,13 +109,13 @@ def signed_bytes(body: Body, signer: MachineId) -> bytes:
 
 
 def encode(operation: Operation) -> bytes:
-    """The one way to write an operation: JSON, keys sorted, no spaces, ASCII."""
+    """Return the canonical form of an operation: JSON, keys sorted, no spaces, ASCII."""
     fields = _fields(operation.body) | {"signer": operation.signer, "signature": _base64(operation.signature)}
     return _canonical(fields)
 
 
 def decode(text: bytes | str) -> Operation:
-    """The operation that `encode` wrote. Raises BadOperation for anything else."""
+    """Return the operation that `encode` wrote. Raises BadOperation for any other text."""
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if len(raw) > MAX_OPERATION_BYTES:
         raise BadOperation("longer than 4 KiB")
@@ -129,7 +129,7 @@ def decode(text: bytes | str) -> Operation:
 
 
 def household_of(first: Operation) -> HouseholdId:
-    """The household that `first` founds: the hash of what its founder signed."""
+    """Return the household that `first` founds: the hash of the text that its founder signed."""
     return HouseholdId(hashlib.sha256(signed_bytes(first.body, first.signer)).hexdigest())
 
 
@@ -150,7 +150,7 @@ def _fields(body: Body) -> dict[str, object]:
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", kw_only=True):
-    """An operation as it is written; `_parsed` looks at the values."""
+    """An operation in its written form. `_parsed` checks the values."""
 
     household: str
     machine: str
@@ -182,7 +182,7 @@ _DECODER = msgspec.json.Decoder(_AddLine | _RemoveLine | _RolesLine | _RenameLin
 
 
 def _parsed(line: _AddLine | _RemoveLine | _RolesLine | _RenameLine) -> Operation:
-    """Raises ValueError for a value that no operation has."""
+    """Return the operation of a decoded line. Raises ValueError for an invalid value."""
     body: Body
     household, machine = _household(line.household), machine_id(line.machine)
     if not household and not isinstance(line, _AddLine):

@@ -20,14 +20,14 @@ LINK_SECONDS = 15.0  # from the sent log to the first real link
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """No window is open. `why` is None before the first and after a cancelled one."""
+    """No window is open. `why` is None before the first window and after a cancelled one."""
 
     why: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The code is shown; nobody has brought a proof that he knows it."""
+    """The code is shown, and nobody has proved to know it yet."""
 
     tries: int
     until_seconds: float
@@ -44,14 +44,14 @@ class Checking:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The code is proved and used up; the other side owes the signature of its identity."""
+    """The code is proved and used up. The other side still has to sign its identity."""
 
     attempt_until_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """`machine` has the log; paired only when its link is up."""
+    """`machine` has the log, but is paired only when its link is up."""
 
     machine: MachineId
     until_seconds: float
@@ -135,12 +135,12 @@ class ShowCode:
 
 @dataclass(frozen=True, slots=True)
 class HideCode:
-    """The code is void; stop listening."""
+    """The code is void. Stop listening."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnAway:
-    """Refuse the proof unread: no window is open, or another one is proved or being checked."""
+    """Refuse the proof unread because no window is open, or another proof is accepted or being checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """Forget `machine`: it never linked."""
+    """Forget `machine`, which never linked."""
 
     machine: MachineId
 
@@ -218,7 +218,7 @@ def step(state: State, event: Event) -> Step:
 
 
 def _attempt(state: Checking | Exchange, event: Event) -> Step:
-    """The one legal order: Tried, Proved, Signed. All else ends the attempt."""
+    """Accept Tried, Proved and Signed in this order only. Any other event ends the attempt."""
     match state, event:
         case Checking(_, _, end), ProofAccepted():
             return Exchange(end), (Confirmed(),)  # the code is used: no way back to Open

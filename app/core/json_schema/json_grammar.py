@@ -26,7 +26,7 @@ _MORE = '"." [0-9]{0,8} [1-9]'  # a fraction that is not zero
 
 
 def integers(schema: Mapping[str, Any]) -> str:
-    """The whole numbers between a schema's bounds. Raises ValueError, which says what is wrong."""
+    """Return the expression of the integers between a schema's bounds. Raises ValueError with the problem."""
     bounds = _bounds_of(schema)
     low = max(
         math.ceil(bounds.get("minimum", -MAX_INTEGER)),
@@ -49,7 +49,8 @@ def integers(schema: Mapping[str, Any]) -> str:
 
 
 def numbers(schema: Mapping[str, Any]) -> str:
-    """The numbers between a schema's bounds, which must be whole. Raises ValueError, which says what is wrong."""
+    """Return the expression of the numbers between a schema's bounds, which must be whole. Raises ValueError with the
+    problem."""
     bounds = _bounds_of(schema)
     if any(bound != math.floor(bound) or abs(bound) > MAX_BOUND for bound in bounds.values()):
         raise ValueError(f"bounds of a number must be whole and at most {MAX_BOUND}")
@@ -243,8 +244,11 @@ PATTERNS: dict[str, Known] = {
 
 
 def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
-    """The expression for texts of a schema's pattern, or else of its format; empty where that is not kept to: an
-    unknown one, or one whose texts need not be of so many characters."""
+    """Return the expression for strings of a schema's pattern, or else of its format.
+
+    It is empty if the constraint is not enforced: an unknown format, or one whose strings need not have such a
+    length.
+    """
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS
     name = schema.get("pattern" if "pattern" in schema else "format")
     if not isinstance(name, str) or name not in known:
@@ -285,7 +289,7 @@ _SILENT = frozenset(
 
 
 def json_grammar(schema: object) -> str:
-    """The grammar of one JSON value of this schema. Raises BadInput("schema_refused")."""
+    """Return the grammar of one JSON value of this schema. Raises BadInput("schema_refused")."""
     rules = Rules()
     return rules.grammar(rules.add(schema))
 
@@ -297,7 +301,7 @@ def none_of(characters: Iterable[str]) -> str:
 
 
 def _begun(text: str, end: str) -> int:
-    """Return how many characters of the beginning of `end` stand at the end of `text`."""
+    """Return how many characters of the beginning of `end` are at the end of `text`."""
     return next(n for n in range(len(end), -1, -1) if text.endswith(end[:n]))
 
 
@@ -331,7 +335,7 @@ class Rules:
         return name
 
     def grammar(self, root: str) -> str:
-        """The text, with what an answer is as a whole. Raises BadInput for one that is too large."""
+        """Return the text of the grammar with this root. Raises BadInput if it is too large."""
         lines = [f"root ::= {root}", *(f"{name} ::= {rule}" for name, rule in self._rules.items())]
         text = "\n".join(lines) + "\n"
         if len(text.encode()) > MAX_GRAMMAR_BYTES:
@@ -339,12 +343,14 @@ class Rules:
         return text
 
     def named(self, expression: str) -> str:
-        """The name of a rule of one's own."""
+        """Return the name of a rule for this expression."""
         return self._rule(expression)
 
     def without(self, end: str) -> str:
-        """The name of the rule for any text in which `end` does not stand: a rule for each number of its characters
-        that stand before."""
+        """Return the name of the rule for any text that does not contain `end`.
+
+        There is one rule for each number of its characters that precede.
+        """
         if end not in self._without:
             names = [f"r{len(self._rules) + n}" for n in range(len(end))]
             self._without[end] = names[0]
@@ -386,8 +392,7 @@ class Rules:
         return self._typed(schema, at, waiting)
 
     def _composed(self, word: str, operand: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
-        """Return the expression of a schema with a composing keyword. `kind`: the type that stands beside it, if any;
-        both hold."""
+        """Return the expression of a schema with a composing keyword. `kind`: the type that also applies, if any."""
         match word, operand:
             case "$ref", str(place):
                 rule = self._reference(place, at, waiting)
@@ -408,7 +413,7 @@ class Rules:
         raise _no(at, f"this {word} is not supported")
 
     def _check_kind(self, place: str, kind: Any, at: str) -> None:
-        """Raises BadInput for a type beside a reference to what may be of another."""
+        """Raise BadInput for a type next to a reference whose target may have another type."""
         target = self._referred(place) if kind is not None else None
         if kind is not None and not (isinstance(target, Mapping) and target.get("type") == kind):
             raise _no(at, "type stands beside a $ref to what has another, or none")
@@ -484,8 +489,7 @@ class Rules:
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
     def _listed(self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str) -> str:
-        """Return the properties in their order, with commas between; optional ones may be missing while enough are
-        left."""
+        """Return the properties in their order, separated by commas. Optional ones may be missing while enough remain."""
         needed = sum(of for _, of in parts)
         if least > len(parts):
             raise _no(at, "minProperties is above the number of its named properties")
@@ -506,7 +510,7 @@ class Rules:
         return rest[0] or '""'
 
     def _from(self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int) -> str | None:
-        """Return the rule for this property and those after it, once `came` have been written; None where nothing is
+        """Return the rule for this property and those after it once `came` have been written, or None if nothing is
         allowed.
 
         rest: for each number of properties written, the rule of what may follow this one.
@@ -558,7 +562,7 @@ def _json(value: object) -> str:
 
 
 def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[int, int | None]:
-    """Return the lower and the upper bound; a bound that is null counts as absent. Raises BadInput."""
+    """Return the lower and the upper bound. A null bound counts as absent. Raises BadInput."""
     least, most = schema.get(low), schema.get(high)
     for bound in (least, most):
         if bound is not None and (type(bound) is not int or not 0 <= bound <= MAX_REPEAT):
@@ -577,7 +581,7 @@ def _among(values: Sequence[object], kind: object, at: str) -> str:
 
 
 def _beside(schema: object, kind: object, at: str) -> object:
-    """Return one of several choices, restricted to the type that stands beside them."""
+    """Return one of several choices, restricted to the type given next to them."""
     try:
         return restricted_to(schema, kind)
     except ValueError as error:

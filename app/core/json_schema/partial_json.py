@@ -19,8 +19,11 @@ MOST_VALUES = 20_000  # of what is read piece by piece: a twentieth of a second
 
 
 def value_at(text: str, at: int = 0) -> tuple[Any, int]:
-    """The value that begins there, and where it ends. Raises ValueError for what is none, or cannot be told again: a
-    number that is none of JSON, or beyond all bounds; and what is nested too deeply."""
+    """Return the value that begins at `at`, and the position where it ends.
+
+    Raises ValueError if there is none, if it is nested too deeply, or if it is a number that JSON does not allow or
+    that is out of range.
+    """
     try:
         value, end = _DECODER.raw_decode(text, at)
     except RecursionError:
@@ -31,7 +34,7 @@ def value_at(text: str, at: int = 0) -> tuple[Any, int]:
 
 
 def parse_json(text: str) -> Any:
-    """The value that a text is. Raises ValueError as `value_at`, and for what stands behind it."""
+    """Return the value of a text. Raises ValueError like `value_at`, and for anything after the value."""
     text = text.strip()
     value, end = value_at(text)
     if end < len(text):
@@ -40,8 +43,8 @@ def parse_json(text: str) -> Any:
 
 
 def certain_part(text: str) -> Any:
-    """The list or object that a text begins, without what is not whole: half a string, a number that may go on, a name
-    without its value. Raises ValueError for what begins none."""
+    """Return the list or object that a text begins, without its incomplete parts: half a string, a number that may
+    continue, a name without its value. Raises ValueError if it begins neither."""
     reader = _Reader(text)
     if not reader.stands("{["):
         raise ValueError("no list and no object begins here")
@@ -71,7 +74,7 @@ class _Reader:
         self._n_left = MOST_VALUES
 
     def value(self, depth: int) -> Any:
-        """The next one; of a list and an object what is there of it. Raises ValueError, _CutError."""
+        """Return the next value, or the part present of a list or object. Raises ValueError, _CutError."""
         if depth > MAX_DEPTH:
             raise _too_deep()
         self._n_left -= 1
@@ -198,7 +201,7 @@ class JsonScan:
         self._in_text = False
 
     def read(self, text: str) -> None:
-        """Read as far as the text is certain. Raises ValueError where it continues as no object does."""
+        """Read as far as the text is certain. Raises ValueError if it cannot be the continuation of an object."""
         while not self.is_whole:
             if self._in_text:
                 if not self._text(text):
@@ -210,7 +213,7 @@ class JsonScan:
                 return
 
     def _text(self, text: str) -> bool:
-        """Read on within a string; return whether its end has come."""
+        """Continue within a string. Return whether its end has come."""
         while True:
             if plain := _PLAIN.match(text, self.at):
                 self.at = plain.end()
@@ -229,7 +232,7 @@ class JsonScan:
                 raise ValueError("a text holds what none may")
 
     def _token(self, text: str) -> bool:
-        """Read the next token; return whether it is complete."""
+        """Read the next token. Return whether it is complete."""
         sign = text[self.at]
         match sign, self._next:
             case "{" | "[", _ if self._next in (VALUE, FIRST_VALUE) and (self._open or sign == "{"):

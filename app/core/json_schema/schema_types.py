@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 def values_of_type(values: Sequence[object], kind: object) -> list[object]:
-    """Return the values that are of the type, or of one of the types; None accepts any."""
+    """Return the values of this type, or of one of these types. None accepts any."""
     if kind is None:
         return list(values)
     kinds = _list(kind)
@@ -16,7 +16,7 @@ def values_of_type(values: Sequence[object], kind: object) -> list[object]:
 
 
 def restricted_to(schema: object, kind: object) -> object:
-    """A schema that holds beside a type. Raises ValueError where it is of another."""
+    """Return a schema restricted to a type. Raises ValueError if it has another type."""
     if kind is None or not (schema is True or isinstance(schema, Mapping)):
         return schema
     keywords: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
@@ -50,7 +50,7 @@ def kinds_of(value: object) -> tuple[str, ...]:
 
 
 def resolve_reference(place: object, root: object) -> object:
-    """Return the target of a reference within `root`; None where it points to nothing."""
+    """Return the target of a reference within `root`, or None if it points to nothing."""
     if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
         return None
     target = root
@@ -62,7 +62,7 @@ def resolve_reference(place: object, root: object) -> object:
 def _inner(of: object, step: str) -> object:
     """Return the target of one step of a reference.
 
-    Some programs percent-encode it as in a URL, `%3C` for `<`; others do not.
+    Some programs percent-encode it as in a URL (`%3C` for `<`); others do not.
     """
     if isinstance(of, list):
         return of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
@@ -103,8 +103,9 @@ Around = tuple[tuple[str, Any], ...]  # schemas and where they are, from the roo
 
 
 def localize_references(schema: Any) -> Any:
-    """The same schema, with each reference that points to nothing from the root pointing into the innermost schema
-    around it that has its target. What is found nowhere stays. It must not be deep: see `check_size`."""
+    """Return the schema with each reference that points to nothing from the root made relative to the innermost schema
+    around it that has its target. References without any target stay. The schema must not be deep: see
+    `check_size`."""
     return _schema(schema, "#", ())
 
 

@@ -21,7 +21,7 @@ _SPAN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span from one minute to another on these days; it passes midnight when it ends before it begins.
+    """A span from one minute to another on these days. It passes midnight if it ends before it begins.
 
     days: 0 is Monday. A span belongs to the day on which it begins.
     """
@@ -55,9 +55,9 @@ def within(spans: Sequence[Span], weekday: int, minute: int) -> bool:
 
 
 def read_hours(text: str) -> tuple[Span, ...]:
-    """The spans in `mon-fri 18:00-08:00, sat, sun 9:00-12:00`; `always` is none at all.
+    """Return the spans in a text such as `mon-fri 18:00-08:00, sat, sun 9:00-12:00`; none for `always`.
 
-    Raises BadInput for anything else.
+    Raises BadInput for any other text.
     """
     typed = text.strip().lower()
     if typed == "always":
@@ -87,7 +87,7 @@ def _span(part: str) -> Span:
 
 
 def _days(text: str) -> tuple[int, ...]:
-    """Return the numbers of the days; `sat-mon` wraps around the end of the week."""
+    """Return the numbers of the days. `sat-mon` wraps around the end of the week."""
     first, _, last = text.partition("-")
     start = DAYS.index(first)
     count = (DAYS.index(last or first) - start) % len(DAYS)

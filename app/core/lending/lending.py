@@ -25,7 +25,7 @@ class Off:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Hosts may ask; no host has layers here."""
+    """Hosts may request memory; none has layers here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Running answers may end until the deadline; nothing new begins. Then `then`."""
+    """Running answers may finish until the deadline, and nothing new begins. `then` is the next state."""
 
     hosts: frozenset[MachineId]
     deadline_s: float
@@ -77,7 +77,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class PolicyApplied:
-    """The rules were asked; what they deny must be given back by the deadline."""
+    """The rules were applied. What they deny must be released by the deadline."""
 
     verdict: Verdict
     deadline_s: float
@@ -108,7 +108,7 @@ Steps = tuple[State, tuple[GiveBack, ...]]
 
 
 def step(state: State, event: Event) -> Steps:
-    """The state after the event, and what must be done."""
+    """Return the state after the event, and the actions to take."""
     match state, event:
         case _, Pause(deadline_s, until_s, why):
             return _leave(state, Paused(why, True, until_s), deadline_s), ()
@@ -138,7 +138,7 @@ def reason_of(state: State) -> Reason | None:
 
 
 def state_word(state: State) -> StateWord:
-    """Return one word for the faces and for the other machines."""
+    """Return the one-word state for the faces and the other machines."""
     match state:
         case Off():
             return "off"
@@ -155,7 +155,7 @@ def state_word(state: State) -> StateWord:
 
 
 def _leave(state: State, then: Paused | Off, deadline_s: float) -> State:
-    """Give back what is lent first, if there is any. A drain that is under way never gets longer."""
+    """Release what is lent first, if anything. A drain that has begun never gets longer."""
     match state:
         case Working(hosts):
             return Draining(hosts, deadline_s, then)

@@ -152,9 +152,10 @@ class LendableMemory:
 
     @property
     def lent_bytes(self) -> int:
-        """Return the bytes that others may use in all: never more than they have and what is free now.
+        """Return the bytes that others may use in total: never more than they have now plus what is free.
 
-        The owner's models reduce it only where they leave too little free, or too little of a limit for all models.
+        The owner's models reduce it only if they leave too little free memory, or too little of a limit for all
+        models.
         """
         free = max(0, self.free_bytes - self.unloaded_bytes - self.reserve_bytes)
         steps = free // STEP_BYTES * STEP_BYTES
@@ -187,7 +188,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class NothingLent:
-    """The owner lends nothing at all."""
+    """The owner lends nothing."""
 
 
 Verdict = Allowed | Denied | NothingLent
@@ -213,7 +214,7 @@ def may_lend(rules: Rules, senses: Readings, room: LendableMemory, before: Verdi
 
 
 def _objection(rules: Rules, senses: Readings, room: LendableMemory, paused_for: str) -> str | None:
-    """The first rule that says no, by its reason code. `paused_for`: what the present pause is for."""
+    """Return the reason code of the first rule that forbids lending. `paused_for`: the reason of the current pause."""
     if not within(rules.hours, senses.weekday, senses.minute):
         return "pause_hours"
     if senses.idle_s is not None and senses.idle_s < rules.idle_s:
@@ -265,7 +266,7 @@ def _executables(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def with_figures(why: Reason, senses: Readings) -> Reason:
-    """The same reason with what is sensed now; itself where that tells no more."""
+    """Return the reason with the current readings, or unchanged if they add nothing."""
     match why.code:
         case "pause_battery" if senses.battery is not None:
             return Reason("pause_battery_at", {"percent": round(senses.battery.percent)})

@@ -24,8 +24,8 @@ def advise(
 ) -> tuple[Reason, ...]:
     """Return changes that would make requests at least a tenth shorter, the best first, with the gain of each.
 
-    now: the plan of the same machines; a topology that a person named for it stays. There is no advice on a plan that
-    was not measured or was forced.
+    now: the plan for the same machines. A topology that a person chose for it stays. There is no advice on a plan
+    that was not measured or was forced.
     """
     known = now.forecast
     if known is None or not now.alternatives:
@@ -75,13 +75,13 @@ class _Gain:
 
     @property
     def is_faster(self) -> bool:
-        """Return whether the rate shows the gain; otherwise the time does."""
+        """Return whether the rate shows the gain. Otherwise the time does."""
         now, then = self.rates
         return then >= (1 + HELPS) * now
 
 
 def by_cable(link: Link) -> Link:
-    """The same link over a gigabit cable, or as it is where that would be no better."""
+    """Return the same link over a gigabit cable, or unchanged if that would be no better."""
     allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
     rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift what an owner allows
     return replace(

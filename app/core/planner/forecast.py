@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The steps of a workload on so many machines."""
+    """The steps of a workload on this number of machines."""
 
     machines: int
     chunks: int  # of the prompt
@@ -135,7 +135,7 @@ def way(link: Link, n_bytes: float) -> tuple[float, float]:
 
 
 def on_air(link: Link) -> bool:
-    """Return whether it goes over Wi-Fi at either end; then only one direction is used at a time."""
+    """Return whether a link uses Wi-Fi at either end. Then only one direction is used at a time."""
     return LinkKind.WIFI in (link.kind, link.far_kind)
 
 
@@ -172,7 +172,7 @@ class _Load:
 def forecast(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast | None:
-    """Forecast how these stages will perform; None where a machine or link among them was not measured.
+    """Forecast how these stages will perform. Return None if a machine or link among them was not measured.
 
     For a prompt and answer other than the typical ones, pass a workload with their numbers of tokens.
     """
@@ -189,7 +189,7 @@ def forecast(
 def _of_one(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast:
-    """Forecast one pipeline, all of which was measured."""
+    """Forecast one fully measured pipeline."""
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
     rounds = Rounds.of(workload, len(holders))
@@ -289,16 +289,16 @@ def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: 
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """The error of one placement's forecasts, measured against those without factors of machines and links.
+    """The error of one placement's forecasts, relative to forecasts without factors of machines and links.
 
-    Machines that share a computer, or whose caches hold their part, do together what none does alone.
+    Machines that share a computer, or whose caches hold their part, behave differently together than alone.
     """
 
     first: Factor = field(default_factory=Factor)
     decode: Factor = field(default_factory=Factor)
 
     def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> Habit:
-        """Return it after one more answer. plain: the forecast without any factor."""
+        """Return the habit after one more answer. plain: the forecast without any factor."""
         if tok_s <= 0:
             return self
         return Habit(
@@ -307,7 +307,7 @@ class Habit:
         )
 
     def expects(self, plain: Forecast) -> Forecast:
-        """The forecast as answers of this placement have come so far."""
+        """Return the forecast corrected by the answers of this placement so far."""
         return replace(
             plain, ttft_s=plain.ttft_s * self.first.value, decode_tok_s=plain.decode_tok_s / self.decode.value
         )
@@ -321,7 +321,7 @@ class Corrections:
     links: Mapping[MachineId, Factor] = field(default_factory=dict)  # by the machine at the far end
 
     def of(self, part: Part, machine: MachineId) -> Factor:
-        """Return the factor of a machine, or of the link to it; 1 where nothing is known."""
+        """Return the factor of a machine, or of the link to it; 1 if unknown."""
         kept = self.links if part is Part.LINK else self.machines
         return kept.get(machine, Factor())
 
@@ -342,7 +342,8 @@ class Corrections:
         )
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """The machine as forecasts should see it now, whatever was learned when it was seen last."""
+        """Return the machine with the latest factors in its speed and link, in place of the factors from its last
+        update."""
         speed, link = machine.speed, machine.link
         factor = self.of(Part.MACHINE, machine.id).value
         way_factor = self.of(Part.LINK, machine.id).value
@@ -363,7 +364,7 @@ class Corrections:
 
 
 def slower(speed: Speed, factor: float) -> Speed:
-    """A machine that takes `factor` times as long for everything."""
+    """Return the speed of a machine that takes `factor` times as long for everything."""
     return replace(
         speed,
         layer_s=factor * speed.layer_s,
@@ -380,7 +381,7 @@ def slower(speed: Speed, factor: float) -> Speed:
 
 
 def longer(link: Link, factor: float) -> Link:
-    """A link on which everything takes `factor` times as long."""
+    """Return a link on which everything takes `factor` times as long."""
     return replace(
         link,
         round_trip_s=factor * link.round_trip_s,
