@@ -39,14 +39,14 @@ class Language:
     quotes: str = "{}"
 
     def text(self, code: str, in_window: bool) -> str | None:
-        """Return the template for a code, or None where the language has none."""
+        """Return the template for a code, or None if the language has none."""
         own = self.in_window.get(code) if in_window else None
         return own or self.sentences.get(code) or self.phrases.get(code)
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """One face of the app and how it speaks. Model names that it shows differently are in `names`."""
+    """One face of the app and its wording. `names` are the models that it shows under other names."""
 
     language: str = ENGLISH
     in_window: bool = False
@@ -60,7 +60,7 @@ TERMINAL = Face()
 
 @cache
 def language(name: str) -> Language:
-    """Return the texts of a language; an empty one where there is no file of it."""
+    """Return the texts of a language, empty if it has no file."""
     if name not in LANGUAGES:
         return Language({})
     content = pkgutil.get_data("app.core", f"sentences/{name}.json")
@@ -75,7 +75,7 @@ PHRASES: dict[str, str] = language(ENGLISH).phrases
 def said(reason_or_error: Reason | AppError, face: Face = TERMINAL) -> str:
     """Return the sentence for a reason. Facts named `…_bytes` are written in GiB, MiB or KiB.
 
-    Raises KeyError for a code without a sentence or a sentence without its facts: a bug that a test looks for.
+    Raises KeyError for a code without a sentence or a sentence without its facts: a bug that a test detects.
     """
     reason = reason_or_error.reason if isinstance(reason_or_error, AppError) else reason_or_error
     parts: list[str] = []
@@ -95,7 +95,7 @@ def in_words(code: str, **facts: Fact) -> str:
 
 
 def in_sequence(reasons: Sequence[Reason]) -> Reason:
-    """Return several sentences, one or more, as one reason."""
+    """Return several reasons, at least one, as a single reason."""
     first, *rest = reasons
     return Reason("sentences", {"first": first, "second": in_sequence(rest)}) if rest else first
 
@@ -126,7 +126,7 @@ def sentence(reason: Reason | None) -> str | None:
 
 
 def with_reason(name: str, reason: Reason | None) -> dict[str, Any]:
-    """Return the members of a JSON object that tell a reason: its sentence, and beside it its code and facts."""
+    """Return the members of a JSON object that describe a reason: its sentence, and its code and facts."""
     if reason is None:
         return {name: None, f"{name}_facts": None}
     return {name: said(reason), f"{name}_facts": reason.to_json()}

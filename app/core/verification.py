@@ -63,12 +63,12 @@ def noise_of(distances: Sequence[float], *, chooses: bool) -> float:
 
 
 def distance_of(distances: Sequence[float], *, chooses: bool) -> float:
-    """The same of a lender's rows and the nearer of this machine's."""
+    """Return the distance between a lender's rows and the nearer of this machine's."""
     return _at(distances, 0.25 if chooses else 1.0)
 
 
 def _at(distances: Sequence[float], share: float) -> float:
-    """Return the value that `share` of them do not exceed; infinite where there are none."""
+    """Return the value that `share` of them do not exceed, or infinity if there are none."""
     place = math.ceil(share * len(distances)) - 1
     return sorted(distances)[place] if distances else math.inf
 
@@ -87,11 +87,11 @@ def finding_of(distance: float, noise: float, most: float) -> Finding:
 
 
 def final_finding(lender: Finding, third: Finding | None) -> Finding:
-    """Decide whether the lender's numbers are wrong. Both are compared with this machine's; `third`: of another machine
-    that computed the same rows, if there is one.
+    """Decide whether the lender's numbers are wrong. Both are compared with this machine's; `third`: those of another
+    machine that computed the same rows, if there is one.
 
-    Two machines of three that agree are right. Of two, this one is believed: it has the whole file, and everything else
-    it says is believed as well. Where three disagree, none is believed.
+    If two machines of three agree, they are right. Of only two, this machine is believed: it has the whole file,
+    and is trusted in everything else as well. If all three disagree, none is believed.
     """
     if lender is not Finding.DIFFERS or third is None:
         return lender
@@ -169,20 +169,20 @@ def as_f32(rows: Sequence[Row]) -> bytes:
 
 
 def as_f16(row: Row) -> bytes:
-    """Return the payload of one row whose values fit into f16 as they are: its exponent is 0."""
+    """Return the payload of one row whose values fit into f16 unscaled: its exponent is 0."""
     return struct.pack(f"<h{len(row)}e", 0, *row)
 
 
 def largest_distance(rows: Sequence[Row], other: Sequence[Row]) -> float:
-    """The largest distance of two rows at the same place, as a share of the longer of the two.
+    """Return the largest distance between two rows at the same place, as a share of the longer row.
 
-    0: the same; 1: as far as from a row to nothing. Infinite when there are not as many, or one is not finite.
+    0: identical. 1: as far as from a row to zero. Infinite if the counts differ or a row is not finite.
     """
     return max(distances(rows, other), default=0.0)
 
 
 def distances(rows: Sequence[Row], other: Sequence[Row]) -> list[float]:
-    """The same of each two rows."""
+    """Return the distance of each pair of rows."""
     if len(rows) != len(other):
         return [math.inf]
     return [_apart(a, b) for a, b in zip(rows, other, strict=True)]

@@ -23,7 +23,7 @@ class LineCutter:
         self._held = bytearray()
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that are whole by now, without their ends. Raises TooLongLine."""
+        """Return the lines that are complete now, without their ends. Raises TooLongLine."""
         head, end, tail = piece.rpartition(b"\n")
         if end:
             self._held += head
@@ -47,7 +47,7 @@ _HALF_BYTES = len(_REPLACEMENT)
 
 
 def replace_lone_surrogates(data: bytes) -> bytes:
-    """The same JSON with U+FFFD for each half of a pair that stands alone."""
+    """Return the JSON with U+FFFD in place of each lone surrogate."""
     if not _MAY_BE.search(data):
         return data
     return _ESCAPE.sub(lambda match: _whole(match[0]), data)
@@ -67,7 +67,7 @@ class WireError(msgspec.Struct, frozen=True):
 
 
 def error_of(payload: object) -> AppError:
-    """The error a node sent, as the kind it was, with a sentence `said()` can find."""
+    """Return the error that a node sent, of the original kind and with a sentence that `said()` can find."""
     try:
         sent = msgspec.convert(payload, WireError)
     except msgspec.ValidationError:
@@ -86,9 +86,9 @@ Json = dict[str, Any]
 
 
 def merge_patch(old: Json, new: Json) -> Json:
-    """The smallest merge patch that turns `old` into `new`; {} when they are equal.
+    """Return the smallest merge patch that turns `old` into `new`, or {} if they are equal.
 
-    A key that is gone becomes None, so snapshots use None for "nothing" and never a missing key.
+    A removed key becomes None, so snapshots use None for "nothing" and never omit a key.
     """
     patch: Json = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():
@@ -100,7 +100,7 @@ def merge_patch(old: Json, new: Json) -> Json:
 
 
 def apply_merge_patch(old: Json, patch: Json) -> Json:
-    """Return `old` with a merge patch applied; `old` stays as it is."""
+    """Return `old` with a merge patch applied, without changing `old`."""
     new = dict(old)
     for key, value in patch.items():
         if value is None:

@@ -30,7 +30,7 @@ from backends.contract import Layers, Role
 
 
 class _Cut(NamedTuple):
-    """Runs up to some layer: how full the fullest machine is, and where each run begins and the last ends."""
+    """Runs up to some layer: the fill of the fullest machine, where each run begins, and where the last one ends."""
 
     fullest: float
     edges: tuple[int, ...]
@@ -39,7 +39,7 @@ class _Cut(NamedTuple):
 def plan_by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, *, alone: bool = True
 ) -> Plan:
-    """Place the model. alone: on the host, where it fits there; else it is split all the same.
+    """Place the model. alone: use the host alone if the model fits there; otherwise split it in any case.
 
     Raises DoesNotFit with what would help.
     """
@@ -63,8 +63,11 @@ def plan_by_memory(
 def _balanced(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """The legal cuts that fill the fullest machine least, or () when none fits. The host's first run
-    is as short as it may be: its last run carries the head, and one long run beats two short ones."""
+    """Return the stages of the legal cuts that fill the fullest machine least, or () if none fits.
+
+    The host's first run is as short as possible: its last run carries the head, and one long run beats two short
+    ones.
+    """
     boundaries, to = sorted(model.cuts.boundaries), layer_bytes_to(model, workload)
     beside = beside_layers(Role.MIDDLE, model, workload)
     start = next(edge for edge in boundaries if model.cuts.rules.allow(Layers(0, edge)))
@@ -102,7 +105,7 @@ SHARES = 64  # file sizes are tried in steps of one 64th
 
 
 def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> DoesNotFit:
-    """The error that says by how much, and what would help."""
+    """Return the error that states how much is missing and what would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
     helps = in_sequence(reasons)
@@ -148,9 +151,8 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[Reason]:
-    """A shorter context, more of this machine or a higher limit there, one more machine, a smaller file: whichever
-    alone is enough.
-    """
+    """Return the changes that would each be enough: a shorter context, more memory or a higher limit on this machine,
+    another machine, or a smaller file."""
     reasons = []
     if context := longest_context(host, lenders, model, workload):
         reasons.append(Reason("helps_context", {"context": context}))
@@ -170,7 +172,8 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:
-    """The longest context below the workload's with which it fits; 0 for none of use."""
+    """Return the longest context below the workload's with which the model fits, or 0 if that is too short to be
+    useful."""
     steps = (workload.context - 1) // CONTEXT_STEP
     n = _most(steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP)))
     return n * CONTEXT_STEP if n * CONTEXT_STEP >= LEAST_CONTEXT else 0
@@ -204,7 +207,7 @@ def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Bytes that one more machine would have to lend; None when even a large one is not enough."""
+    """Return the bytes that one more machine would have to lend, or None if even a large machine would not be enough."""
     all_bytes = Grid.of(model, workload).bytes_to[-1] + beside_layers(Role.MIDDLE, model, workload)
     steps = 1 + all_bytes // NEW_STEP_BYTES
 
@@ -217,7 +220,7 @@ def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Bytes that the host would need beside what it has; None where only the whole model there would be enough."""
+    """Return the extra bytes that the host would need, or None if it would have to hold the whole model."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
 
@@ -230,7 +233,8 @@ def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Bytes by which the host's own limit would have to be higher; None where it has none, or no memory for that."""
+    """Return the bytes by which the host's own limit would have to rise, or None if it has no limit or not enough
+    memory."""
     if host.past_limit_bytes is None:
         return None
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
@@ -251,7 +255,8 @@ def _smaller(model: Model, n: int) -> Model:
 
 
 def _most(limit: int, holds: Callable[[int], bool]) -> int:
-    """The largest n up to the limit for which it holds, when it holds for all smaller ones; 0 for none."""
+    """Return the largest n up to the limit for which `holds` is true, given that it is true for all smaller ones; 0 if
+    none."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -54,7 +54,7 @@ class Candidate:
 
     @property
     def unproved(self) -> bool:
-        """Return whether its engine, as it reports it, is one with which no cut was proved."""
+        """Return whether no cut was proved with the engine that it reports."""
         _, _, version = self.engine.partition(" ")
         return bool(version) and not is_proved(version)
 
@@ -63,8 +63,9 @@ class Candidate:
 class Workload:
     """The load that a model is placed for.
 
-    `context`: positions of one sequence; `users`: sequences at once. A typical request has `prompt_tokens` and is
-    answered with `output_tokens`, as far as the context holds them.
+    `context`: positions of one sequence. `users`: simultaneous sequences. A typical request has `prompt_tokens` and
+    gets
+    `output_tokens`, as far as the context allows.
     """
 
     context: int
@@ -93,7 +94,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
-    """One run of layers on one machine, with the memory it takes there."""
+    """One run of layers on one machine, with the memory it needs there."""
 
     machine: MachineId
     name: str
@@ -118,7 +119,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part that one machine, or the link to it, has in a request."""
+    """The share of a request's time that is due to one machine, or to the link to it."""
 
     part: Part
     machine: MachineId
@@ -178,7 +179,7 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Plan, ...]:
-        """A plan for each replica; of one machine or a split, that itself."""
+        """Return a plan for each replica. A plan for one machine or a split is its own only part."""
         if self.topology is not Topology.REPLICAS:
             return (self,)
         return tuple(replace(self, stages=part, forecast=None) for part in pipelines(self.stages))
@@ -191,7 +192,7 @@ class Plan:
 
 
 def pipelines(stages: Sequence[PlannedStage]) -> tuple[tuple[PlannedStage, ...], ...]:
-    """The stages of each pipeline: a whole one is one by itself, a first one begins a split."""
+    """Return the stages of each pipeline. A whole stage is a pipeline by itself; a first stage begins a split."""
     parts: list[list[PlannedStage]] = []
     for stage in stages:
         if stage.role in (Role.WHOLE, Role.FIRST) or not parts:

@@ -29,9 +29,10 @@ SETTLED_S = 60.0  # between two such moves, and after a recovery: what comes and
 
 
 def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
-    """The same runs as before on the machines `now` was planned on: each that can stay stays.
+    """Return plans with the same runs as before on the machines that `now` was planned for; each run that can stay
+    stays.
 
-    What a machine held that is not there any more goes to one that holds nothing. Empty when that cannot be.
+    The runs of machines that are gone go to machines that hold nothing. There may be no such plan.
     """
     if before.topology is Topology.REPLICAS or not now.machines:
         return ()
@@ -57,7 +58,7 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
 def moving_s(
     plan: Plan, moving: Iterable[PlannedStage], sent: Collection[PlannedStage], load_bytes_per_s: float
 ) -> float:
-    """Return the time until all stages of a plan can compute: each machine loads its missing layers after receiving
+    """Return the time until all stages of a plan can compute. Each machine receives its missing layers, then loads
     them.
 
     sent: those of `moving` whose layers are on their machine's disk. The machines work at the same time.
@@ -91,13 +92,14 @@ def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
 
 
 def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
-    """Return whether layers may be moved only for speed: never during an answer, nor soon after one, nor soon after
-    they were placed."""
+    """Return whether layers may be moved only for speed: never during an answer or soon after one, nor soon after they
+    were placed."""
     return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
 
 
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
-    """Return whether a spare machine's memory is used for layers that may never be needed; else only its disk is."""
+    """Return whether a spare machine's memory may be used for layers that may never be needed. Otherwise only its disk
+    is."""
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 
@@ -107,12 +109,12 @@ SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a
 
 
 def best_steps(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
-    """The shortest step of each machine that computes now."""
+    """Return the shortest step so far of each machine that computes now."""
     return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
 
 
 def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
-    """Return how many times as long each slow machine takes for a step, relative to the one that changed least."""
+    """Return the slowdown of each slow machine relative to the machine that changed least."""
     grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
     if len(grown) < 2:
         return {}  # nothing to compare with
@@ -122,7 +124,7 @@ def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, fl
 
 
 def slowed_forecast(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
-    """Return the forecast of a placement with one machine that takes `times` as long."""
+    """Return the forecast of a placement in which one machine takes `times` as long."""
     busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)
 

@@ -47,9 +47,9 @@ def plan(
 ) -> Plan:
     """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
 
-    topologies: those that may be chosen. With a `split`, only replicas means: it, and whole ones beside it.
-    The order of the lenders matters only to `split`.
-    Raises DoesNotFit with the bytes that are missing or the topology that cannot be, BadInput for a split.
+    topologies: those that may be chosen. With a `split`, allowing only replicas means the split plus whole
+    replicas. The order of the lenders matters only to `split`. Raises DoesNotFit with the missing bytes or the
+    impossible topology, and BadInput for a bad split.
     """
     if split is not None:
         forced = _forced(host, lenders, model, workload, split)
@@ -72,9 +72,9 @@ def plan_with_wire(
     *,
     topologies: frozenset[Topology] = ALL_TOPOLOGIES,
 ) -> Plan:
-    """Place the model with f16 on the wire, or with 8 bits where that makes a typical request clearly shorter.
+    """Place the model with f16 on the wire, or with 8 bits if that makes a typical request clearly shorter.
 
-    8 bits take a little from the answer (docs/wire-quality.md), so a small gain is not worth it. Raises as `plan`.
+    8 bits cost a little answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises like `plan`.
     """
     usual = plan(host, lenders, model, workload, split, topologies=topologies)
     narrow = replace(workload, number=Number.Q8)
@@ -104,8 +104,7 @@ def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narro
 def _by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan:
-    """Return the plan that fits by memory, where not everything was measured; replicas only when nothing else will
-    do."""
+    """Return the plan that fits by memory if not everything was measured; replicas only if nothing else is allowed."""
     if not topologies & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
     placed = plan_by_memory(host, lenders, model, workload, alone=Topology.ONE_MACHINE in topologies)
@@ -117,7 +116,7 @@ def _by_memory(
 def _best(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan | None:
-    """The best of what was measured; None when that is not enough to place the model."""
+    """Return the best measured option, or None if the measured machines cannot hold the model."""
     if host.speed is None:
         return None
     measured = [lender for lender in lenders if lender.speed and lender.link]
@@ -135,8 +134,7 @@ def _best(
 
 
 def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: frozenset[Topology]) -> Bottleneck:
-    """Return what sets the pace. It is memory when requests would be much shorter, in these topologies, with plenty of
-    it."""
+    """Return the bottleneck. It is memory if plenty of it would make requests much shorter in these topologies."""
     known = best.forecast
     if best.topology is Topology.REPLICAS:
         return known.bottleneck
@@ -204,7 +202,7 @@ def _may_end(model: Model, first: int, last: int) -> bool:
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
-    """Return where the cut that is now before `layer` could be, if all others stayed."""
+    """Return the legal places for the cut that is now before `layer`, if all others stayed."""
     place = edges.index(layer)
     before, after = edges[place - 1], edges[place + 1]
     legal = [
@@ -255,7 +253,7 @@ def _topology_reason(best: TopologyOption, options: Sequence[TopologyOption], ho
 
 
 def _pace(bottleneck: Bottleneck) -> Reason:
-    """Return the reason that names what sets the pace."""
+    """Return the reason that names the bottleneck."""
     name, percent = bottleneck.name, 100 * bottleneck.share
     match bottleneck.part:
         case Part.MACHINE:
@@ -291,7 +289,7 @@ PROVED = " or ".join(PROVED_ENGINES)
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """The lenders that may take part, and the machines in whose way their engine stands."""
+    """The lenders that may take part, and the machines that are left out because of their engine."""
 
     lenders: tuple[Candidate, ...]
     unproved: tuple[Candidate, ...]

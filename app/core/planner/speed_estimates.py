@@ -54,7 +54,7 @@ ROUGH_TOK_S = 60.0  # a token in less than 17 ms: what else the computers do wei
 
 
 def is_rough(tok_s: float) -> bool:
-    """Return whether a forecast of so many tokens a second says little, however well it was measured."""
+    """Return whether a forecast of this speed is only a rough guide, however well it was measured."""
     return tok_s > ROUGH_TOK_S
 
 
@@ -94,7 +94,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLayer:
-    """A plain layer, and what a machine took for it in steps of at most so many rows."""
+    """A plain layer, and the times that a machine took for it in steps of a limited number of rows."""
 
     speed: Speed
     effort: Effort
@@ -110,7 +110,7 @@ class MeasuredLayer:
         return n_bytes * self.byte_s + min(further, self.many_s(weights, rows))
 
     def many_s(self, weights: float, rows: float) -> float:
-        """The same as part of a prompt, where reading the weights is no matter."""
+        """Return the same time as part of a prompt, where reading the weights does not matter."""
         return weights * rows * self.speed.chunk_s / (self.batch_rows * self.effort.weights)
 
 
@@ -138,7 +138,7 @@ def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
 
 
 def _step_s(measured: MeasuredLayer, effort: Effort, rows: int) -> float:
-    """A decode step of so many rows, each of another sequence."""
+    """Return the time of a decode step of this many rows, each of another sequence."""
     found_s = measured.few_s(effort.n_bytes, effort.weights, rows)
     found_s += rows * 2 * effort.state_bytes * measured.byte_s  # read and written
     return found_s + _experts_s(measured, effort.experts, rows)
@@ -223,10 +223,10 @@ def estimated_model(
 
 
 def estimated_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
-    """Return the effort of a layer of an estimated model. Where its number of weights is not known, it follows from its
+    """Return the effort of a layer of an estimated model. If its number of weights is unknown, it follows from its
     bytes.
 
-    active: weights that a token takes, in a model of experts. The output matrix is counted among the layers.
+    active: weights used per token in a mixture-of-experts model. The output matrix is counted among the layers.
     """
     n_bytes = sum(model.weights.layer_bytes) / model.n_layers
     weights = parameters / model.n_layers if parameters else n_bytes / bytes_per_weight

@@ -32,7 +32,7 @@ _State = tuple[float, float, int, int, tuple[tuple[int, int], ...], int]
 
 @dataclass(frozen=True, slots=True)
 class MachineCosts:
-    """A machine among so many others: what it costs by its number of blocks (place 0: unused)."""
+    """The costs of one machine of a set, by its number of blocks (index 0: unused)."""
 
     counts: tuple[int, ...]  # that it can hold somewhere, growing
     starts: list[int]  # for each count, where such a run fits (app/core/planner/stage_memory.py)
@@ -55,11 +55,21 @@ class MachineCosts:
 
 
 class LayerAllocation:
-    """The search in one set of machines.
+    """The exact search for how many blocks of layers each machine of a given set should hold.
+
+    The cost of a request (app/core/planner/forecast.py) is, for a given set of machines, the larger of
+
+        latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
+                  their periods, or a share of the sum of their times if that is longer; more: chunks after the first
+        work      the most that one machine, or the link to it, has to do for a request, times the users
+
+    A limit on pace and on work is a maximum count for each machine; the smallest line then follows from filling the
+    cheapest machine first. The limits are found by bisection. A half is dropped if even its smallest line with its
+    smallest pace is no better than the best so far.
 
     more: chunks of the prompt after the first. shared: the part of the sum of all times that pace cannot be below.
-    paces: every period of every member, growing. fits: whether these counts fit in some order; possible: whether
-    any might. spend: some effort, if there is any left.
+    paces: every period of every member, ascending. fits: whether these counts fit in some order; possible: whether
+    any might. spend: uses up effort and returns whether any is left.
     """
 
     def __init__(
@@ -130,7 +140,7 @@ class LayerAllocation:
         return self._found
 
     def _look(self, most: Sequence[int], low: int, high: int) -> bool:
-        """Try the counts within the pace number `high`; return whether lower paces down to `low` may be better."""
+        """Try the counts within the pace number `high`. Return whether lower paces down to `low` may be better."""
         within = self._within(most, self._paces[high])
         filled = self._filled(within, self._cheapest)
         if filled is None:
@@ -163,7 +173,7 @@ class LayerAllocation:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
-        """Return all blocks, as many as possible on the first machines of the order; None when they hold too little."""
+        """Return all blocks, as many as possible on the first machines of the order, or None if they hold too little."""
         counts = [member.least for member in self._members]
         left = self._n_blocks - sum(counts)
         if left < 0:
@@ -179,7 +189,7 @@ class LayerAllocation:
         return tuple(counts) if left == 0 else None
 
     def _try(self, counts: Blocks) -> bool:
-        """Keep the counts if they are the best so far; return whether they can be used at all."""
+        """Keep the counts if they are the best so far. Return whether they are usable."""
         self.visited += 1
         members = self._members
         if any(n not in member.counts for member, n in zip(members, counts, strict=True)):
@@ -198,8 +208,8 @@ class LayerAllocation:
     def _walk(self, most: Sequence[int], slack: float) -> None:
         """Try the counts that fit in some order, cheapest first, while their line is this slack below the limit.
 
-        It is a best-first search: machines get their runs in the order in which they stand. A state is the host's
-        count, the set of machines and the number of blocks left; its edges are the bits of one integer.
+        It is a best-first search in which machines get their runs in their order. A state is the host's count, the
+        set of machines and the number of blocks left; its edges are the bits of one integer.
         """
         members, seen = self._members, dict[tuple[int, int, int], int]()
         rest = _Rest(members, self._cheapest, most)
@@ -246,8 +256,8 @@ class _Rest:
         self._known: dict[tuple[int, int], float] = {}
 
     def line(self, held: int, left: int) -> float:
-        """Return the line once the machines with a bit in `held` have theirs and `left` blocks remain; infinite if
-        impossible."""
+        """Return the line once the machines with a bit in `held` have their blocks and `left` blocks remain; infinite
+        if impossible."""
         key = (held, left)
         if key not in self._known:
             self._known[key] = self._line(held, left)
@@ -285,7 +295,7 @@ class Split:
 
 
 class SplitSearch:
-    """The search for one model in one household in which everything was measured. The model can be cut somewhere."""
+    """The search for one model in one fully measured household. The model can be cut at least once."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self._machines = (host, *lenders)
@@ -304,10 +314,10 @@ class SplitSearch:
 
     @property
     def exact(self) -> bool:
-        """Return whether everything was searched that could be better than the result.
+        """Return whether every split that could be better than the result was searched.
 
-        It always is where layers are alike, or memory is plentiful. Where layers differ much in size and hardly fit,
-        very many counts may fit in no order; then the best that was found in time is taken.
+        It always is if layers are alike or memory is plentiful. If layers differ much in size and hardly fit, very
+        many counts may fit in no order; then the best one found in time is used.
         """
         return self._effort > 0
 
@@ -321,7 +331,7 @@ class SplitSearch:
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
     def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
-        """The split of these sets with the smallest request_s, if there is one below `below_s`."""
+        """Return the split of these sets with the smallest request_s, if it is below `below_s`."""
         bounds = [
             (self._field(len(chosen)).bound(chosen), chosen)
             for chosen in sets
@@ -473,7 +483,7 @@ class _Costs:
 
 @dataclass(frozen=True, slots=True)
 class _LinearCost:
-    """A cost that grows evenly with the blocks: at least so much, and so much more for each."""
+    """A cost that is linear in the number of blocks."""
 
     fixed_s: float
     block_s: float
@@ -521,7 +531,7 @@ def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arran
 
 
 def furthest(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """The edges that some runs, one for each lender, can reach: bit n for edge n; 0 when nothing fits.
+    """Return the edges that some runs, one for each lender, can reach: bit n for edge n; 0 if nothing fits.
 
     options: for each lender its possible lengths, each with the mask of where such a run may begin.
     """

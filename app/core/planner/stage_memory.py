@@ -31,10 +31,10 @@ def work_bytes(width: int, batch_rows: int) -> int:
 
 
 def reading_bytes(width: int, n_vocab: int, context: int) -> int:
-    """The same to read a text of `context` tokens in one pass, for the vector of all of it.
+    """Return the working memory needed to embed a text of `context` tokens in one pass.
 
-    llama.cpp keeps a score of each token of the vocabulary for each row, though nobody asks for them; the
-    number of heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
+    llama.cpp keeps a score of each token of the vocabulary for each row, although they are not used; the number of
+    heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
     """
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
@@ -58,7 +58,7 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
 def split_stages(
     holders: Sequence[Candidate], edges: Sequence[int], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """The stages of host, lenders, host; stage n holds the layers from edges[n] to edges[n + 1]."""
+    """Return the stages of host, lenders, host. Stage n holds the layers from edges[n] to edges[n + 1]."""
     roles = [Role.FIRST, *[Role.MIDDLE] * (len(holders) - 2), Role.LAST]
     if len(holders) == 1:
         roles = [Role.WHOLE]
@@ -69,7 +69,7 @@ def split_stages(
 
 
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
-    """Return the bytes of weights and KV cache of the layers before each one; n_layers + 1 numbers."""
+    """Return the bytes of weights and KV cache of the layers before each one: n_layers + 1 numbers."""
     cells = workload.context * workload.users
     layers = zip(model.weights.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
@@ -112,7 +112,7 @@ class Grid:
 
 
 def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
-    """The starts of runs of so many blocks that keep to the model's rules."""
+    """Return the starts of the runs of this many blocks that obey the model's rules."""
     starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
     if model.cuts.rules == ANY_RUN:
         return (1 << len(starts)) - 1
@@ -199,7 +199,7 @@ def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int
 
 
 def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
-    """Return how many states of each conversation fit on every machine, beside its other needs."""
+    """Return how many states of each conversation fit on every machine in addition to its other needs."""
     slots, rooms = plan.workload.slots, []
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     for machine, state in states_held(plan, state_bytes).items():

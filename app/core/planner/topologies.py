@@ -57,7 +57,7 @@ class TopologyOption:
 
 
 class TopologySearch:
-    """A host and lenders for one model and workload. All of them were measured."""
+    """The search over topologies for one model and workload. The host and all lenders were measured."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self.host, self.lenders, self.model, self.workload = host, tuple(lenders), model, workload
@@ -70,7 +70,7 @@ class TopologySearch:
         return [option for option in best_of_each if option is not None]
 
     def below(self, request_s: float, topologies: frozenset[Topology] = ONE_PIPELINE) -> TopologyOption | None:
-        """Return the best of these topologies that is one pipeline, if its request_s is below this."""
+        """Return the best single-pipeline option of these topologies with a request_s below this, if any."""
         candidates = (
             self._alone() if Topology.ONE_MACHINE in topologies else None,
             self._split(request_s) if Topology.SPLIT in topologies else None,
@@ -79,7 +79,7 @@ class TopologySearch:
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def with_also(self, option: TopologyOption, machine: MachineId) -> Forecast | None:
-        """The machines of an option and this one, at their best; None when no such split fits."""
+        """Return the best forecast for the machines of an option plus this one, or None if no such split fits."""
         if self.search is None:
             return None
         split = self.search.best([self.search.set_of(option.machines | {machine})])
@@ -99,8 +99,10 @@ class TopologySearch:
         return TopologyOption(Topology.SPLIT, split.stages, self._known(split.stages)) if split else None
 
     def _replicas(self) -> TopologyOption | None:
-        """The model as often as it pays, each for some of the users: whole on lenders, and on the host or in a
-        split of its; None for fewer than two."""
+        """Return as many replicas as pay off, each for some of the users, or None for fewer than two.
+
+        They are whole on lenders, and on the host or in a split that it leads.
+        """
         if self.workload.users < 2:
             return None
         wholes = whole_on(self.lenders, self.model, self.workload)
@@ -157,9 +159,9 @@ def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> 
 
 
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
-    """Return replicas by memory: whole on each lender where it fits.
+    """Return replicas by memory: the whole model on each lender where it fits.
 
-    The host splits it with the others, or with the least of those, if it must. Raises DoesNotFit.
+    If it must, the host splits it with the other lenders, or with the smallest of those. Raises DoesNotFit.
     """
     wholes = whole_on(lenders, model, workload)
     lends = {lender.id: lender.lends_bytes for lender in lenders}
@@ -190,9 +192,9 @@ def also_whole(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
 def mixtures(
     split_without: Callable[[frozenset[MachineId]], Stages], wholes: Iterable[PlannedStage]
 ) -> Iterable[Stages]:
-    """A split beside the whole model on the first one, the first two and so on of these machines.
+    """Yield a split plus the whole model on the first of these machines, on the first two, and so on.
 
-    split_without: the host's best split that leaves these machines to others; empty when there is none.
+    split_without: the host's best split without these machines; empty if there is none.
     """
     kept: Stages = ()
     for whole_stage in wholes:
@@ -202,7 +204,7 @@ def mixtures(
 
 
 def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
-    """The same placement with other stages for one of its pipelines, maybe on machines that it did not know."""
+    """Return the placement with other stages for one of its pipelines, perhaps on machines that it did not know."""
     parts = list(pipelines(plan.stages))
     parts[place] = part.stages
     stages = tuple(stage for stages in parts for stage in stages)
@@ -212,7 +214,7 @@ def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
-    """Forecast the stages that are present; None where there is none, or one was not measured."""
+    """Forecast the stages that are present. Return None if there are none, or some were not measured."""
     machines = {machine.id: machine for machine in plan.machines}
     return forecast(present, machines, model, plan.workload) if present else None
 

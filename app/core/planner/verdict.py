@@ -27,7 +27,7 @@ class VerdictWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The memory that the whole model takes on one machine, and the memory that all machines lend."""
+    """The memory that the whole model needs on one machine, and the memory that all machines lend."""
 
     weight_bytes: int
     kv_bytes: int
@@ -65,7 +65,7 @@ def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
 
 
 def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
-    """Judge whether there is room for the model at all, without placing it."""
+    """Judge whether there is room for the model, without placing it."""
     whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)

@@ -333,7 +333,7 @@ ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "
 
 
 def cause_code(reason: Reason) -> str:
-    """Return the code of a reason; of what a lender says, the code of that."""
+    """Return the code of a reason, or of the reason that a lender reported."""
     if reason.code != "lender_said":
         return reason.code
     inner = reason.facts.get("what")
@@ -356,12 +356,12 @@ def may_end_layers(code: str) -> bool:
 
 
 def is_permanent(reason: Reason) -> bool:
-    """Return whether trying again would end the same way."""
+    """Return whether another attempt would end the same way."""
     return classify(reason).retry is Retry.NEVER
 
 
 def limited_to_sender(reason: Reason, name: str) -> Reason:
-    """Return the reason that the machine `name` gave, limited to itself: it can name no machine but its own.
+    """Return the reason that the machine `name` gave, limited to itself: it may name no other machine.
 
     In reasons that are not about machines, a "name" is that of a model or an option.
     """
@@ -380,6 +380,6 @@ def about_requester(reason: Reason, name: str) -> Reason:
 
 
 def loss_error(reason: Reason) -> StageLost:
-    """The error of what ended for this reason: StageFailed where the same would come again."""
+    """Return the error for this reason: StageFailed if it would occur again, else StageLost."""
     kind = StageFailed if is_permanent(reason) else StageLost
     return kind(reason.code, **reason.facts)

@@ -21,14 +21,14 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The placement answers. `known_cause`: why it is about to be lost, where that is known already."""
+    """The placement answers. `known_cause`: why it is about to be lost, if already known."""
 
     known_cause: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recovering:
-    """The lost stages are being placed anew under running answers; `notice` says which and how."""
+    """The lost stages are being placed again during answers. `notice` states which, and how."""
 
     notice: Notice
     known_cause: Reason | None = None
@@ -43,7 +43,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """All of its memory is given back. `why` is None where it was stopped, or never became ready."""
+    """All of its memory is released. `why` is None if it was stopped, or never became ready."""
 
     at_s: float
     why: Reason | None = None
@@ -59,7 +59,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """A notice from its pipelines while they recover; None: all of them are well."""
+    """A notice from its pipelines during recovery, or None once all of them are well."""
 
     notice: Notice | None
 
@@ -90,7 +90,7 @@ Event = Opened | Noticed | CauseFound | Broke | Closed
 
 
 def step(state: State, event: Event) -> State:
-    """Return what the event makes of it; what means nothing to a state leaves it as it is."""
+    """Return the state after an event. An event that has no meaning in a state leaves it unchanged."""
     match state, event:
         case Loading(), Opened():
             return Ready()

@@ -32,7 +32,7 @@ WAIT_S = 600.0  # for a machine without which memory is short: as long as lender
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss of a machine: which one, why, and when that was known."""
+    """The loss of a machine: which one, why, and when it was noticed."""
 
     machine: str  # its id; "" when no single machine is to blame
     name: str
@@ -47,7 +47,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One recovery of one answer, as it is reported afterwards."""
+    """One recovery of one answer, as reported afterwards."""
 
     machine: str  # its name
     why: Reason
@@ -95,7 +95,7 @@ class Rebuilding:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """No placement fits on the machines that are left; one that joins may change that."""
+    """No placement fits on the remaining machines. A machine that joins may change that."""
 
     planned: Planning
     why: Reason
@@ -125,7 +125,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """No placement fits; `why` says why."""
+    """No placement fits, for the reason `why`."""
 
     why: Reason
 
@@ -159,7 +159,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Load what moved, and begin an epoch on what stayed."""
+    """Load the layers that moved, and begin an epoch on the stages that stayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +226,9 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
 
 
 def is_final(loss: Loss, before: Loss | None = None) -> bool:
-    """Return whether another try would only end the same way.
+    """Return whether another attempt would only end the same way.
 
-    before: what last interrupted the same answer, without a token since.
+    before: the last interruption of the same answer, without a token since.
     """
     if loss.is_shared:
         return False
@@ -268,7 +268,7 @@ def ends_process_reason(loss: Loss) -> Reason:
 
 
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
-    """Return the facts of the last process that ended and how, without a cure: the sentence has one."""
+    """Return the facts about the last process that ended, without a cure, since the sentence has its own."""
     worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or ENDS.get(fault_table.cause_code(why), Reason("end_vanished"))
     return {"times": MOST_DEATHS, "worker": worker, "how": how}
@@ -291,27 +291,27 @@ def reconnected_notice(name: str, seconds: float) -> Notice:
 
 
 def continued_notice(recovered: Recovered) -> Notice:
-    """The answer goes on."""
+    """Return the notice that the answer continues."""
     seconds = round(recovered.recovered_after_s, 1)
     facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _rounded(seconds)}
     return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
 
 
 def leaving_notice(name: str, successors: Sequence[str], seconds: float) -> Notice:
-    """A machine leaves, and computes on while others load what it holds."""
+    """Return the notice that a machine is leaving but computes until others have loaded its layers."""
     facts: dict[str, Fact] = {"machine": name, "with": " and ".join(successors), "seconds": _rounded(max(1.0, seconds))}
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 
 def shortage_reason(loss: Loss, shortage: Reason) -> Reason:
-    """Return what is missing and what the wait is for: the lost machine, or memory where no machine is to blame."""
+    """Return the reason for a wait: the lost machine, or memory if no machine is to blame."""
     if not loss.machine:
         return Reason("recovery_short_here", {"what": shortage})
     return Reason("recovery_short", {"machine": loss.name, "what": shortage})
 
 
 def wait_over_reason(short: Reason) -> Reason:
-    """Why an answer ends that waited for a machine: nothing goes on by itself any more."""
+    """Return the reason why an answer ends after waiting for a machine: nothing continues by itself any more."""
     return Reason("recovery_waited", {"what": short.facts["what"], "minutes": round(WAIT_S / 60)})
 
 
@@ -339,20 +339,24 @@ class Interruption:
 
     @property
     def is_suspected(self) -> bool:
-        """A process ended in a step of it lately: it is computed apart from others, so that the next one tells."""
+        """Return whether a process recently ended in one of its steps. Then it is computed alone, so that the next end
+        is conclusive."""
         return bool(self.deaths)
 
     def took_part(self, loss: Loss, is_special: bool) -> None:
-        """A process ended in a step of it. is_special: more was computed for it than what any answer takes; else a
-        process that only vanished or hung is no sign of anything."""
+        """Note that a process ended in a step of this answer.
+
+        is_special: the step computed more than any plain answer needs. Otherwise a process that only vanished or
+        hung is no evidence.
+        """
         if is_special or fault_table.classify(loss.why).fault is not Fault.MACHINE:
             self.deaths.append(loss.machine)
             self.calm = 0
 
     def is_cause(self, loss: Loss) -> bool:
-        """Return whether this answer is why a process ended again, in a step of it alone.
+        """Return whether this answer is why a process ended again, in a step of this answer alone.
 
-        One other machine whose process ended repeatedly is left out first, since the machine may be the cause.
+        Another single machine whose process ended repeatedly is excluded first, since the machine may be the cause.
         """
         if len(self.deaths) < MOST_DEATHS:
             return False
@@ -372,7 +376,7 @@ class Interruption:
             self.deaths.clear()
 
     def lose(self, loss: Loss, *, alone: bool = False) -> bool:
-        """Record an interruption; return False when it was one too many. alone: the host computes everything from now
+        """Record an interruption. Return False if it was one too many. alone: the host computes everything from now
         on."""
         if loss.why.code == BESIDE:  # nothing that it did, or could be tired of
             self.loss = self.loss or loss
@@ -386,14 +390,14 @@ class Interruption:
         return True
 
     def hear(self, notice: Notice) -> None:
-        """Take note of what is being done about the interruption."""
+        """Note what is being done about the interruption."""
         facts = notice.reason.facts
         successors = str(facts.get("with") or facts.get("to") or "")
         if successors or notice.state == "lost":
             self.others = successors
 
     def went_on(self, now_s: float) -> Recovered | None:
-        """A token came; what it took, if it had been interrupted."""
+        """Note the next token. Return the recovery that it ended, if there was an interruption."""
         loss, self.loss = self.loss, None
         if loss is None:
             return None
@@ -451,14 +455,17 @@ _NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 
 class RecentFailures:
-    """The recent failures of one household's machines. clock: monotonic seconds."""
+    """The recent failures of one household's machines; the next placement avoids machines that fail repeatedly.
+
+    clock: monotonic seconds.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._at_s: dict[str, list[float]] = {}
 
     def note(self, loss: Loss) -> None:
-        """A machine was lost under what it computed, or ended it."""
+        """Note that a machine was lost while it computed, or ended an answer."""
         if not loss.machine or loss.leaves or fault_table.classify(loss.why).fault in _NOT_COUNTED:
             return
         times = self._at_s.pop(loss.machine, [])
@@ -467,7 +474,7 @@ class RecentFailures:
             del self._at_s[next(iter(self._at_s))]
 
     def forgive(self, machines: Iterable[str]) -> None:
-        """An answer ended their processes, and is over: that one failure of each does not count."""
+        """Forget the last failure of each of these machines: an answer that is over now ended their processes."""
         for machine in machines:
             if times := self._at_s.get(machine):
                 times.pop()
@@ -477,7 +484,7 @@ class RecentFailures:
         self._at_s.clear()
 
     def left_out(self) -> frozenset[str]:
-        """Return the machines that failed so often that the next placement avoids them, where it can."""
+        """Return the machines that failed so often that the next placement avoids them if it can."""
         since_s = self._clock() - REMEMBERED_S
         return frozenset(
             machine for machine, times in self._at_s.items() if len(times) >= MOST_FAILURES and times[0] > since_s

@@ -11,8 +11,10 @@ Kind = Literal["owner", "program", "guest", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The owner of this machine; a program, by its key's name (empty: it needs none); a guest, or another
-    machine of the household, by the machine's name."""
+    """The requester of an answer: the owner of this machine, a program, a guest, or another machine of the household.
+
+    `name` is the name of the program's key (empty if it needs none) or of the machine.
+    """
 
     kind: Kind
     name: str = ""
@@ -23,5 +25,5 @@ KEYLESS = Requester("program")
 
 
 def member_asks(name: str, roles: Collection[str]) -> Requester:
-    """A member that may only ask is a guest; one that lends as well is a machine like ours."""
+    """Return the requester for a member: a guest if it may only ask, or a machine if it lends as well."""
     return Requester("guest" if set(roles) == {"guest"} else "machine", name)

@@ -28,7 +28,7 @@ class Pace:
     seen: int = COLD_STEPS  # steps that it was learned from
 
     def round_s(self, answers: float) -> float:
-        """A token of each of so many answers."""
+        """Return the seconds of a step that gives each of this many answers a token."""
         return self.step_s * (1 + self.crowd * max(0.0, answers - 1))
 
 
@@ -37,7 +37,7 @@ UNKNOWN = Pace(0.005, 0.05)  # until the first measure; as long as all are unkno
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """A replica at this moment, as one request sees it."""
+    """The present state of a replica from the point of view of one request."""
 
     pace: Pace | None
     is_open: bool  # it serves: not lost, not being given back, not being made again
@@ -50,9 +50,10 @@ class ReplicaState:
 
 
 def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
-    """The pace after one more step of so many rows, that was computed after it had waited for others.
+    """Return the pace after one more step of this many rows, which was computed after a wait for others.
 
-    While the quickest counts, so does its wait: of two answers that are read at once, the later seems to take no time.
+    While the fastest step counts, so does its wait: of two answers read at once, the later one seems to take no
+    time.
     """
     known = pace or UNKNOWN
     if pace is None or pace.seen < COLD_STEPS:
@@ -92,6 +93,6 @@ def wait_s(standing: ReplicaState, prompt: int, output: int) -> float:
 
 
 def route(standings: Sequence[ReplicaState], prompt: int, output: int) -> int | None:
-    """Return the replica with the shortest wait, the first of equals; None: none of them serves."""
+    """Return the replica with the shortest wait, the first of equals, or None if none is open."""
     waits = [(wait_s(standing, prompt, output), place) for place, standing in enumerate(standings) if standing.is_open]
     return min(waits)[1] if waits else None

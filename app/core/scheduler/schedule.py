@@ -55,7 +55,7 @@ class Row(Protocol):
 
     @property
     def until(self) -> int:
-        """The position where its next chunk must end at the latest: mostly `known`."""
+        """Return the position where its next chunk must end at the latest, usually `known`."""
         ...
 
     @property
@@ -95,12 +95,12 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 
 
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
-    """Choose the segments of micro-batch `number`, or None while nothing is ready: of one that stands apart, or of
-    the others, whichever has waited longest.
+    """Choose the segments of micro-batch `number`, or None while nothing is ready. A sequence that is computed apart
+    competes with the group of all others, and whichever has waited longest is chosen.
 
-    rows: the running sequences that may compute now. under_way: micro-batches that have not come back.
-    While anybody hears an answer there is no spare one: groups of answers would crumble into more and
-    smaller ones, and each token would queue behind one more chunk of somebody's prompt.
+    rows: the running sequences that may compute now. under_way: micro-batches that have not come back. While anyone
+    waits for an answer there is no spare micro-batch: groups of answers would crumble into more and smaller ones,
+    and each token would queue behind one more chunk of another prompt.
     """
     apart = [row for row in rows if row.is_apart and row.known > row.entered]
     if not apart:
@@ -146,14 +146,14 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
 
 
 def has_spare_machine(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
-    """Return whether a machine is idle with all known tokens in flight: it may compute a guessed one."""
+    """Return whether a machine is idle with all known tokens in flight, so that it may compute a guessed one."""
     idle = under_way < limits.machines and len(rows) < limits.machines
     return idle and all(row.entered >= row.known for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class IdleSlot:
-    """A slot that no request uses, and what its KV cache still holds."""
+    """A slot that no request uses, and the tokens still in its KV cache."""
 
     slot: int
     used_at: int  # grows with each release: the smallest is evicted first
@@ -181,7 +181,7 @@ class Waiting(CacheQuery, Protocol):
 
     @property
     def goes_first(self) -> bool:
-        """Return whether it goes before other requests: the owner's own does."""
+        """Return whether it precedes other requests, as the owner's own do."""
         ...
 
     overtaken: int
@@ -189,7 +189,8 @@ class Waiting(CacheQuery, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Waiting request `index` takes `slot`, of which `keep` positions are reused; `evicted` are emptied."""
+    """The waiting request `index` gets `slot`, of which `keep` positions are reused. The slots in `evicted` are
+    emptied."""
 
     index: int
     slot: int
@@ -200,12 +201,12 @@ class Admission:
 def admit(
     waiting: Sequence[Waiting], idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
 ) -> Admission | None:
-    """Choose the request that gets a slot now; None while no slot is free or the KV cache is too short for the next in
-    turn.
+    """Choose the request that gets a slot now, or None while no slot is free or the KV cache is too short for the next
+    in turn.
 
-    reserved_cells: positions promised to running requests. The request that shares most with an idle slot of its own
-    conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times; only another request that goes first
-    may overtake one that does.
+    reserved_cells: positions promised to running requests. The request that shares most with an idle slot of its
+    own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times. A request that goes first may
+    only be overtaken by another such request.
     """
     if not waiting or not idle:
         return None
@@ -277,7 +278,7 @@ NEWEST = 0.2  # the part that the newest request has in what is usual
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """A request without a slot. `place`: 1 is the next; `seconds`: None before any answer has ended."""
+    """A request without a slot. `place`: 1 is the next. `seconds`: None before any answer has ended."""
 
     conversation: str | None
     place: int
@@ -298,13 +299,13 @@ class UsualDuration:
         self.is_known = True
 
     def wait(self, n_before: int, slots: int) -> int:
-        """Return the whole seconds until this many have had one of the slots; one at least."""
+        """Return the whole seconds, at least one, until this many requests have had one of the slots."""
         return max(1, math.ceil(self.seconds * n_before / slots))
 
 
 def queue_place(waiting: Sequence[Waiting], goes_first: bool) -> int:
-    """The place of a new request in line. One that goes first overtakes the others, each of them MAX_OVERTAKEN times
-    at most, and they count it."""
+    """Return the place of a new request in the queue. A request that goes first overtakes each of the others at most
+    MAX_OVERTAKEN times, and they count it."""
     place = len(waiting)
     while goes_first and place and not waiting[place - 1].goes_first:
         if waiting[place - 1].overtaken >= MAX_OVERTAKEN:
@@ -320,8 +321,8 @@ def queued_requests(
 ) -> tuple[QueuedRequest, ...]:
     """Return the waiting requests, by their conversations, in order. elapsed_s: how long each running request has run.
 
-    A slot is free when its request has taken as long as usual; one that takes longer may end any moment, and is
-    expected to take as long again as it is late.
+    A slot is free when its request has taken the usual time. A request that takes longer may end at any moment, and
+    is expected to take as long again as it is late.
     """
     if not usual.is_known:
         return tuple(QueuedRequest(conversation, place, None) for place, conversation in enumerate(waiting, 1))

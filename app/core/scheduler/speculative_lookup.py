@@ -24,7 +24,7 @@ FADE = 0.96  # of an earlier guess for each later one: about the last 25 count
 
 @dataclass(frozen=True, slots=True)
 class TokenMatch:
-    """A token that may come next, and how much of what is before it is as it was there."""
+    """A token that may come next, and how many preceding tokens match."""
 
     token: int
     n_alike: int
@@ -35,14 +35,14 @@ class TokenMatch:
 
 
 class Lookup:
-    """The last place of each short run of tokens in one text, and so the tokens that may follow it now."""
+    """The last place of each short run of tokens in one text, and thus the tokens that may follow it now."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}  # a run of tokens -> the position after it
         self._read = 1  # positions below are taken in
 
     def read(self, tokens: array[int]) -> None:
-        """Take in what has come; of much, a part with each call."""
+        """Index the new tokens; a long text is indexed in parts, one per call."""
         end = min(len(tokens), self._read + READ_AT_ONCE)
         for position in range(self._read, end):
             for n in RUNS:
@@ -81,7 +81,7 @@ class Score:
         return right / (self.made[grade] + FIRST_WEIGHT)
 
     def after(self, guess: TokenMatch, token: int) -> Score:
-        """The token has come."""
+        """Return the score after the guess's actual token is known."""
         grade = guess.grade
         return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
 
@@ -111,11 +111,12 @@ LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The time of a token in a pipeline with one answer: seconds of a plain one, and the others' share of that.
+    """The time of a token in a pipeline with one answer: the seconds of a plain token, and the other kinds' share of
+    that.
 
-    The shares begin with what two equal machines would show, and follow the measurements. A plain token's time ends
-    when the first run has computed the next position as well, in one trip with the last run; any other's does not.
-    `first_s`, the time of a position in the first run as a guess there has shown it, makes them comparable.
+    The shares begin with the values of two equal machines and follow the measurements. A plain token's time ends
+    when the first run has computed the next position as well, in one trip with the last run; any other token's does
+    not. `first_s`, the time of a position in the first run as measured with a guess, makes them comparable.
     """
 
     first_s: float = 0.0
@@ -124,7 +125,7 @@ class Gain:
     shares: dict[TokenOrigin, float] = field(default_factory=lambda: FIRST_SHARES)
 
     def after(self, way: TokenOrigin, seconds: float) -> Gain:
-        """A token took so long."""
+        """Return the gain after a token of this origin took this many seconds."""
         if way is TokenOrigin.PLAIN:
             known = self.n_plain > 0
             counted = min(seconds, OUTLIER * self.plain_s) if known else seconds
@@ -138,13 +139,13 @@ class Gain:
         return replace(self, shares=self.shares | {way: KEEP_SHARE * before + (1 - KEEP_SHARE) * share})
 
     def first_took(self, seconds: float) -> Gain:
-        """The first run computed a guessed position."""
+        """Return the gain after the first run computed a guessed position."""
         counted = min(seconds, OUTLIER * self.first_s) if self.first_s else seconds
         first_s = KEEP * self.first_s + (1 - KEEP) * counted if self.first_s else counted
         return replace(self, first_s=first_s)
 
     def pays(self, chance: float) -> bool:
-        """Return whether a guess that is right with this probability makes the answer quicker, by all that is known."""
+        """Return whether a guess that is right with this probability is expected to speed up the answer."""
         if self.n_plain < LEAST_PLAIN or chance < LEAST_CHANCE:
             return False
         gain = 1 - self.shares[TokenOrigin.RIGHT]

@@ -71,7 +71,7 @@ def _either(several: Iterable[AcceptedValues]) -> AcceptedValues:
 
 
 def parse_argument(text: str, accepted: AcceptedValues) -> Any:
-    """The value that a model means by this text. What fits nothing stays the text it is."""
+    """Return the value that a model means by this text. Text that matches no accepted value is returned unchanged."""
     if text in accepted.texts or (accepted.kinds == {"string"} and accepted.free):
         return text
     bare = text.strip()
@@ -127,7 +127,7 @@ class Literals:
             into[key] = self.value(depth)
 
     def value(self, depth: int = 0) -> Any:
-        """The next one. Raises TextCut, ValueError."""
+        """Return the next value. Raises TextCut, ValueError."""
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deeply")
         if self.takes(QUOTE):
@@ -144,7 +144,7 @@ class Literals:
         return self._word()
 
     def takes(self, sign: str) -> bool:
-        """Pass the sign if it is next, after blanks; return whether it was. Raises TextCut where it may still come."""
+        """Pass the sign if it comes next, after blanks. Return whether it did. Raises TextCut if it may still come."""
         self._blanks()
         rest = self.text[self.at : self.at + len(sign)]
         if rest == sign:
@@ -155,7 +155,7 @@ class Literals:
         return False
 
     def wants(self, sign: str) -> None:
-        """Pass the sign, as `takes` does. Raises ValueError where another one stands."""
+        """Pass the sign like `takes`. Raises ValueError if another sign comes."""
         if not self.takes(sign):
             raise ValueError(f"{sign} is missing")
 

@@ -22,9 +22,9 @@ ParserSteps = Generator[None, None, T]  # waits for more text at each step
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call; `arguments` is a JSON object as text.
+    """One call. `arguments` is a JSON object as text.
 
-    half: the model's own text of a call that was cut; its arguments are then the beginning of an object.
+    half: the model's own text of a call that was cut. Its arguments are then the beginning of an object.
     """
 
     name: str
@@ -66,7 +66,7 @@ class NotACall(Exception):
 
 
 class Cursor:
-    """A place in a text, which grows while it is read; `at_end`: it grows no more."""
+    """A place in a text that grows while it is read. `at_end`: no more text will come."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.at_end = text, 0, False
@@ -82,7 +82,7 @@ class Cursor:
             self.news.append(ArgumentPiece(text))
 
     def more(self) -> ParserSteps[None]:
-        """Wait for more text. Raises CutShort where none comes."""
+        """Wait for more text. Raises CutShort if none comes."""
         if self.at_end:
             raise CutShort
         yield
@@ -97,7 +97,7 @@ class Cursor:
             yield
 
     def takes(self, sign: str) -> ParserSteps[bool]:
-        """Pass the sign if it stands here; return whether it did. Raises CutShort."""
+        """Pass the sign if it comes next. Return whether it did. Raises CutShort."""
         while True:
             if self.text.startswith(sign, self.at):
                 self.at += len(sign)
@@ -116,7 +116,7 @@ class Cursor:
         return text
 
     def one_of(self, signs: Sequence[str]) -> ParserSteps[str]:
-        """Pass the first of these signs that stands here and return it; empty for none. Raises CutShort."""
+        """Pass the first of these signs that comes next and return it, or "" if there is none. Raises CutShort."""
         for sign in signs:
             if sign and (yield from self.takes(sign)):
                 return sign
@@ -125,11 +125,11 @@ class Cursor:
     def value(
         self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None, *, is_json: bool = False
     ) -> ParserSteps[str]:
-        """Return the text up to `end`, as `until` does; an `end` that is not followed by one of `then` belongs to the
+        """Return the text up to `end`, like `until`. An `end` that is not followed by one of `then` belongs to the
         value. Raises CutShort.
 
-        tell: called with the place that is certain to belong to the value. is_json: an `end` within quotes belongs to
-        the value too.
+        tell: called with the place up to which the text is certain to belong to the value. is_json: an `end` within
+        quotes belongs to the value too.
         """
         start, first, ends = self.at, 0, 0
         while True:

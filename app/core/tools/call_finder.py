@@ -34,8 +34,11 @@ from backends.contract import CallFormat, Payload
 
 
 def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """The calls of a text that begins with a sign of calls and was cut: those that are whole, and one that is not.
-    None where it is not clear which tool that one is of."""
+    """Return the calls of a text that begins with a call marker and was cut: the complete ones, and the incomplete
+    one.
+
+    The incomplete one is left out if it is not clear which tool it calls.
+    """
     signs = markers_of(form)
     try:
         match form.payload:
@@ -137,10 +140,10 @@ NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
 
 
 class CallFinder:
-    """Separates a model's output into text and calls. A call of a tool that does not exist stays text.
+    """A parser that separates a model's output into text and calls. A call of an unknown tool stays text.
 
-    in_pieces: once a call's name has come, the certain part of its arguments is reported as it comes: a CallStarted,
-    then pieces, then the Call. If it turns out to be no call, it is reported as one that was cut.
+    in_pieces: once a call's name has come, the certain part of its arguments is reported as it arrives: a
+    CallStarted, then pieces, then the Call. If it turns out not to be a call, it is reported as a cut one.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
@@ -174,7 +177,8 @@ class CallFinder:
         return self._to_the_end(), self._looked()
 
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
-        """Return the rest at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
+        """Return the rest at the end of the answer. is_cut: the answer ended because of its length, perhaps within a
+        call."""
         text, news = "", list[CallEvent]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
@@ -237,7 +241,7 @@ class CallFinder:
                 self._peek = ObjectPeek(at, self._tools, self._format)
 
     def _read_on(self, reading: ParserSteps[ReadResult], news: list[CallEvent], *, at_end: bool) -> ReadResult | None:
-        """Continue the reading; return its result, or None while it waits for more."""
+        """Continue the reading. Return its result, or None while it waits for more text."""
         cursor = self._cursor
         cursor.text, cursor.at_end, marked = self._held, at_end, None
         try:
@@ -251,7 +255,7 @@ class CallFinder:
         return marked
 
     def _looked(self) -> list[CallEvent]:
-        """Return what the calls being written reveal so far."""
+        """Return the events of the calls being written."""
         if self._peek is None or not self._in_pieces:
             return []
         return self._reported(self._peek.look(self._held))
@@ -269,8 +273,7 @@ class CallFinder:
         return list(news)
 
     def _finished(self, calls: Sequence[Call]) -> list[CallEvent]:
-        """Return the calls without those that were reported; the one reported in pieces becomes what its pieces are
-        together."""
+        """Return the calls without those already reported. The call reported in pieces becomes the sum of its pieces."""
         left = list[CallEvent](calls[self._n_reported :])
         if self._name is not None and left and isinstance(first := left[0], Call):
             arguments = "".join(self._pieces)
@@ -317,7 +320,7 @@ class CallFinder:
         return []
 
     def _start(self) -> int:
-        """Return the place of the first marker; -1 for none."""
+        """Return the place of the first marker, or -1 if there is none."""
         return min((at for sign in self._signs if (at := self._held.find(sign)) >= 0), default=-1)
 
     def _sure(self) -> str:

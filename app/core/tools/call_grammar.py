@@ -32,9 +32,9 @@ MAX_DEPTH = 8  # of elements within each other
 
 
 def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
-    """Return the grammar of calls of these tools and nothing else, or also JSON of `schema` where there is one.
+    """Return the grammar of calls of these tools and nothing else, or also of JSON of `schema` if given.
 
-    tools: name -> schema of its arguments; None: any arguments. Raises BadInput.
+    tools: name -> schema of its arguments, or None for any arguments. Raises BadInput.
     """
     rules = Rules()
     call = _any_call(form, tools, rules)
@@ -58,10 +58,10 @@ def _any_call(form: CallFormat, tools: Tools, rules: Rules) -> str:
 
 
 def calls_or_json(form: CallFormat, tools: Tools, many: bool, schema: object) -> str:
-    """Return the grammar of calls of these tools, or JSON of this schema.
+    """Return the grammar of calls of these tools, or of JSON of this schema.
 
-    A tool whose schema no grammar can guarantee takes any arguments, since no call is required. Raises BadInput for the
-    schema alone.
+    A tool whose schema no grammar can guarantee accepts any arguments, since no call is required. Raises BadInput
+    only for the schema.
     """
     alone = json_grammar(schema)
     kept = {name: tool_schema if _can_be_kept(form, tool_schema) else None for name, tool_schema in tools.items()}
@@ -148,7 +148,7 @@ def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
 
 
 def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
-    """A value as JSON; Gemma's texts between its own signs."""
+    """Return the rule of a value as JSON, with Gemma's strings between its own signs."""
     as_json = rules.add(schema, root)
     accepted = accepted_values(schema, root)
     if python or not (accepted.free or accepted.texts):
@@ -178,7 +178,7 @@ def _properties_as_elements(rules: Rules, schema: object, root: object, form: Ca
 
 
 def _element(rules: Rules, key: str, schema: object, root: object, form: CallFormat, depth: int) -> str:
-    """Return an element with its tags. Lists and objects are constrained where a schema describes them."""
+    """Return an element with its tags. Lists and objects are constrained if a schema describes them."""
     begin, end = literal(f"{form.key}{key}>"), literal(f"{form.value_end}{key}>")
     of = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
@@ -198,14 +198,14 @@ def _element(rules: Rules, key: str, schema: object, root: object, form: CallFor
 
 
 def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
-    """An argument with its signs; `kinds` of its value where the sign behind a key tells of it."""
+    """Return an argument with its signs. `kinds`: the kinds of its value, if the sign after the key depends on them."""
     separators = dict.fromkeys(text for kind, text in form.keyed if kinds is None or kind in kinds)
     keyed = " | ".join(_text_of(text) for text in separators) or _text_of(form.keyed[0][1])
     return _joined(_text_of(form.key), key, f"({keyed})", value, _text_of(form.value_end))
 
 
 def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Return the tagged arguments in the order of the schema; any arguments where it is None. Raises BadInput."""
+    """Return the tagged arguments in the order of the schema, or any arguments if it is None. Raises BadInput."""
     end = form.value_end.strip()
     if schema is None:
         return [f"({_written(form, ANY_KEY, rules.named(_text(rules, None, end)), None)})*"]
@@ -226,7 +226,7 @@ def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
 
 
 def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFormat) -> Iterator[str]:
-    """Yield the rules of a string and of any other value, where the sign after a key tells them apart."""
+    """Yield the rules of a string and of any other value if the sign after a key tells them apart."""
     accepted, end = accepted_values(schema, root), form.value_end.strip()
     as_json = rules.add(schema, root)
     if accepted.free or accepted.texts:
@@ -264,7 +264,7 @@ def _value(rules: Rules, schema: object, root: object, end: str) -> str:
 
 
 def _text(rules: Rules, schema: object, end: str) -> str:
-    """Return any text that does not contain `end`; of a known format, text of that format."""
+    """Return any text that does not contain `end`, or text of a known format."""
     bounds = schema if isinstance(schema, Mapping) else {}
     least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
     if bounds.get("type") == "string" and (text := string_expression(bounds, least, most)):

@@ -47,7 +47,7 @@ def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
 
 
 def name_and_arguments(value: object, tools: Tools, form: CallFormat) -> tuple[object, object]:
-    """Return the name and the arguments of the call in an object; None for what it does not say."""
+    """Return the name and the arguments of the call in an object, each None if missing."""
     if not isinstance(value, dict):
         return None, None
     inner = value.get("function")
@@ -74,8 +74,10 @@ def _call(value: object, tools: Tools, form: CallFormat) -> Call | None:
 
 
 def _values(text: str) -> list[Any]:
-    """A list's values, or all values that stand one after another, parted by blanks or semicolons.
-    Raises ValueError for anything else."""
+    """Return the values of a list, or all values in sequence, separated by blanks or semicolons.
+
+    Raises ValueError for any other text.
+    """
     values, at = list[Any](), 0
     while at < len(text):
         value, at = value_at(text, at)
@@ -99,7 +101,7 @@ class ObjectPeek:
         self._is_over = False
 
     def look(self, text: str) -> list[CallEvent]:
-        """Return what has come of the calls now."""
+        """Return the new events of the calls so far."""
         self._text, self._news = text, []
         if not self._is_over:
             try:
@@ -119,7 +121,7 @@ class ObjectPeek:
                 return
 
     def _object(self) -> ParserSteps[bool]:
-        """Read one object; return whether it was a call."""
+        """Read one object. Return whether it was a call."""
         self.at += 1
         name, depth = "", 1
         arguments: str | None = None
@@ -162,7 +164,7 @@ class ObjectPeek:
                 return False
 
     def _arguments(self, name: str, at: int) -> ParserSteps[str | None]:
-        """Read the arguments; return them as text once they are complete."""
+        """Read the arguments. Return them as text once they are complete."""
         scan, sent, begin = JsonScan(at), at, at
         self._news.append(CallStarted(name))
         while True:
@@ -186,7 +188,7 @@ TEXT_ALONE = frozenset({"string"})
 
 
 def parser_for(form: CallFormat) -> Parser | None:
-    """Reads a call from its first sign on. None: its calls are the rest of the answer, once they have begun."""
+    """Return the parser for calls of this format, or None if they fill the rest of the answer once they have begun."""
     signs = markers_of(form)
     match form.payload:
         case Payload.OBJECTS:
@@ -240,7 +242,7 @@ class _Objects(_OfFormat):
 
 
 class _Between(_OfFormat, ABC):
-    """A call whose name stands between signs."""
+    """A call whose name is between markers."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
@@ -267,7 +269,7 @@ class _Between(_OfFormat, ABC):
         """The call that begins here, read up to the end of its arguments. Raises CutShort, NotACall."""
 
     def _address(self, text: str, tools: Tools) -> str:
-        """The head of a message to a tool, if one begins here."""
+        """Return the head of a message to a tool, if one begins here."""
         signs = self._signs
         heads = [f"{joined}{signs.address}{name}" for name in tools for joined in (signs.joined, "")]
         return max((head for head in heads if signs.address and text.startswith(head)), key=len, default="")
@@ -345,8 +347,7 @@ class _Named(_Between):
 
 
 def head_tool(form: CallFormat, signs: Markers, head: str, tools: Tools) -> str | None:
-    """The tool that is meant by what stands before its arguments: some models leave out what belongs before or behind
-    the name."""
+    """Return the tool meant by the text before its arguments. Some models omit what belongs before or after the name."""
     if form.payload is Payload.HARMONY:
         words = head.strip().partition("<")[0].split(maxsplit=1)
         return words[0] if words and words[0] in tools else None
@@ -432,7 +433,7 @@ class _Tagged(_Between):
             yield from cursor.until(parts[1].strip() or '"')
 
     def _key(self, cursor: Cursor) -> ParserSteps[tuple[str, frozenset[str]]]:
-        """A key, and the kinds of value that the sign behind it tells of. Raises CutShort, NotACall."""
+        """Return a key and the kinds of value indicated by the sign after it. Raises CutShort, NotACall."""
         first = self._signs.keyed[0][0][0]
         key = (yield from cursor.until(first)).strip()
         behind = cursor.at
@@ -574,7 +575,7 @@ class _Python(_OfFormat):
 
 
 def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
-    """Return the complete calls, and one that is cut; None where something else stands there."""
+    """Return the complete calls and one that is cut, or None if the text contains anything else."""
     calls, literals = list[Call](), Literals(text)
     name, arguments = "", dict[str, Any]()
     try:
@@ -631,7 +632,7 @@ class _Gemma(_Between):
 
 
 def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
-    """Convert texts to the values that they mean, where no text is accepted."""
+    """Convert texts to the values that they mean if text is not accepted."""
     fitted = dict[str, Any]()
     for key, value in arguments.items():
         accepted = accepted_for(schema, key)
@@ -667,7 +668,7 @@ def _json(cursor: Cursor, name: str) -> ParserSteps[Call]:
 
 
 def _is_other(text: str, first: str, mine: Sequence[str]) -> bool:
-    """Return whether a marker stands in the text that does not belong to this call."""
+    """Return whether the text contains a marker that does not belong to this call."""
     at = text.find(first)
     while at >= 0:
         rest = text[at:]
@@ -683,12 +684,12 @@ def accepted_for(schema: object, key: str) -> AcceptedValues:
 
 
 def without_cdata(text: str) -> str:
-    """A value that stands in a section of XML's for plain text."""
+    """Return a value without the CDATA section around it."""
     if text.startswith(CDATA) and text.endswith(CDATA_END):
         return text[len(CDATA) : -len(CDATA_END)]
     return text
 
 
 def _inside(text: str) -> str:
-    """A piece of a text as it stands between quotes in JSON."""
+    """Return a piece of text as written between quotes in JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

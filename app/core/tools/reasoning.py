@@ -66,8 +66,8 @@ def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
 class ThoughtSplitter:
     """The splitter of one answer into thoughts and text.
 
-    controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool call;
-    one on a line of its own ends a thought that nothing else ended.
+    controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool
+    call; such a marker on a line of its own ends a thought that nothing else ended.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class _Tags:
         return parts
 
     def _step(self, parts: list[Part], *, at_end: bool) -> bool:
-        """Read one piece; return False when more text must come first."""
+        """Read one piece. Return False if more text must come first."""
         match self._place:
             case _Place.THOUGHT:
                 return self._think(parts, at_end=at_end)
@@ -155,7 +155,7 @@ class _Tags:
         return self._between(parts, at_end=at_end)
 
     def _between(self, parts: list[Part], *, at_end: bool) -> bool:
-        """Read on before the answer, where a thought may begin."""
+        """Continue before the answer, where a thought may begin."""
         text = self._held.lstrip()
         blanks = self._held[: len(self._held) - len(text)]
         opens = (self._form.begin, *self._form.answer_begin)
@@ -192,7 +192,7 @@ class _Tags:
         return False
 
     def _thought(self, parts: list[Part], text: str) -> None:
-        """Add a piece of a thought without the blanks around it; those at its end are held back."""
+        """Add a piece of a thought without the blanks around it. Blanks at its end are held back."""
         bare = text.rstrip()
         if not self._thought_begun:
             begin = len(bare) - len(bare.lstrip())
@@ -366,7 +366,7 @@ class _Messages:
 
 
 def _first(text: str, signs: tuple[str, ...]) -> tuple[int, str]:
-    """The sign that stands first, and where; -1 for none."""
+    """Return the first of these signs in the text and its place, or -1 if there is none."""
     places = [(at, -len(sign), sign) for sign in signs if sign and (at := text.find(sign)) >= 0]
     at, _, sign = min(places, default=(-1, 0, ""))
     return at, sign
@@ -392,7 +392,7 @@ AS_IT_IS = Thinking()
 
 
 def template_options(form: ReasoningFormat, thinking: Thinking) -> dict[str, Scalar]:
-    """The variables of the template that say so. Raises BadInput where the model cannot do it."""
+    """Return the template variables for this choice of thinking. Raises BadInput if the model does not support it."""
     options: dict[str, Scalar] = {}
     if thinking.on is False:
         if form.switch_off is None and not form.is_habit and thinking.must:
@@ -412,7 +412,7 @@ ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _nearest(effort: str, known: tuple[str, ...]) -> str:
-    """The effort that a template knows and that is nearest to the one asked for."""
+    """Return the effort known to a template that is nearest to the requested one."""
     if effort in known or effort not in ORDER or not known:
         return effort if effort in known or not known else known[-1]
     at = ORDER.index(effort)
@@ -420,7 +420,7 @@ def _nearest(effort: str, known: tuple[str, ...]) -> str:
 
 
 def ended_early(form: ReasoningFormat, *, calls: bool) -> str:
-    """Return the text that ends a thought that has used up its tokens, up to where the answer begins."""
+    """Return the text that ends a thought that has used up its tokens, up to the beginning of the answer."""
     if form.messages is not None:
         return form.end[0] + before_answer(form, calls=calls, thought=True)
     return f"\n{form.end[0]}{before_answer(form, calls=calls, thought=True)}"
@@ -429,7 +429,7 @@ def ended_early(form: ReasoningFormat, *, calls: bool) -> str:
 def before_answer(form: ReasoningFormat, *, calls: bool, thought: bool) -> str:
     """Return the text before the words of an answer.
 
-    calls: it may be a call instead, with a header of its own. thought: one has just ended.
+    calls: it may be a call instead, with its own header. thought: a thought has just ended.
     """
     if form.messages is None:
         return "".join(form.answer_begin[:1]) + "\n\n" if thought else ""

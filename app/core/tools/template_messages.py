@@ -13,8 +13,8 @@ from backends.contract import CallFormat, Ids, Payload
 def one_system(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with at most one system message.
 
-    Those at the beginning are joined; the text of a later one goes into the user's message. Templates refuse a second
-    system message, or drop it silently.
+    Those at the beginning are joined. The text of a later one goes into the user's message, since templates refuse
+    a second system message or drop it silently.
     """
     merged: list[Message] = []
     texts: list[list[str]] = []  # of each, joined once: of thousands, each join would copy all before
@@ -104,8 +104,8 @@ def _as_text(call: Message) -> Message:
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
-    """Split a message with several calls into one message for each, followed by its result: Llama 3's templates require
-    it."""
+    """Split a message with several calls into one message per call, each followed by its result, as Llama 3's
+    templates require."""
     converted: list[Message] = []
     left: list[Message] = []  # calls whose results have not come
     for message in messages:
@@ -139,10 +139,10 @@ def counted_ids(messages: Sequence[Message]) -> list[Message]:
 def _with_ids(
     messages: Sequence[Message], named: Callable[[Message, int], str], unknown: Callable[[str], str]
 ) -> list[Message]:
-    """Give calls new ids, by the number of each in the conversation.
+    """Give calls new ids by their number in the conversation.
 
-    A result without an id gets that of the next unanswered call; one of an unknown call gets what `unknown` makes of
-    its id.
+    A result without an id gets that of the next unanswered call. The result of an unknown call gets the id that
+    `unknown` makes from its own.
     """
     converted: list[Message] = []
     left: list[tuple[str, str]] = []  # calls whose results have not come: the id that was given, and the new one
@@ -171,7 +171,7 @@ def _short(name: str) -> str:
 
 
 def _answered(left: Sequence[Message], result: Message) -> int:
-    """Return the index of the call that the result belongs to: the one with its id, else the first."""
+    """Return the index of the call that the result belongs to: the call with its id, or else the first."""
     ids = [message["tool_calls"][0].get("id") for message in left]
     call_id = result.get("tool_call_id")
     return ids.index(call_id) if call_id and call_id in ids else 0
