@@ -83,7 +83,7 @@ CODES = {
 
 
 def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, ...]:
-    """Return the interfaces worth trying in place of the current one, best first, or none if the current one is right."""
+    """Return the interfaces worth trying instead of the current one, best first, or none if it is right."""
     order = BETTER.get(used.kind, ())
     better = [end for end in candidates if end.kind in order and end.interface != used.interface]
     better.sort(key=lambda end: (order.index(end.kind), -(end.negotiated_bits_per_s or 0)))

@@ -489,7 +489,7 @@ class Rules:
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
     def _listed(self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str) -> str:
-        """Return the properties in their order, separated by commas. Optional ones may be missing while enough remain."""
+        """Return the properties in order, separated by commas. Optional ones may be missing while enough remain."""
         needed = sum(of for _, of in parts)
         if least > len(parts):
             raise _no(at, "minProperties is above the number of its named properties")

@@ -207,7 +207,7 @@ def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the bytes that one more machine would have to lend, or None if even a large machine would not be enough."""
+    """Return the bytes that one more machine would have to lend, or None if even a large one would not be enough."""
     all_bytes = Grid.of(model, workload).bytes_to[-1] + beside_layers(Role.MIDDLE, model, workload)
     steps = 1 + all_bytes // NEW_STEP_BYTES
 
@@ -220,7 +220,7 @@ def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the extra bytes that the host would need, or None if it would have to hold the whole model."""
+    """Return the extra bytes that the host would need, or None if only holding the whole model would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
 

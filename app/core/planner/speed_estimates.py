@@ -253,7 +253,7 @@ class Factor:
     answers: int = 0
 
     def settled(self, forecast_s: float, measured_s: float) -> Factor:
-        """Return the factor after one more answer of this very placement; the first answer counts in full.
+        """Return the factor after one more answer of this placement. The first answer counts in full.
 
         forecast_s: as in `learned`.
         """
@@ -266,7 +266,7 @@ class Factor:
     def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
         """Return the factor after one more answer.
 
-        forecast_s: the forecast as it was made, with this factor in it. part: how much of both times belongs to this
+        forecast_s: the forecast as it was made, including this factor. part: the share of both times due to this
         machine or link, 0 to 1. Times that are not positive are ignored.
         """
         if forecast_s <= 0 or measured_s <= 0 or part <= 0:

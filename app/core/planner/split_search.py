@@ -1,10 +1,10 @@
 """The exact search for the best split: which lenders, how many layers each, in which order. Pure.
 
-The cost of a placement depends on how many layers each machine holds, not on which; which ones matters only for memory.
-So every set of lenders gets a lower bound; the sets are searched from the lowest on
-(app/core/planner/split_search.py), until a bound is no better than the best so far. `arrange` then looks for an
-order of the lenders in which each run fits where it stands. Layers differ in size, so a run of ten may fit in one place
-and not in another; that search is over sets of lenders, and the edges that a set can reach are the bits of one integer.
+The cost of a placement depends on how many layers each machine holds, not on which; which ones matters only for
+memory. So every set of lenders gets a lower bound, and `LayerAllocation` searches the sets in ascending order of
+their bounds until a bound is no better than the best result. `arrange` then looks for an order of the lenders in
+which each run fits in its place. Layers differ in size, so a run of ten may fit in one place and not in another;
+that search is over sets of lenders, and the edges that a set can reach are the bits of one integer.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class LayerAllocation:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
-        """Return all blocks, as many as possible on the first machines of the order, or None if they hold too little."""
+        """Return all blocks, as many as possible on the first machines of the order, or None if they are too small."""
         counts = [member.least for member in self._members]
         left = self._n_blocks - sum(counts)
         if left < 0:

@@ -273,7 +273,7 @@ class CallFinder:
         return list(news)
 
     def _finished(self, calls: Sequence[Call]) -> list[CallEvent]:
-        """Return the calls without those already reported. The call reported in pieces becomes the sum of its pieces."""
+        """Return the calls not yet reported. The call reported in pieces becomes the sum of its pieces."""
         left = list[CallEvent](calls[self._n_reported :])
         if self._name is not None and left and isinstance(first := left[0], Call):
             arguments = "".join(self._pieces)

@@ -47,7 +47,7 @@ def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
 
 
 def name_and_arguments(value: object, tools: Tools, form: CallFormat) -> tuple[object, object]:
-    """Return the name and the arguments of the call in an object, each None if missing."""
+    """Return the name and the arguments of the call in an object; each is None if missing."""
     if not isinstance(value, dict):
         return None, None
     inner = value.get("function")
@@ -347,7 +347,7 @@ class _Named(_Between):
 
 
 def head_tool(form: CallFormat, signs: Markers, head: str, tools: Tools) -> str | None:
-    """Return the tool meant by the text before its arguments. Some models omit what belongs before or after the name."""
+    """Return the tool meant by the text before its arguments. Some models omit parts around the name."""
     if form.payload is Payload.HARMONY:
         words = head.strip().partition("<")[0].split(maxsplit=1)
         return words[0] if words and words[0] in tools else None
