@@ -76,7 +76,7 @@ def gauges(hosting: ModelManager, queue: FairQueue) -> Iterator[Metric]:
     """Yield the present state of the queue and of the loaded models."""
     yield GaugeMetricFamily("poolhouse_queue_waiting", "Requests waiting for a turn.", queue.n_waiting)
     yield GaugeMetricFamily("poolhouse_queue_running", "Answers in progress for programs.", queue.n_running)
-    yield GaugeMetricFamily("poolhouse_answers_running", "All answers in progress.", hosting.answers()["running"])
+    yield GaugeMetricFamily("poolhouse_answers_running", "All answers in progress.", hosting.answers().running)
     loaded = GaugeMetricFamily("poolhouse_model_loaded", "1 for each loaded model.", labels=["model"])
     embeddings = hosting.embeddings
     yield _labeled(loaded, (((holder.entry.name,), 1) for holder in (*hosting.loaded, embeddings.held) if holder))

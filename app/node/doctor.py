@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.api.computer import Check as Finding
+from app.api.plans import LoadedModel
 from app.core.diagnostics import Check, sorted_checks
 from app.core.errors import AppError, Fact, Reason
 from app.core.household.household import Household, Machine
@@ -34,7 +35,6 @@ SECONDS = 8.0  # per link
 FEW_MBIT = 10  # below which a decimal is shown
 SLOW_MBIT = 40.0  # in each direction; 40 KiB per token of a large model then take 8 ms
 SLOW_MS = 20.0  # round trip; two lenders then cost 40 ms per token
-Json = dict[str, Any]
 
 
 class Linked(Protocol):
@@ -299,7 +299,7 @@ class Doctor:
         ]
         linked = [(machine, link.name) for machine, link in network.links.items()]
         results += await link_checks(self._links, linked, self._busy())
-        results += [_model(running.json()) for running in self._hosting.loaded]
+        results += [_model(running.describe()) for running in self._hosting.loaded]
         if whole:
             results += await machine_checks(self._home)
         return [_finding(check) for check in sorted_checks(results)]
@@ -320,12 +320,11 @@ def _finding(check: Check) -> Finding:
     )
 
 
-def _model(loaded: Json) -> Check:
-    """Return the check of a loaded model from its JSON. Any state other than ready or loading has a reason."""
-    good = loaded["state"] != "lost"
-    code = "check_model_ready" if loaded["state"] == "ready" else "check_model_loading"
-    facts = loaded["reason_facts"]
-    cause = Reason.from_json(facts) if facts else Reason(code, {"model": loaded["model"]})
+def _model(loaded: LoadedModel) -> Check:
+    """Return the check of a loaded model. Any state other than ready or loading has a reason."""
+    good = loaded.state != "lost"
+    code = "check_model_ready" if loaded.state == "ready" else "check_model_loading"
+    cause = loaded.reason_facts or Reason(code, {"model": loaded.model})
     return Check("Model", good, cause, None if good else Reason("cure_model_lost"))
 
 

@@ -15,14 +15,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from app.api import computer
+from app.api.snapshot import Snapshot
 from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import AppError, Fact, Reason
-from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 from app.core.reasons import said
 from app.core.scheduler.requester import OWNER, Requester
+from app.decoding import convert
 from app.inference.stages.stage_host import Passed
 from app.machine.json_state import put_aside, read_json_or_default
 from app.machine.paths import write_atomically
+from app.node.journal_events import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 
 log = logging.getLogger(__name__)
 
@@ -122,18 +125,18 @@ class UnderWay:
         """Note the last line, as the client gets it."""
         self.ended, self.alone = answer, alone
 
-    def json(self) -> Json:
+    def describe(self) -> computer.AnswerInProgress:
         now = time.monotonic()
         writes_s = now - self.first if self.first is not None else 0.0
-        return {
-            "number": self.number,
-            "model": self.model,
-            "request": self.request,
-            "whose": msgspec.to_builtins(self.whose),
-            "seconds": round(now - self.began, 3),
-            "tokens": self.tokens,
-            "tok_s": (self.tokens - 1) / writes_s if self.tokens > 1 and writes_s > 0 else None,
-        }
+        return computer.AnswerInProgress(
+            self.number,
+            self.model,
+            self.request,
+            self.whose,
+            round(now - self.began, 3),
+            self.tokens,
+            (self.tokens - 1) / writes_s if self.tokens > 1 and writes_s > 0 else None,
+        )
 
 
 class Journal:
@@ -145,7 +148,7 @@ class Journal:
     def __init__(
         self,
         file: Path,
-        snapshot: Callable[[], Json],
+        snapshot: Callable[[], Snapshot],
         grown: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -157,7 +160,7 @@ class Journal:
         self._answers, self._events = deque(read.answers, MOST_KEPT), deque(read.events, MOST_KEPT)
         self._lent = read.lent if read.lent.since else Lent(since=now())
         self._under_way: dict[int, UnderWay] = {}
-        self._seen: Json = {}
+        self._seen = Snapshot()
         self._stood_still: dict[str, float] = {}  # models by name, since when
         self._passed: Callable[[], Passed] | None = None
         self._counted, self._counted_at = Passed(), 0.0
@@ -171,16 +174,16 @@ class Journal:
         """The number of the newest entry; part of the snapshot, so that faces know when to ask."""
         return self._number
 
-    def json(self, since: int = 0) -> Json:
-        """Return the entries after number `since`, the answers under way, and the totals of what was lent."""
+    def read(self, since: int = 0) -> computer.Journal:
+        """Return the entries after number `since`, the answers in progress, and the total of what was lent."""
         self._count()
-        return {
-            "last": self._number,
-            "answers": [msgspec.to_builtins(answer) for answer in _after(self._answers, since)],
-            "events": [_event_json(event) for event in _after(self._events, since)],
-            "now": [answer.json() for answer in self._under_way.values()],
-            "lent": msgspec.to_builtins(self._lent),
-        }
+        return computer.Journal(
+            self._number,
+            [convert(msgspec.to_builtins(answer), computer.AnswerEntry) for answer in _after(self._answers, since)],
+            [_entry(event) for event in _after(self._events, since)],
+            [answer.describe() for answer in self._under_way.values()],
+            computer.LentTotal(**msgspec.structs.asdict(self._lent)),
+        )
 
     def note(self, reason: Reason) -> None:
         """Add an event."""
@@ -221,9 +224,8 @@ class Journal:
 
     async def run(self, passed: Callable[[], Passed]) -> None:
         """Follow the snapshot until cancelled. `passed` returns the work for others since the start."""
-        version = self._snapshot()["node"]["version"]
-        self.note(Reason("log_node_started", {"version": version}))
         self._seen, self._passed = self._snapshot(), passed
+        self.note(Reason("log_node_started", {"version": self._seen.node.version}))
         self._counted, self._counted_at = passed(), time.monotonic()
         saved = time.monotonic()
         try:
@@ -269,8 +271,7 @@ class Journal:
         seconds, self._counted_at = time.monotonic() - self._counted_at, time.monotonic()
         before, now = self._counted, self._passed()
         self._counted = now
-        lending = self._seen["node"]["lending"]
-        lent_s = seconds if lending.get("used_by") and seconds < CLOCK_SECONDS else 0.0
+        lent_s = seconds if self._seen.node.lending.used_by and seconds < CLOCK_SECONDS else 0.0
         if not lent_s and now == before:
             return
         self._dirty = True
@@ -285,8 +286,8 @@ class Journal:
 
     def _watts(self) -> float:
         """Return the power this machine draws, in watts; 0 where its system does not report it."""
-        me = (self._seen.get("machines") or {}).get(self._seen["node"].get("id")) or {}
-        return float(me.get("watts") or 0.0)
+        me = self._seen.machines.get(self._seen.node.id)
+        return float(me.watts or 0.0) if me else 0.0
 
     def _answered(self, answer: UnderWay, end: str) -> Answered:
         seconds = time.monotonic() - answer.began
@@ -347,10 +348,10 @@ def _after(entries: Iterable[Any], since: int) -> list[Any]:
     return [entry for entry in entries if entry.number > since]
 
 
-def _event_json(event: Happened) -> Json:
-    """Return the JSON of an event, with its sentence."""
-    entry: Json = msgspec.to_builtins(event)
-    return entry | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, event.facts))}
+def _entry(event: Happened) -> computer.EventEntry:
+    """Return an event with its kind and sentence."""
+    sentence = said(Reason(event.code, event.facts))
+    return computer.EventEntry(event.number, event.at, event.code, event.facts, kind_of(event.code), sentence)
 
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:
@@ -358,7 +359,7 @@ def _load(file: Path, lost: Callable[[Path], None]) -> _File:
     read = read_json_or_default(file, _File, "the journal", MOST_FILE_BYTES, lost)
     try:
         for event in read.events:
-            _event_json(event)
+            _entry(event)
     except (KeyError, IndexError, ValueError) as error:
         aside = put_aside(file)
         log.warning("the journal in %s is put aside: no sentence for %r", aside, error)

@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -45,7 +44,7 @@ from app.node.lending.lending_service import LendingService
 from app.node.links.discovery_service import DiscoveryService, choice_of, stranger
 from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.guest_answers import GuestAnswers
-from app.node.models.loaded_models import LoadedModels, line_json
+from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
 from app.node.placement.lenders import NetworkLenders
 from app.node.placement.stages import PlacementServices
@@ -53,12 +52,11 @@ from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Hardware, LocalWork, OwnSpeed
 from app.node.planning.planner_inputs import PlannerInputs, lenders_but
-from app.node.snapshot import machines_json, with_names
+from app.node.snapshot import describe_machines, with_current_names
 from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
 from app.node.verification.quarantine import Quarantine
 
 log = logging.getLogger(__name__)
-Json = dict[str, Any]
 
 
 class Node:
@@ -76,7 +74,7 @@ class Node:
         """Take ownership of `sock`. `group` runs the tasks of the services and is entered before any of them start."""
         self.home, self.options, self.choices = home, options, choices
         self.changed = Changes()
-        self.events = Events(self.snapshot)
+        self.events = Events(lambda: msgspec.to_builtins(self.snapshot()))
         self.changed.subscribe(self.events.changed)
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
         self.changed.subscribe(self.journal.changed)
@@ -154,13 +152,14 @@ class Node:
         """The owner's settings in force."""
         return self.choices.now
 
-    def snapshot(self) -> Json:
+    def snapshot(self) -> api.Snapshot:
         """Return everything that faces show of this node."""
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         household = self.household.now
         window = self.network.window
-        state = {
-            "node": api.Node(
+        loaded, beside = self.model_manager.describe_loaded()
+        return api.Snapshot(
+            node=api.Node(
                 self.network.id,
                 self.settings.name,
                 __version__,
@@ -169,28 +168,28 @@ class Node:
                 dismissed,
                 self.lending_policy.snapshot(),
             ),
-            "machines": machines_json(self._with_layers(), self.network.id),
-            "strangers": {key: stranger(seen) for key, seen in household.strangers.items()},
-            "discovery": self.discovery.snapshot(),
-            "links": self.links.snapshot(),
-            "links_between": self._broadcaster.gossip.snapshot(self.network.links),
-            **with_names(self.model_manager.loaded_models_json(), household),
-            "embeds": with_names(self.model_manager.embeddings.json(), household),
-            "forecasts": self.model_manager.planner_inputs.forecasts.snapshot(),
-            "pairing": pairing_routes.open_pairing(window),
-            "pairing_closed": pairing_routes.why_closed(window),
-            "paired": pairing_routes.paired_machine(window),
-            "answers": {**self.model_manager.answers(), "line": line_json(self.model_manager.loaded)},
-            "hosts": self.guest_answers.answering_hosts(),
-            "downloads": self.model_sources.downloads.snapshot(),
-            "models_folder": self.model_sources.folder.snapshot(),
-            "shelf": api.ShelfVersion(self.model_sources.shelf.changes),
-            "hub": api.HubContact(self.model_sources.last_contact),
-            "giving": self.model_sources.server.snapshot(),
-            "journal": api.JournalEnd(self.journal.number),
-        }
-        encoded: Json = msgspec.to_builtins(state)
-        return encoded
+            machines=describe_machines(self._with_layers(), self.network.id),
+            strangers={key: stranger(seen) for key, seen in household.strangers.items()},
+            discovery=self.discovery.snapshot(),
+            links=self.links.snapshot(),
+            links_between=self._broadcaster.gossip.snapshot(self.network.links),
+            loaded=with_current_names(loaded, household),
+            beside=with_current_names(beside, household),
+            load_failed=self.model_manager.failed_load(),
+            embeds=with_current_names(self.model_manager.embeddings.describe(), household),
+            forecasts=self.model_manager.planner_inputs.forecasts.snapshot(),
+            pairing=pairing_routes.open_pairing(window),
+            pairing_closed=pairing_routes.why_closed(window),
+            paired=pairing_routes.paired_machine(window),
+            answers=self.model_manager.answers(),
+            hosts=self.guest_answers.answering_hosts(),
+            downloads=self.model_sources.downloads.snapshot(),
+            models_folder=self.model_sources.folder.snapshot(),
+            shelf=api.ShelfVersion(self.model_sources.shelf.changes),
+            hub=api.HubContact(self.model_sources.last_contact),
+            giving=self.model_sources.server.snapshot(),
+            journal=api.JournalEnd(self.journal.number),
+        )
 
     # the Local interface, for the network's questions
 

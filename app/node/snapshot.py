@@ -1,153 +1,149 @@
-"""The whole state of a node as plain JSON: what `status` shows and the event stream begins with."""
+"""The types of app/api made from this node's own values: machines, plans, replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+from app.api import plans
+from app.api import snapshot as api
 from app.core.errors import Reason
 from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import way
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
-from app.core.reasons import said, with_reason
+from app.core.reasons import said, sentence
 from app.inference.pipeline.replica_set import Replica
 from app.node.planning.forecast_history import forecast_alone
-from backends.contract import KvType, Layers
+from backends.contract import KvType
 
-Json = dict[str, Any]
+T = TypeVar("T")
+P = TypeVar("P", bound=plans.Plan)
 
-CODE_AND_FACTS = {"code", "facts"}
-REASON = CODE_AND_FACTS | {"sentence"}
-LONG_QUESTION = 1_000  # tokens: what the wait for a first token is told for, whatever else is planned
+LONG_PROMPT_TOKENS = 1_000  # the prompt whose time to the first token every plan forecasts
 
 
-def machine_json(machine: Machine, this: bool) -> Json:
+def describe_machines(household: Household, me: MachineId) -> dict[str, api.Machine]:
+    """Return every machine by its ID."""
+    return {key: _machine(machine, household, key == me) for key, machine in household.machines.items()}
+
+
+def _machine(machine: Machine, household: Household, this: bool) -> api.Machine:
     has_reason = machine.online and not (machine.only_uses and machine.lending == "paused")
-    return {
-        "id": machine.id,
-        "name": machine.name,
-        "this": this,
-        "online": machine.online,
-        "state": machine.state,
-        **with_reason("reason", machine.reason or (machine.lending_reason if has_reason else None)),
-        "doubted": machine.reason is not None and machine.reason.code == "machine_doubted",
-        "device": machine.device,
-        "hottest_c": machine.hottest_c if machine.online else None,
-        "engine": machine.about.engine,
-        "watts": machine.about.watts,
-        "link_mbit": machine.about.link_mbit,
-        "used_by": list(machine.about.used_by),
-        "total_bytes": machine.total_bytes,
-        "lent_bytes": machine.lends_bytes + machine.used_bytes,
-        "used_bytes": machine.used_bytes,
-        "roles": list(machine.roles),
-        "address": machine.address,
-        "layers": [run_json(run) for run in machine.layers],
-        "seen_at": machine.seen_at,
-    }
+    why = machine.reason or (machine.lending_reason if has_reason else None)
+    reason = household.today(why) if why else None
+    return api.Machine(
+        id=machine.id,
+        name=machine.name,
+        this=this,
+        online=machine.online,
+        state=machine.state,
+        reason=sentence(reason),
+        reason_facts=reason,
+        doubted=machine.reason is not None and machine.reason.code == "machine_doubted",
+        device=machine.device,
+        hottest_c=machine.hottest_c if machine.online else None,
+        engine=machine.about.engine,
+        watts=machine.about.watts,
+        link_mbit=machine.about.link_mbit,
+        used_by=list(machine.about.used_by),
+        total_bytes=machine.total_bytes,
+        lent_bytes=machine.lends_bytes + machine.used_bytes,
+        used_bytes=machine.used_bytes,
+        roles=list(machine.roles),
+        address=machine.address,
+        layers=[(run.first, run.last) for run in machine.layers],
+        seen_at=machine.seen_at,
+    )
 
 
-def machines_json(household: Household, me: MachineId) -> Json:
-    """Every machine by its id."""
-    return {
-        key: machine_json(
-            replace(
-                machine,
-                reason=machine.reason and household.today(machine.reason),
-                lending_reason=machine.lending_reason and household.today(machine.lending_reason),
-            ),
-            key == me,
-        )
-        for key, machine in household.machines.items()
-    }
+def with_current_names(described: T, household: Household) -> T:
+    """Return a described plan or loaded model with the names that its machines have now."""
+    renamed: Any = described
+    match described:
+        case list():
+            renamed = [with_current_names(part, household) for part in described]
+        case Reason():
+            renamed = household.today(described)
+        case plans.Explanation():
+            renamed = explain(household.today(described.reason))
+        case msgspec.Struct():
+            renamed = _with_current_names(described, household)
+    return renamed  # type: ignore[no-any-return]
 
 
-def with_names(described: Any, household: Household) -> Any:
-    """Return what was described at its placement, with the names that its machines have now."""
-    if isinstance(described, list):
-        return [with_names(part, household) for part in described]
-    if not isinstance(described, dict):
-        return described
-    now = {key: with_names(part, household) for key, part in described.items()}
-    if now.keys() == REASON:
-        return reason_json(household.today(Reason.from_json(now)))
-    if "machine" in now and (known := household.machines.get(now.get("id", ""))):
-        now["machine"] = known.name
-    for key, facts in list(now.items()):
-        if key.endswith("_facts") and isinstance(facts, dict) and facts.keys() >= CODE_AND_FACTS:
-            reason = household.today(Reason.from_json(facts))
-            now[key] = {**facts, **reason.to_json()}
-            now[key.removesuffix("_facts")] = said(reason)
-    if "reasons" in now and "why" in now:  # of a plan: the same twice
-        now["reasons"] = [explanation["sentence"] for explanation in now["why"]]
-    return now
+def _with_current_names(described: msgspec.Struct, household: Household) -> msgspec.Struct:
+    fields = {name: with_current_names(value, household) for name, value in msgspec.structs.asdict(described).items()}
+    if "machine" in fields and (known := household.machines.get(fields.get("id", ""))):
+        fields["machine"] = known.name
+    for name, reason in list(fields.items()):
+        if name.endswith("_facts") and isinstance(reason, Reason):
+            fields[name.removesuffix("_facts")] = said(reason)
+    if isinstance(described, plans.Plan):  # its reasons stand in it twice
+        fields["reasons"] = [explanation.sentence for explanation in fields["why"]]
+    return type(described)(**fields)
 
 
-def with_limits(described: Json, host: Candidate, lenders: Iterable[Candidate] = ()) -> Json:
-    """A plan as it was described when it was placed, with what those of its machines lend that are here now."""
+def with_limits(described: P, host: Candidate, lenders: Iterable[Candidate] = ()) -> P:
+    """Return a described plan with the memory that its machines lend now, if they are connected."""
     lends = {candidate.id: candidate.lends_bytes for candidate in (host, *lenders)}
-    machines = [{**need, "lends_bytes": lends.get(need["id"], need["lends_bytes"])} for need in described["machines"]]
-    return {**described, "machines": machines}
+    machines = [
+        msgspec.structs.replace(need, lends_bytes=lends.get(MachineId(need.id), need.lends_bytes))
+        for need in described.machines
+    ]
+    return msgspec.structs.replace(described, machines=machines)
 
 
-def run_json(run: Layers) -> list[int]:
-    return [run.first, run.last]
+def describe_stage(stage: PlannedStage) -> plans.Stage:
+    return plans.Stage(
+        stage.name,
+        stage.machine,
+        str(stage.role),
+        stage.layers.first,
+        stage.layers.last,
+        stage.weight_bytes,
+        stage.kv_bytes,
+        stage.work_bytes,
+    )
 
 
-def stage_json(stage: PlannedStage) -> Json:
-    return {
-        "machine": stage.name,
-        "id": stage.machine,
-        "role": str(stage.role),
-        "first": stage.layers.first,
-        "last": stage.layers.last,
-        "weight_bytes": stage.weight_bytes,
-        "kv_bytes": stage.kv_bytes,
-        "work_bytes": stage.work_bytes,
-    }
-
-
-def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()) -> Json:
-    """A plan with every number behind it. `lends`: bytes each machine lends, by id."""
+def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()) -> plans.Plan:
+    """Return a plan with every number behind it. `lends`: bytes that each machine lends."""
     needs: dict[MachineId, int] = {}
     for stage in plan.stages:
         needs[stage.machine] = needs.get(stage.machine, 0) + stage.total_bytes
     names = {stage.machine: stage.name for stage in plan.stages}
-    return {
-        "model": model.name,
-        "shape": plan.topology,
-        "context": plan.workload.context,
-        "users": plan.workload.users,
-        "kv": plan.workload.kv.value,
-        "number": plan.workload.number.name.lower(),
-        "kv_bytes": _kv_bytes(plan, model),
-        "stages": [stage_json(stage) for stage in plan.stages],
-        "machines": [
-            {"machine": names[key], "id": key, "needs_bytes": need, "lends_bytes": lends[key]}
-            for key, need in needs.items()
-        ],
-        "reasons": [said(reason) for reason in plan.reasons],
-        "fits": True,
-        "forecast": forecast_json(plan.forecast) if plan.forecast else None,
-        "first_token": first_token_json(plan, model),
-        "alternatives": [
-            {
-                "shape": alternative.topology,
-                "machines": list(alternative.machines),
-                **forecast_json(alternative.forecast),
-            }
+    return plans.Plan(
+        model=model.name,
+        shape=plan.topology,
+        context=plan.workload.context,
+        users=plan.workload.users,
+        kv=plan.workload.kv.value,
+        number=plan.workload.number.name.lower(),
+        kv_bytes=_kv_bytes(plan, model),
+        stages=[describe_stage(stage) for stage in plan.stages],
+        machines=[plans.MachineNeed(names[key], key, need, lends[key]) for key, need in needs.items()],
+        reasons=[said(reason) for reason in plan.reasons],
+        forecast=describe_forecast(plan.forecast) if plan.forecast else None,
+        first_token=_first_token(plan, model),
+        alternatives=[
+            plans.Alternative(
+                shape=alternative.topology,
+                machines=list(alternative.machines),
+                **msgspec.structs.asdict(describe_forecast(alternative.forecast)),
+            )
             for alternative in plan.alternatives
         ],
-        "why": [reason_json(reason) for reason in plan.reasons],
-        "advice": [reason_json(reason) for reason in advice],
-        "from": facts_json(plan, model),
-    }
+        why=[explain(reason) for reason in plan.reasons],
+        advice=[explain(reason) for reason in advice],
+        facts=_plan_facts(plan, model),
+    )
 
 
-def _kv_bytes(plan: Plan, model: Model) -> Json:
+def _kv_bytes(plan: Plan, model: Model) -> dict[str, int]:
     """Return the size of the context on all machines together, by KV type."""
     work = plan.workload
     cells = work.context * work.users
@@ -158,113 +154,72 @@ def _kv_bytes(plan: Plan, model: Model) -> Json:
     }
 
 
-def forecast_json(known: Forecast) -> Json:
-    """Return the forecast of a placement. Times in seconds; `share` is of the time of a request."""
+def describe_forecast(known: Forecast) -> plans.Forecast:
     slowest = known.bottleneck
-    return {
-        "ttft_s": known.ttft_s,
-        "decode_tok_s": known.decode_tok_s,
-        "together_tok_s": known.together_tok_s,
-        "request_s": known.request_s,
-        "estimated": known.estimated,
-        "bottleneck": {"part": slowest.part, "machine": slowest.name, "id": slowest.machine, "share": slowest.share},
-        "shares": [
-            {
-                "part": share.part,
-                "machine": share.name,
-                "id": share.machine,
-                "busy_s": share.busy_s,
-                "share": share.share,
-            }
-            for share in known.shares
-        ],
-    }
+    return plans.Forecast(
+        known.ttft_s,
+        known.decode_tok_s,
+        known.together_tok_s,
+        known.request_s,
+        known.estimated,
+        plans.Bottleneck(slowest.part, slowest.name, slowest.machine, slowest.share),
+        [plans.TimeShare(share.part, share.name, share.machine, share.busy_s, share.share) for share in known.shares],
+    )
 
 
-def first_token_json(plan: Plan, model: Model) -> Json | None:
-    """Return the time until the answer to a long question begins; None if something was not measured."""
-    prompt = min(LONG_QUESTION, plan.workload.context - 1)
+def _first_token(plan: Plan, model: Model) -> plans.FirstToken | None:
+    """Return the time to the first token of a long prompt, or None if a part of the plan was not measured."""
+    prompt = min(LONG_PROMPT_TOKENS, plan.workload.context - 1)
     known = forecast_alone(plan, model, prompt, plan.workload.output)
-    return {"prompt_tokens": prompt, "ttft_s": known.ttft_s} if known else None
+    return plans.FirstToken(prompt, known.ttft_s) if known else None
 
 
-def reason_json(reason: Reason) -> Json:
-    """A sentence, and the numbers in it as they are."""
-    return {**reason.to_json(), "sentence": said(reason)}
+def explain(reason: Reason) -> plans.Explanation:
+    """Return a reason with its sentence."""
+    return plans.Explanation(reason.code, reason.facts, said(reason))
 
 
-def trouble_json(reason: Reason | None) -> Json:
-    """Return what is wrong with a loaded model, so that `with_names` can say it anew."""
-    facts = reason_json(reason) if reason else None
-    return {"reason": facts and facts["sentence"], "reason_facts": facts}
-
-
-def facts_json(plan: Plan, model: Model) -> Json:
+def _plan_facts(plan: Plan, model: Model) -> plans.PlanFacts:
     """Return the basis of a plan: the typical request, and every machine and link as it was measured."""
     work = plan.workload
     token_bytes = work.number.row_bytes(model.width)
     chunk_bytes = token_bytes * work.batch_rows
-    return {
-        "prompt_tokens": work.prompt,
-        "output_tokens": work.output,
-        "batch_rows": work.batch_rows,
-        "value_bytes": token_bytes / model.width,
-        "machines": [
-            {
-                "machine": candidate.name,
-                "id": candidate.id,
-                "lends_bytes": candidate.lends_bytes,
-                "speed": asdict(candidate.speed) if candidate.speed else None,
-                "link": asdict(candidate.link) if candidate.link else None,
-                "token_way_s": way(candidate.link, token_bytes)[0] if candidate.link else None,
-                "chunk_way_s": way(candidate.link, chunk_bytes)[0] if candidate.link else None,
-            }
+    return plans.PlanFacts(
+        work.prompt,
+        work.output,
+        work.batch_rows,
+        token_bytes / model.width,
+        [
+            plans.PlannedMachine(
+                candidate.name,
+                candidate.id,
+                candidate.lends_bytes,
+                candidate.speed,
+                candidate.link,
+                way(candidate.link, token_bytes)[0] if candidate.link else None,
+                way(candidate.link, chunk_bytes)[0] if candidate.link else None,
+            )
             for candidate in plan.machines
         ],
-    }
+    )
 
 
-def model_json(model: Model, path: str, builtin: bool) -> Json:
-    return {
-        "name": model.name,
-        "id": model.id,
-        "architecture": model.architecture,
-        "quantisation": model.quantisation,
-        "n_layers": model.n_layers,
-        "width": model.width,
-        "n_vocab": model.n_vocab,
-        "context_length": model.context_length,
-        "file_bytes": model.file_bytes,
-        "quantised_kv": model.quantised_kv,
-        "licence": model.licence,
-        "path": path,
-        "splits": bool(model.cuts.boundaries),
-        **with_reason("whole_reason", model.cuts.whole_reason),
-        "builtin": builtin,
-        "embeds": model.embeds,
-        "writes": model.writes,
-        "has_template": model.has_template,
-        "ranks": model.ranks,
-        "n_parameters": model.n_parameters,
-    }
-
-
-def replicas_json(replicas: Sequence[Replica], plan: Plan) -> list[Json]:
-    """Each of several, as it stands now, with the machine whose name it has."""
+def describe_replicas(replicas: Sequence[Replica], plan: Plan) -> list[plans.Replica]:
+    """Return the replicas of a plan, each named by its first machine."""
     if not replicas:
         return []
     firsts = [part.stages[0].machine for part in plan.parts]
-    return [_replica_json(replica, key) for replica, key in zip(replicas, firsts, strict=True)]
+    return [_replica(replica, key) for replica, key in zip(replicas, firsts, strict=True)]
 
 
-def _replica_json(replica: Replica, first: MachineId) -> Json:
+def _replica(replica: Replica, first: MachineId) -> plans.Replica:
     pipeline = replica.pipeline
     state = "lost" if pipeline.lost else "recovering" if pipeline.news else "ready"
-    return {
-        "machine": replica.name,
-        "id": first,
-        "ids": sorted(replica.machines),
-        "state": "draining" if replica.draining and state == "ready" else state,
-        "answering": pipeline.n_running,
-        "waiting": pipeline.n_waiting,
-    }
+    return plans.Replica(
+        replica.name,
+        first,
+        sorted(replica.machines),
+        "draining" if replica.draining and state == "ready" else state,
+        pipeline.n_running,
+        pipeline.n_waiting,
+    )

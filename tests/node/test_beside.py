@@ -26,8 +26,8 @@ async def both(hosting: ModelManager) -> None:
 
 def shown(hosting: ModelManager) -> tuple[str | None, list[str]]:
     """Return the model for questions without a name, and the others beside it."""
-    loaded, beside = hosting.loaded.json()
-    return loaded["model"] if loaded else None, [item["model"] for item in beside]
+    loaded, beside = hosting.describe_loaded()
+    return loaded.model if loaded else None, [item.model for item in beside]
 
 
 async def test_each_question_goes_to_the_model_that_it_names(hosting: ModelManager, scene: Scene) -> None:
@@ -85,7 +85,7 @@ async def test_a_load_that_is_being_stopped_says_so(
     values: list[bool] = []
 
     def look() -> None:
-        values.extend(placement.json()["stopping"] for placement in hosting.loaded)
+        values.extend(placement.describe().stopping for placement in hosting.loaded)
 
     monkeypatch.setattr(hosting, "_changed", look)
     scene.may_load.clear()
@@ -95,7 +95,7 @@ async def test_a_load_that_is_being_stopped_says_so(
         assert set(values) == {False}
         loading.cancel()
     assert values[-1]
-    assert not scene.placed[0].json()["stopping"]
+    assert not scene.placed[0].describe().stopping
 
 
 async def test_unloading_one_leaves_the_other(hosting: ModelManager, scene: Scene) -> None:
@@ -121,7 +121,7 @@ async def test_a_lost_model_returns_for_its_question_beside_the_other(hosting: M
     assert await ask(hosting, "one") == "stage_gone"
     scene.errors.clear()
     assert shown(hosting) == ("two", ["one"])
-    assert hosting.loaded.except_for(hosting.loaded.first)[0].json()["state"] == "lost"
+    assert hosting.loaded.except_for(hosting.loaded.first)[0].describe().state == "lost"
 
 
 async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: ModelManager) -> None:
@@ -138,11 +138,11 @@ async def test_the_memory_of_what_stays_is_no_part_of_the_plan(hosting: ModelMan
     assert scene.released[-1].keys() == {DEN, ATTIC}
     beside = await hosting.plan(requests.PlanModel(model="two", beside=True), lambda _: None)
     assert scene.released[-1] == {}
-    reports = [[item["code"] for item in result["why"]] for result in (plain, beside)]
+    reports = [[item.code for item in result.why] for result in (plain, beside)]
     assert ["plan_beside" in codes for codes in reports] == [False, True]
     scene.placed[0].lose()  # it has no memory that could be left to it
     beside = await hosting.plan(requests.PlanModel(model="two", beside=True), lambda _: None)
-    assert "plan_beside" not in [item["code"] for item in beside["why"]]
+    assert "plan_beside" not in [item.code for item in beside.why]
 
 
 async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(

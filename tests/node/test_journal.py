@@ -13,10 +13,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from app.api.computer import LentTotal
+from app.api.lending import Lending
+from app.api.plans import LoadedModel
+from app.api.snapshot import Machine, Node, Snapshot
 from app.client import with_node
 from app.core.errors import Reason, StageLost
-from app.core.scheduler.requester import Requester
+from app.core.scheduler.requester import OWNER, Requester
 from app.inference.stages.stage_host import Passed
 from app.machine.paths import Home
 from app.node import journal as module
@@ -27,8 +32,8 @@ Json = dict[str, Any]
 QUESTION = {"prompt": "What is a pool?", "max_tokens": 24, "ignore_end": True}
 
 
-def empty() -> Json:
-    return {"node": {"version": "1", "lending": {}}, "machines": {}, "loaded": None}
+def empty() -> Snapshot:
+    return Snapshot(node=Node(version="1"))
 
 
 def ended(n_tokens: int = 10) -> Json:
@@ -56,12 +61,12 @@ def answer(kept: Journal) -> None:
 def test_an_answer_is_kept_with_its_figures_and_without_its_text(tmp_path: Path) -> None:
     kept = journal(tmp_path)
     answer(kept)
-    body = kept.json()
-    assert body["answers"][0]["tokens"] == 10
-    assert body["answers"][0]["forecast_tok_s"] == 10.0
-    assert body["answers"][0]["stages"][0]["machine"] == "den"
-    assert "never kept" not in json.dumps(body)
-    assert kept.json(since=body["last"])["answers"] == []
+    body = kept.read()
+    assert body.answers[0].tokens == 10
+    assert body.answers[0].forecast_tok_s == 10.0
+    assert body.answers[0].stages[0].machine == "den"
+    assert "never kept" not in repr(body)
+    assert kept.read(since=body.last).answers == []
 
 
 def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: Path) -> None:
@@ -70,32 +75,32 @@ def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: 
     def broken(error: BaseException) -> None:
         with kept.answering("guide") as under_way:
             under_way.came(3)
-            assert [now["tokens"] for now in kept.json()["now"]] == [3]
+            assert [now.tokens for now in kept.read().now] == [3]
             raise error
 
     for error in (StageLost("bug"), GeneratorExit()):
         with pytest.raises(type(error)):
             broken(error)
-    body = kept.json()
-    assert [(item["end"], item["tokens"]) for item in body["answers"]] == [
+    body = kept.read()
+    assert [(item.end, item.tokens) for item in body.answers] == [
         ("failed", 3), ("stopped", 3),
     ]  # fmt: skip
-    assert body["now"] == []
+    assert body.now == []
 
 
 def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_path: Path) -> None:
     kept = journal(tmp_path)
     editor = Requester("program", "editor")
     with kept.answering("guide", requester=editor):
-        assert kept.json()["now"][0]["whose"] == {"kind": "program", "name": "editor"}
+        assert kept.read().now[0].whose == editor
     answer(kept)
     asyncio.run(run_for(kept, Passed, 0.0))
     file = json.loads((tmp_path / "journal.json").read_bytes())
     assert [item["whose"]["kind"] for item in file["answers"]] == ["program", "owner"]
     del file["answers"][0]["whose"]  # as they were written before
     (tmp_path / "journal.json").write_text(json.dumps(file))
-    body = journal(tmp_path).json()
-    assert [item["whose"] for item in body["answers"]] == [None, {"kind": "owner", "name": ""}]
+    body = journal(tmp_path).read()
+    assert [item.whose for item in body.answers] == [None, OWNER]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +124,7 @@ def test_what_an_answer_went_through_is_written_down_with_its_times(
     moved = lost | {"machine": ""}  # nobody was lost: the layers only changed places
     with kept.answering("guide") as under_way:
         under_way.done(ended() | {"recovered": [lost | {"machine": "attic"}, moved]}, alone=True)
-    assert [event["sentence"] for event in kept.json()["events"]] == [sentence]
+    assert [event.sentence for event in kept.read().events] == [sentence]
 
 
 def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> None:
@@ -129,22 +134,22 @@ def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> N
         with kept.answering("guide") as under_way, kept.answering("guide") as other:
             other.done(ended() | {"recovered": [lost]}, alone=False)
             under_way.done(ended() | {"recovered": [lost, lost | {"machine": "shed"}]}, alone=False)
-    reports = [event["sentence"].split(" disconnected")[0] for event in kept.json()["events"]]
+    reports = [event.sentence.split(" disconnected")[0] for event in kept.read().events]
     assert reports == ["attic", "shed"] * 2
 
 
 def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 103.5])
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.__next__))
-    now = empty() | {"loaded": {"model": "guide", "state": "ready"}}
+    now = Snapshot(loaded=LoadedModel(model="guide", state="ready"))
     kept = Journal(tmp_path / "journal.json", lambda: now)
     kept._seen = now
     for state in ("recovering", "ready"):
-        now = now | {"loaded": {"model": "guide", "state": state, "reason": "attic is gone."}}
+        now = Snapshot(loaded=LoadedModel(model="guide", state=state, reason="attic is gone."))
         kept._look()
-    broken, goes_on = kept.json()["events"]
-    assert broken["sentence"] == "A machine of guide is missing. attic is gone."
-    assert goes_on["sentence"] == "guide is answering again, after 3.5 seconds."
+    broken, goes_on = kept.read().events
+    assert broken.sentence == "A machine of guide is missing. attic is gone."
+    assert goes_on.sentence == "guide is answering again, after 3.5 seconds."
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:
@@ -152,9 +157,9 @@ def test_it_is_bounded(tmp_path: Path) -> None:
     for _ in range(MOST_KEPT + 5):
         answer(kept)
         kept.note(Reason("log_lending_on"))
-    body = kept.json()
-    assert len(body["answers"]) == len(body["events"]) == MOST_KEPT
-    assert body["events"][-1]["number"] == body["last"]
+    body = kept.read()
+    assert len(body.answers) == len(body.events) == MOST_KEPT
+    assert body.events[-1].number == body.last
 
 
 async def run_for(kept: Journal, passed: Callable[[], Passed], seconds: float) -> None:
@@ -169,27 +174,26 @@ async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
     amounts = iter([Passed(), *[Passed(7, 100, 200)] * 50])
     first.changed()
     await run_for(first, lambda: next(amounts), 0.6)
-    body = first.json()
-    assert body["lent"] | {"seconds": 0.0} == {
-        "since": 1000.0, "seconds": 0.0, "rows": 7, "bytes_in": 100, "bytes_out": 200,
-        "watt_hours": 0.0,
-    }  # fmt: skip
-    again = journal(tmp_path).json()
-    assert (again["answers"], again["events"]) == (body["answers"], body["events"])
-    assert again["lent"] == body["lent"]
-    assert again["last"] == body["last"]
+    body = first.read()
+    assert replace(body.lent, seconds=0.0) == LentTotal(since=1000.0, rows=7, bytes_in=100, bytes_out=200)
+    again = journal(tmp_path).read()
+    assert (again.answers, again.events) == (body.answers, body.events)
+    assert again.lent == body.lent
+    assert again.last == body.last
 
 
 async def test_what_the_machine_drew_for_others_is_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.journal.HOUR_SECONDS", 1)  # so watt-seconds are watt-hours
-    used = {"node": {"id": "d", "version": "1", "lending": {"used_by": ["den"]}},
-            "machines": {"d": {"name": "attic", "watts": 40, "this": True}}, "loaded": None}  # fmt: skip
+    used = Snapshot(
+        node=Node(id="d", version="1", lending=Lending(used_by=["den"])),
+        machines={"d": Machine("d", "attic", watts=40, this=True)},
+    )
     kept = Journal(tmp_path / "journal.json", lambda: used, now=lambda: 1000.0)
     kept.changed()
     await run_for(kept, Passed, 0.4)
-    lent = kept.json()["lent"]
-    assert lent["seconds"] > 0
-    assert lent["watt_hours"] == pytest.approx(40 * lent["seconds"])
+    lent = kept.read().lent
+    assert lent.seconds > 0
+    assert lent.watt_hours == pytest.approx(40 * lent.seconds)
 
 
 async def test_the_last_writing_is_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +217,7 @@ async def test_the_last_writing_is_the_last_one(tmp_path: Path, monkeypatch: pyt
         await asyncio.sleep(0)
         go_on.set()
     assert [data.count(b"guide") for data in saved] == [0, 1]
-    assert journal(tmp_path).json()["answers"]
+    assert journal(tmp_path).read().answers
 
 
 @pytest.mark.parametrize(
@@ -226,10 +230,10 @@ async def test_the_last_writing_is_the_last_one(tmp_path: Path, monkeypatch: pyt
 )  # fmt: skip
 def test_a_damaged_file_is_passed_over(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.json").write_bytes(content)
-    (event,) = journal(tmp_path).json()["events"]
-    assert event["code"] == "log_node_journal_lost"
+    (event,) = journal(tmp_path).read().events
+    assert event.code == "log_node_journal_lost"
     aside = tmp_path / "journal.damaged"
-    assert str(aside) in event["sentence"]
+    assert str(aside) in event.sentence
     assert aside.read_bytes() == content
 
 

@@ -115,7 +115,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         await hosting.plan(order, lambda _: None)
         assert scene.released[-1][ATTIC] == spare
         needs = await hosting.plan(order, lambda _: None)
-        of_attic = next(m["needs_bytes"] for m in needs["machines"] if m["id"] == ATTIC)
+        of_attic = next(m.needs_bytes for m in needs.machines if m.id == ATTIC)
         scene.attic = Candidate(ATTIC, "attic", of_attic + (spare if room[0] == "e" else 0))
         assert await load(hosting, "two", split=[1, 2, 1], beside=True) == "loaded"
         two = hosting.loaded.by_id(hosting.loaded.ids[-1])

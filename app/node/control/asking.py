@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.api import requests
 from app.catalog.shelf import GUIDE
@@ -15,7 +15,9 @@ from app.core.reasons import in_words, with_reason, with_reasons
 from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
 from app.inference.worker.tokenizer import local_time
-from app.node.snapshot import Json, stage_json
+from app.node.snapshot import describe_stage
+
+Json = dict[str, Any]
 
 if TYPE_CHECKING:
     from app.gateway.upstreams.upstreams import UpstreamChoice
@@ -116,7 +118,7 @@ def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], ex
         "stop": summary.stop,
         "model": model,
         **with_reasons("notes", map(Reason, summary.notes)),
-        "placement": [stage_json(stage) for stage in stages],
+        "placement": [describe_stage(stage) for stage in stages],
         "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s} if expected else None,
         "recoveries": len(summary.recoveries),
         "recovered": [

@@ -7,7 +7,7 @@ from aiohttp import web
 from app.api import models as api
 from app.api import requests
 from app.api.models import Speeds, Unloaded
-from app.node.control.ndjson import Json, Report, stream, with_progress
+from app.node.control.ndjson import Report, stream, with_progress
 from app.node.control.request_body import answer, body
 from app.node.control.shelf_routes import Models
 from app.node.known_household import KnownHousehold
@@ -82,16 +82,16 @@ class ModelRoutes:
         order = await body(request, requests.Judge)
         planner_inputs, released = self._hosting.planner_inputs, self._hosting.released()
 
-        async def work(report: Report) -> Json:
+        async def work(report: Report) -> api.Verdicts:
             return await verdicts(order, planner_inputs, released, report)
 
         if order.measure:
             return await stream(request, with_progress(work))
-        return web.json_response(await work(lambda _: None))
+        return answer(await work(lambda _: None))
 
     async def starter(self, request: web.Request) -> web.Response:
         hosting = self._hosting
-        return web.json_response({"starter": await starter(hosting.planner_inputs, hosting.released())})
+        return answer(api.StarterAnswer(await starter(hosting.planner_inputs, hosting.released())))
 
     async def load(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.LoadModel)

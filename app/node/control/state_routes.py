@@ -9,9 +9,9 @@ from contextlib import aclosing
 import msgspec
 from aiohttp import web
 
-from app.api.answers import Nothing
+from app.api.answers import Machines, Nothing
 from app.api.computer import Checks
-from app.node.control.ndjson import Json
+from app.api.snapshot import Snapshot
 from app.node.control.request_body import answer
 from app.node.doctor import Doctor
 from app.node.events import Event, Events
@@ -24,7 +24,12 @@ class StateRoutes:
     """`snapshot` makes the state as JSON; `stop` ends the node."""
 
     def __init__(
-        self, snapshot: Callable[[], Json], events: Events, journal: Journal, doctor: Doctor, stop: Callable[[], None]
+        self,
+        snapshot: Callable[[], Snapshot],
+        events: Events,
+        journal: Journal,
+        doctor: Doctor,
+        stop: Callable[[], None],
     ) -> None:
         self._snapshot, self._events, self._journal = snapshot, events, journal
         self._doctor, self._stop = doctor, stop
@@ -40,7 +45,7 @@ class StateRoutes:
         ]
 
     async def status(self, request: web.Request) -> web.Response:
-        return web.json_response(self._snapshot())
+        return answer(self._snapshot())
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -53,7 +58,7 @@ class StateRoutes:
 
     async def machines(self, request: web.Request) -> web.Response:
         now = self._snapshot()
-        return web.json_response({key: list(now[key].values()) for key in ("machines", "strangers")})
+        return answer(Machines(list(now.machines.values()), list(now.strangers.values())))
 
     async def doctor(self, request: web.Request) -> web.Response:
         whole = "whole" in request.query
@@ -61,7 +66,7 @@ class StateRoutes:
 
     async def journal(self, request: web.Request) -> web.Response:
         since = request.query.get("since", "0")
-        return web.json_response(self._journal.json(int(since[:15]) if since.isdecimal() else 0))
+        return answer(self._journal.read(int(since[:15]) if since.isdecimal() else 0))
 
     async def shutdown(self, request: web.Request) -> web.Response:
         self._stop()

@@ -4,43 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
+from app.api.snapshot import Snapshot
 from app.core.errors import Reason
 from app.core.lending.policy import Battery
 from app.machine.power_events.event_callbacks import PowerEvent
 from app.machine.power_events.keep_awake import Awake
 from app.machine.sensors import owner_activity
 
-Json = dict[str, Any]
-
 LOOK_SECONDS = 5.0  # well below the idle time after which any system sleeps
 UNDER_WAY = ("starting", "running", "checking")  # states of a download
 WHY = {PowerEvent.SLEEPS: Reason("pause_sleep"), PowerEvent.ENDS: Reason("pause_shutdown")}
 
 
-def is_needed(snapshot: Json, battery: Battery | None) -> bool:
+def is_needed(snapshot: Snapshot, battery: Battery | None) -> bool:
     """Return whether sleep would interrupt work that somebody waits for (UX.md TC6)."""
     if battery is not None and not battery.plugged:
         return False
-    lending = snapshot["node"]["lending"]["state"]
+    lending, answers, embedder = snapshot.node.lending.state, snapshot.answers, snapshot.embeds
     if lending in ("paused", "draining"):
         return False
-    models = snapshot.get("loaded") or {}, *(snapshot.get("beside") or ())
-    loading = any(model.get("state") == "loading" for model in models)
-    vectors = snapshot.get("embeds") or {}
-    downloads = (snapshot.get("downloads") or {}).values()
     return (
-        loading
-        or bool(vectors.get("asks"))
+        any(model.state == "loading" for model in snapshot.models)
+        or bool(embedder and embedder.asks)
         or lending == "working"
-        or any((snapshot.get("answers") or {}).values())
-        or any(download.get("state") in UNDER_WAY for download in downloads)
+        or bool(answers.running or answers.waiting)
+        or any(download.state in UNDER_WAY for download in snapshot.downloads.values())
     )
 
 
 async def stay_awake(
-    snapshot: Callable[[], Json],
+    snapshot: Callable[[], Snapshot],
     awake: Awake | None = None,
     battery: Callable[[], Battery | None] = owner_activity.battery,
 ) -> None:

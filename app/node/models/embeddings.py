@@ -8,9 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from msgspec import structs
 
 from app.api import requests
+from app.api.answers import LoadedEmbedderAnswer
+from app.api.plans import LoadedEmbedder
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
@@ -22,13 +26,12 @@ from app.machine.hardware import devices
 from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Report, hashing
 from app.node.models.load_queue import of_model
-from app.node.snapshot import plan_json, with_limits
+from app.node.snapshot import describe_plan, with_limits
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import Layers, Role
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 T = TypeVar("T")  # an input
 R = TypeVar("R")  # its result
 
@@ -83,16 +86,17 @@ class HeldModel:
         mine = (self.entry.model.id, self.plan.workload.context)
         return mine == (model.id, context) and not self.is_gone
 
-    def json(self) -> Json:
-        """Return the JSON of the model, with those fields of a chat model that apply."""
+    def describe(self, n_asks: int = 0) -> LoadedEmbedder:
+        """Return the model as faces show it. `n_asks`: requests in progress."""
         (machine,) = self.plan.machines
-        return {
-            **plan_json(self.plan, self.entry.model, {machine.id: machine.lends_bytes}),
-            "state": "ready" if self.embedder else "loading",
-            "wished": self.wished,
-            "ranks": self.entry.model.ranks,
-            "loaded_seconds": round(self.seconds, 3),
-        }
+        return LoadedEmbedder(
+            **structs.asdict(describe_plan(self.plan, self.entry.model, {machine.id: machine.lends_bytes})),
+            state="ready" if self.embedder else "loading",
+            wished=self.wished,
+            ranks=self.entry.model.ranks,
+            loaded_seconds=round(self.seconds, 3),
+            asks=n_asks,
+        )
 
 
 class Embeddings:
@@ -131,10 +135,11 @@ class Embeddings:
             return 0, 0
         return held.total_bytes, 0 if held.embedder else held.total_bytes
 
-    def json(self) -> Json | None:
+    def describe(self) -> LoadedEmbedder | None:
+        """Return the loaded model as faces show it."""
         if self.held is None:
             return None
-        return with_limits(self.held.json(), self._here()[0]) | {"asks": self.n_asks}
+        return with_limits(self.held.describe(self.n_asks), self._here()[0])
 
     async def model(self, name: str) -> Entry:
         """Return the embedding model of this name, or the only one if no name is given. Raises BadInput."""
@@ -177,11 +182,11 @@ class Embeddings:
             raise BadInput("model_ranks_not", name=entry.name, there=there)
         return entry
 
-    def plan(self, entry: Entry, order: requests.PlanModel) -> Json:
+    def plan(self, entry: Entry, order: requests.PlanModel) -> LoadedEmbedder:
         """Return the memory that a load would take. Raises BadInput or DoesNotFit."""
-        return HeldModel(entry, self._planned(entry.model, order)).json()
+        return HeldModel(entry, self._planned(entry.model, order)).describe()
 
-    async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> Json:
+    async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> LoadedEmbedderAnswer:
         """Load a model for a person. It stays until it is unloaded or a chat model needs its memory.
 
         Raises AppError.
@@ -191,7 +196,7 @@ class Embeddings:
             self._keep()
             held.wished = True
             self._changed()
-            return {"loaded": held.json()}
+            return LoadedEmbedderAnswer(held.describe())
 
     async def embed(
         self,

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from app.api import requests
+from app.api.snapshot import WaitingChat
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
@@ -19,18 +19,13 @@ from app.node.placement.stages import Reservation, bytes_on
 from app.node.planning.planner_inputs import PlannerInputs
 from backends.contract import Layers
 
-Json = dict[str, Any]
 MOST_MODELS = 4  # each has workers, a queue and a recovery; memory usually limits the number earlier
 
 
-def line_json(loaded: LoadedModels) -> list[Json]:
+def waiting_chats(loaded: LoadedModels) -> list[WaitingChat]:
     """Return the requests waiting for a slot, with conversation, position and estimated seconds (None if unknown)."""
     return [
-        {
-            "conversation": waiter.conversation,
-            "place": waiter.place,
-            "seconds": None if waiter.seconds is None else round(waiter.seconds),
-        }
+        WaitingChat(waiter.conversation, waiter.place, None if waiter.seconds is None else round(waiter.seconds))
         for running in loaded
         for waiter in running.waiting_requests()
     ]
@@ -133,15 +128,6 @@ class LoadedModels:
         """Restore the earlier order of models, ahead of new ones."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
-
-    def json(self, extend: Callable[[Json], Json] = lambda described: described) -> tuple[Json | None, list[Json]]:
-        """Return the JSON of the first model, and of those beside it. `extend` adds facts to each."""
-        first = self.first
-
-        def shown(placement: Placement) -> Json:
-            return extend(placement.json() | {"answering": placement.n_answering})
-
-        return shown(first) if first else None, [shown(placement) for placement in self.except_for(first)]
 
     @property
     def n_answering(self) -> int:

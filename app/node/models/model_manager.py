@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from app.api import requests
+from app.api import plans, requests
+from app.api.answers import Loaded, LoadedEmbedderAnswer
+from app.api.snapshot import AnswerCounts, FailedLoad
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
 from app.core.household.household import Described
@@ -19,6 +21,7 @@ from app.core.ids import MachineId
 from app.core.planner.advice import advise
 from app.core.planner.placement import ONE_PIPELINE, Plan
 from app.core.planner.placement_change import kept_runs
+from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
@@ -35,16 +38,17 @@ from app.node.models.loaded_models import (
     alive,
     entry_to_load,
     released_bytes,
+    waiting_chats,
     with_neighbors,
 )
 from app.node.models.outcomes import Outcomes, counted_answer
-from app.node.placement.failover import Option, notice_json
+from app.node.placement.failover import Option, describe_notice
 from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
 from app.node.placement.stages import PlacementServices, Reservation
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.planning import BATCH_ROWS, Planner, lent_bytes_by_machine
-from app.node.snapshot import plan_json, reason_json, with_limits
+from app.node.snapshot import describe_plan, with_limits
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +93,9 @@ class Replanner:
             order = msgspec.structs.replace(order, split=None, shape=None)
             chosen = await self._planner.plan(inputs[0], order, *inputs[2:])
         kept = await asyncio.to_thread(kept_runs, part or running.plan, chosen, entry.model)
-        return [(option, plan_json(option, entry.model, lent_bytes_by_machine(option))) for option in (chosen, *kept)]
+        return [
+            (option, describe_plan(option, entry.model, lent_bytes_by_machine(option))) for option in (chosen, *kept)
+        ]
 
 
 class LenderChanges:
@@ -160,7 +166,7 @@ class ModelManager:
         """Return whether a model is loading, for a person or for a request."""
         return len(self._loads) > 0
 
-    async def plan(self, order: requests.PlanModel, report: Report) -> Json:
+    async def plan(self, order: requests.PlanModel, report: Report) -> plans.Plan:
         """Return the placement that a load would choose now, and the changes that would help most. Raises DoesNotFit
         or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
@@ -173,9 +179,9 @@ class ModelManager:
         chosen = with_neighbors(chosen, stays)
         host, *lenders = chosen.machines
         helps = await asyncio.to_thread(advise, host, lenders, entry.model, chosen.workload, chosen)
-        return plan_json(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
+        return describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
 
-    async def load(self, order: requests.LoadModel, report: Report) -> Json:
+    async def load(self, order: requests.LoadModel, report: Report) -> Loaded | LoadedEmbedderAnswer:
         """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
         beside the others."""
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
@@ -191,7 +197,7 @@ class ModelManager:
                 self._load_failed = Reason("last_load_failed", facts)
                 self._changed()  # nothing answers now, and all faces must show it
             raise
-        return {"loaded": running.json()}
+        return Loaded(running.describe())
 
     def forget_failed_load(self, name: str) -> None:
         """Forget the failed load of a model that was removed."""
@@ -276,22 +282,28 @@ class ModelManager:
             self.on_answer_over()
             self._changed()
 
-    def loaded_models_json(self) -> Json:
-        """Return the loaded models, with the current limit of each machine, which its owner may have changed since."""
+    def describe_loaded(self) -> tuple[plans.LoadedModel | None, list[plans.LoadedModel]]:
+        """Return the first loaded model and the others, with the memory that each machine lends now."""
         here = self.planner_inputs.machines(self.released(), {})
-        first, beside = self.loaded.json(lambda described: with_limits(described, *here))
-        failed = self._load_failed if self.loaded.first is None else None
-        failure = failed and {**reason_json(failed), "model": failed.facts["model"]}
-        return {"loaded": first, "beside": beside, "load_failed": failure}
+        first = self.loaded.first
+        others = [with_limits(placement.describe(), *here) for placement in self.loaded.except_for(first)]
+        return with_limits(first.describe(), *here) if first else None, others
 
-    def answers(self) -> Json:
-        """Return the number of answers being generated, and of those waiting for a model, their text or a slot."""
+    def failed_load(self) -> FailedLoad | None:
+        """Return why the last load failed, unless a model is loaded."""
+        failed = self._load_failed
+        if failed is None or self.loaded.first is not None:
+            return None
+        return FailedLoad(failed.code, failed.facts, said(failed), str(failed.facts["model"]))
+
+    def answers(self) -> AnswerCounts:
+        """Return the number of answers in progress, and the questions that wait for a model, their text or a slot."""
         running = min(self.n_asks, self.loaded.n_answering)
-        return {"running": running, "waiting": self.n_asks - running}
+        return AnswerCounts(running, self.n_asks - running, waiting_chats(self.loaded))
 
     def state_word(self, lending_word: str) -> str:
         """Return the state of this machine. Its own answers count as work too."""
-        own = self.answers()["running"] or self.embeddings.n_asks
+        own = self.answers().running or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
     async def _answer(self, question: GenerationRequest, running: Placement) -> AsyncGenerator[Json, None]:
@@ -310,7 +322,7 @@ class ModelManager:
                         noted.came(len(part.token_ids))
                         yield delta_json(part)
                     elif isinstance(part, Notice):
-                        yield {"recovery": notice_json(part)}
+                        yield {"recovery": describe_notice(part)}
                     else:
                         ended = self._outcomes.ended(part, running, guest.alone)
                         noted.done(ended, guest.alone)
@@ -451,7 +463,7 @@ class ModelManager:
             chosen = await self._chosen(entry, order, back, speeds, tries)
             tries.begin(chosen)
             chosen = with_neighbors(chosen, self._loads.turn.spared)
-            described = plan_json(chosen, entry.model, lent_bytes_by_machine(chosen))
+            described = describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
             running = Placement(entry, order, chosen, described, sizes, self._idle, self._changed)
             self.loaded.add(running, order.first)

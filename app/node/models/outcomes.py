@@ -10,6 +10,8 @@ from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from app.core.errors import Reason, StageLost
 from app.core.planner.placement import Candidate, Plan
 from app.core.planner.topologies import forecast_of
@@ -22,7 +24,7 @@ from app.node.placement.placement import Placement
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS
-from app.node.snapshot import forecast_json
+from app.node.snapshot import describe_forecast
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
     )
     if (known := forecast_of(plan, plan.stages, running.entry.model)) is not None:
         running.state.plan = replace(plan, forecast=known)
-        running.state.described = {**running.state.described, "forecast": forecast_json(known)}
+        running.state.described = structs.replace(running.state.described, forecast=describe_forecast(known))
 
 
 def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
+from app.api import plans
 from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.placement_change import moving_s, soonest
-from app.core.reasons import with_reason
+from app.core.reasons import said
 from app.core.recovery import recovery
 from app.core.recovery.recovery import Loss, Notice, RecentFailures
 from app.inference.stages.stage_client import StageClient
@@ -23,8 +23,7 @@ from app.node.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
-Option = tuple[Plan, Json]  # a plan and its JSON
+Option = tuple[Plan, plans.Plan]  # a plan, and how it is shown
 Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
 
 LEAST_PAUSE_SECONDS = 0.5  # between two attempts to plan while nothing fits
@@ -199,12 +198,7 @@ class Failover:
         return recovery.Misfit(recovery.shortage_reason(loss, error.reason))
 
 
-def notice_json(notice: Notice) -> Mapping[str, Any]:
-    """Return a notice as it appears in streams and in the snapshot."""
-    return {
-        "state": notice.state,
-        "machine": notice.machine,
-        "code": notice.reason.code,
-        **with_reason("text", notice.reason),
-        "seconds": notice.seconds,
-    }
+def describe_notice(notice: Notice) -> plans.Notice:
+    """Return a notice as it appears in a stream and in the snapshot."""
+    reason = notice.reason
+    return plans.Notice(notice.state, notice.machine, reason.code, said(reason), reason, notice.seconds)

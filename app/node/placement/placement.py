@@ -11,15 +11,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec import structs
 
-from app.api import requests
+from app.api import plans, requests
 from app.api.plans import Progress
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
+from app.core.reasons import sentence
 from app.core.recovery.placement_lifecycle import (
     Broke,
     CauseFound,
@@ -43,18 +44,18 @@ from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Text
 from app.node.cancellation import run_until
 from app.node.control.ndjson import Report
-from app.node.placement.failover import notice_json
+from app.node.placement.failover import describe_notice
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor
 from app.node.placement.stages import MemoryClaims, PlacementServices
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planning import Sizes
-from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
+from app.node.snapshot import describe_forecast, describe_replicas, describe_stage
 from backends.contract import Layers
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
+
 T = TypeVar("T")
 # Within this time after the end of a placement, its lenders have freed its memory and reported it.
 NEWS_SECONDS = 10.0
@@ -68,7 +69,7 @@ class Placement:
         entry: Entry,
         order: requests.LoadModel,
         plan: Plan,
-        described: Json,
+        described: plans.Plan,
         sizes: Sizes,
         idle: IdleTracker,
         changed: Callable[[], None],
@@ -258,31 +259,36 @@ class Placement:
         """The latest notice of the recovery under way, or None if there is none."""
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
-    def json(self) -> Json:
+    def describe(self) -> plans.LoadedModel:
+        """Return the loaded model as faces show it, with the machine names of when it was placed."""
         recovery = self.notice
         notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
-        present, known = self._present(), self.state.described.get("forecast")
+        present, known = self._present(), self.state.described.forecast
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
-            known = forecast_json(still) if still else None
-        return {
-            **self.state.described,
-            "forecast": known,
-            "holders": list(dict.fromkeys(stage.machine for stage in present)),
-            "state": self._state_word(),
-            "stopping": self._stop.is_set() and not self.ended.is_set(),
-            **trouble_json(recovery.reason if recovery else self._lost_because()),
-            "recovery": notice_json(notice) if notice else None,
-            "ahead": [stage_json(stage) for stage in self.claims.ahead()],
-            "progress": dict(self._progress),
-            "number": self._sizes.number.name.lower(),
-            "shape_ordered": self.order.shape,
-            "loaded_seconds": round(self._seconds, 3),
-            "fetched_bytes": self._fetched_bytes,
-            "last_answer": msgspec.to_builtins(self.outcome),
-            "replicas": replicas_json(self.replicas, self.plan),
-            **self._template_facts(),
-        }
+            known = describe_forecast(still) if still else None
+        plan = structs.replace(self.state.described, forecast=known, number=self._sizes.number.name.lower())
+        reason = recovery.reason if recovery else self._lost_because()
+        tools, thinks = self._template_abilities()
+        return plans.LoadedModel(
+            **structs.asdict(plan),
+            holders=list(dict.fromkeys(stage.machine for stage in present)),
+            state=self._state_word(),
+            stopping=self._stop.is_set() and not self.ended.is_set(),
+            reason=sentence(reason),
+            reason_facts=reason,
+            recovery=describe_notice(notice) if notice else None,
+            ahead=[describe_stage(stage) for stage in self.claims.ahead()],
+            progress=dict(self._progress),
+            shape_ordered=self.order.shape,
+            loaded_seconds=round(self._seconds, 3),
+            fetched_bytes=self._fetched_bytes,
+            last_answer=plans.AnswerOutcome(**structs.asdict(self.outcome)) if self.outcome else None,
+            replicas=describe_replicas(self.replicas, self.plan),
+            tools=tools,
+            thinks=thinks,
+            answering=self.n_answering,
+        )
 
     def _state_word(self) -> str:
         match self.life:
@@ -296,13 +302,12 @@ class Placement:
     def _lost_because(self) -> Reason | None:
         return self.life.why if isinstance(self.life, Lost | Ended) else None
 
-    def _template_facts(self) -> Json:
-        """Return what the chat template supports. The values are None until it is read, and for a file without a
-        template."""
+    def _template_abilities(self) -> tuple[bool | None, bool | None]:
+        """Return whether the chat template has tool calls and thinking. None: it is not read yet, or there is none."""
         known = self.completer.vocabulary if self.completer else None
         if known is None or not known.has_template:
-            return {"tools": None, "thinks": None}
-        return {"tools": known.calls is not None, "thinks": not known.reasoning.is_habit}
+            return None, None
+        return known.calls is not None, not known.reasoning.is_habit
 
     @property
     def replicas(self) -> Sequence[Replica]:

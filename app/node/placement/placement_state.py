@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from app.api import requests
+from app.api import plans, requests
 from app.catalog.shelf import Entry
 from app.core.errors import Reason
 from app.core.ids import MachineId
@@ -16,9 +15,7 @@ from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_part
 from app.inference.pipeline.replica_set import Replicas
 from app.node.planning.planning import lent_bytes_by_machine
-from app.node.snapshot import plan_json
-
-Json = dict[str, Any]
+from app.node.snapshot import describe_plan
 
 
 class IdleTracker:
@@ -73,7 +70,7 @@ class PlacementState:
         entry: Entry,
         order: requests.LoadModel,
         plan: Plan,
-        described: Json,
+        described: plans.Plan,
         idle: IdleTracker,
         changed: Callable[[], None],
     ) -> None:
@@ -103,13 +100,13 @@ class PlacementState:
         """Return the plan of one pipeline."""
         return self._parts[place] if self.n_parts > 1 else self.plan
 
-    def place(self, place: int, part: Plan, described: Json) -> None:
+    def place(self, place: int, part: Plan, described: plans.Plan) -> None:
         """Record that this pipeline has moved to other machines."""
         self.pipelines.moved(place, frozenset(stage.machine for stage in part.stages))
         if self.n_parts > 1:
             self._parts[place] = part
             part = with_part(self.plan, place, part, self.entry.model)
-            described = plan_json(part, self.entry.model, lent_bytes_by_machine(part))
+            described = describe_plan(part, self.entry.model, lent_bytes_by_machine(part))
         self.plan, self.described = part, described
         self.placed_s = time.monotonic()
         self.n_changes += 1

@@ -8,6 +8,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.api import requests
+from app.api.models import MemoryParts, Starter, Verdict, Verdicts
+from app.api.plans import Plan
 from app.catalog.families.effort_reader import kind_of, stand_in
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf import tensor_types
@@ -19,18 +21,17 @@ from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import estimated_effort, estimated_model
 from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
-from app.core.reasons import with_reason
+from app.core.reasons import sentence
 from app.node.control.ndjson import Report
 from app.node.planning.measuring import Basis
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
-from app.node.snapshot import plan_json
+from app.node.snapshot import describe_plan
 
-Json = dict[str, Any]
 MOST_CONTEXT = 1 << 24  # if nothing is known
 
 
-async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
+async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Starter | None:
     """Return the model of the catalog to begin with, or None if none fits with room to spare. Nothing is measured."""
     known = await asyncio.to_thread(shipped)
     host, lenders = planner_inputs.machines(released, {})
@@ -40,11 +41,11 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
         version = offer.version_for(together if offer.splits else host.lends_bytes)
         if version is not None:
             versions[offer.id] = offer, version
-    known_verdicts: dict[str, Json] = {}
+    known_verdicts: dict[str, Verdict] = {}
     options: list[StarterOption] = []
     for offer, version in versions.values():
         order = requests.Judge([_sketch(offer, version)], place=True)
-        known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None))["verdicts"]
+        known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None)).verdicts
         options.append(_option(offer, version, known_verdicts[offer.id]))
         if options[-1].suits:  # the best come first, so the rest need not be judged
             break
@@ -52,17 +53,18 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
     if chosen is None:
         return None
     offer, file = versions[chosen.key]
-    parts = known_verdicts[chosen.key]["parts"]
-    return {
-        "id": offer.id,
-        "name": offer.name,
-        "file": file.file,
-        "quantisation": file.quantisation,
-        "size_bytes": file.size_bytes,
-        "needs_bytes": parts["weight_bytes"] + parts["kv_bytes"] + parts["work_bytes"],
-        "lends_bytes": parts["lends_bytes"],
-        "tok_s": chosen.tok_s,
-    }
+    parts = known_verdicts[chosen.key].parts
+    assert parts is not None  # whatever fits was summed up
+    return Starter(
+        offer.id,
+        offer.name,
+        file.file,
+        file.quantisation,
+        file.size_bytes,
+        parts.needs_bytes,
+        parts.lends_bytes,
+        chosen.tok_s,
+    )
 
 
 def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
@@ -80,18 +82,18 @@ def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
     )
 
 
-def _option(offer: Offer, file: OfferedFile, verdict: Json) -> StarterOption:
+def _option(offer: Offer, file: OfferedFile, verdict: Verdict) -> StarterOption:
     share = 1.0
     if offer.active_parameters and offer.parameters:
         share = offer.active_parameters / offer.parameters
-    forecast = (verdict["plan"] or {}).get("forecast") or {}
+    forecast = verdict.plan.forecast if verdict.plan else None
     read = int(share * (file.size_bytes or 0))
-    return StarterOption(offer.id, VerdictWord(verdict["word"]), read, forecast.get("decode_tok_s"))
+    return StarterOption(offer.id, VerdictWord(verdict.word), read, forecast.decode_tok_s if forecast else None)
 
 
 async def verdicts(
     order: requests.Judge, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
-) -> Json:
+) -> Verdicts:
     """Return one verdict per sketch by its key. With `place`, it includes the plan and its estimated speed."""
     by_key = {}
     for sketch in order.sketches:
@@ -113,11 +115,14 @@ async def verdicts(
         host, lenders = planner_inputs.machines(released, speeds)
         there = [lender for lender in lenders if lender.id not in order.without]
         # some milliseconds each, possibly many times, so not on the event loop
-        verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
+        verdict = await asyncio.to_thread(judge, host, there, model, work)
         placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
         why = _unforecast(sketch) if order.place and basis is None else None
-        by_key[sketch.key] = verdict | {"plan": placed, **with_reason("unforecast", why)}
-    return {"verdicts": by_key}
+        parts = MemoryParts(**asdict(verdict.parts)) if verdict.parts else None
+        by_key[sketch.key] = Verdict(
+            verdict.word, verdict.spare_bytes, verdict.short_bytes, verdict.context, parts, placed, sentence(why), why
+        )
+    return Verdicts(by_key)
 
 
 def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
@@ -136,7 +141,7 @@ def _unforecast(sketch: requests.Sketch) -> Reason:
     return Reason("unforecast_family", {"architecture": sketch.architecture})
 
 
-def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Json | None:
+def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Plan | None:
     """Return the plan, or None if it does not fit."""
     try:
         chosen = plan(host, lenders, model, work)
@@ -147,4 +152,4 @@ def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: W
     machines = (host, *lenders)
     lends = {machine.id: machine.lends_bytes for machine in machines}
     known = replace(chosen, machines=machines, reasons=(*unmeasured, *estimate))
-    return plan_json(known, model, lends)
+    return describe_plan(known, model, lends)

@@ -22,7 +22,6 @@ from app.gui.pool.load_forecast import Expected, expected_from_plan
 from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.progress import WHOLE
-from app.node.snapshot import reason_json
 from testbed.snapshots import Json, last_answer, loaded
 
 MODEL = "Llama 3.3 70B Q4_K_M"
@@ -194,7 +193,7 @@ def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log
 def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Headline, qtbot: QtBot) -> None:
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
     facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
-    result = reason_json(Reason("worker_died", facts))
+    result = Reason("worker_died", facts).to_json()
     now = loaded(2) | {"state": "lost", "reason_facts": result}
     head.show_pool(model(now), Expected(), measuring=False)
     assert words not in head.figures.text()

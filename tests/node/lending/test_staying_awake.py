@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from app.api.snapshot import Snapshot
 from app.core.lending.policy import Battery
 from app.machine.power_events.keep_awake import Awake
 from app.node.lending import sleep
 from app.node.lending.sleep import is_needed, stay_awake
+from tests.node.partial_snapshot import partial_snapshot
 
 Json = dict[str, Any]
 IDLE: Json = {"node": {"lending": {"state": "ready"}}, "answers": {"running": 0, "waiting": 0}}
@@ -39,7 +41,7 @@ def lends(state: str) -> Json:
     ],
 )
 def test_what_keeps_it_awake(more: Json, battery: Battery | None, needed: bool) -> None:
-    assert is_needed(IDLE | more, battery) is needed
+    assert is_needed(partial_snapshot(IDLE | more), battery) is needed
 
 
 class Noted(Awake):
@@ -60,8 +62,8 @@ async def test_it_follows_and_ends_released(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sleep, "LOOK_SECONDS", 0.01)
     noted, shown = Noted(), [IDLE | lends("working"), IDLE]
 
-    def snapshot() -> Json:
-        return shown.pop(0) if len(shown) > 1 else shown[0]
+    def snapshot() -> Snapshot:
+        return partial_snapshot(shown.pop(0) if len(shown) > 1 else shown[0])
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(stay_awake(snapshot, noted, lambda: None), name="stay awake")

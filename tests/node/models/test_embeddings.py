@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from app.api import requests
+from app.api.snapshot import Snapshot
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit
@@ -78,10 +79,10 @@ async def test_memory_is_shared_with_what_writes_and_given_up_for_it(place: Plac
     assert takes < 80 << 20, "a small model takes little"
     assert comes == 0
     await place.vectors.make_room(place.most - takes)  # both fit
-    assert place.vectors.json() is not None
+    assert place.vectors.describe() is not None
     await place.vectors.make_room(place.most - takes + 1)
     assert place.vectors.uses() == (0, 0)
-    assert place.vectors.json() is None
+    assert place.vectors.describe() is None
     place.taken = place.most - takes + 1
     with pytest.raises(DoesNotFit) as refused:
         await place.embed()
@@ -252,6 +253,5 @@ async def code(work: object) -> str:
     return ""
 
 
-def _snapshot(place: Place) -> dict[str, object]:
-    lending = {"lending": {"state": "off"}}
-    return {"node": lending, "embeds": place.vectors.json(), "answers": {"running": 0}}
+def _snapshot(place: Place) -> Snapshot:
+    return Snapshot(embeds=place.vectors.describe())

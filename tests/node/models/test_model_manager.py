@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.api import requests
+from app.api.snapshot import AnswerCounts, Snapshot
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
@@ -176,7 +177,7 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
             speeds, links, ForecastHistory(tmp_path / "lessons.json"),
             Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
-        journal = Journal(tmp_path / "journal.json", dict)
+        journal = Journal(tmp_path / "journal.json", Snapshot)
         sources = partial(PlacementServices, shelf, nothing, nothing, planner_inputs)
         made = ModelManager(LoadedModels(), shelf, sources, planner_inputs, Threads(1), group, journal, lambda: None)
         yield made
@@ -223,10 +224,10 @@ async def test_a_question_for_another_model_lets_answers_end(hosting: ModelManag
         second = group.create_task(ask(hosting, "two"), name="second")
         await asyncio.sleep(0.1)
         assert scene.names == ["one"]
-        assert hosting.answers() == {"running": 0, "waiting": 2}
+        assert hosting.answers() == AnswerCounts(waiting=2)
         scene.may_answer.set()
     assert (first.result(), second.result()) == ("one!", "two!")
-    assert hosting.answers() == {"running": 0, "waiting": 0}
+    assert hosting.answers() == AnswerCounts()
 
 
 async def test_a_question_without_a_name_takes_what_is_there(hosting: ModelManager, scene: Scene) -> None:
@@ -267,7 +268,7 @@ async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
     hosting.forget_failed_load("one")
-    assert hosting.loaded_models_json()["load_failed"] is None
+    assert hosting.failed_load() is None
     assert await ask(hosting) == "model_builtin_missing"
 
 
@@ -298,7 +299,7 @@ async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelMa
 
 async def test_a_model_is_known_by_its_id(hosting: ModelManager, shelf: Shelf, scene: Scene) -> None:
     text, two = (shelf.get(name).model.id for name in ("one", "two"))
-    assert (await hosting.plan(requests.PlanModel(model=text), lambda _: None))["model"] == "one"
+    assert (await hosting.plan(requests.PlanModel(model=text), lambda _: None)).model == "one"
     assert await load(hosting, text) == "loaded"
     assert await load(hosting, two, beside=True) == "loaded"
     assert await load(hosting, text, beside=True) == "loaded"  # placed anew, by its whole name
@@ -367,8 +368,8 @@ async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
         {DEN, kitchen.id},
     ]
     assert scene.placed[-1].plan.reasons[-1].code == "left_out_failed"
-    event = hosting._journal.json()["events"][-1]
-    assert event["sentence"].startswith("attic failed while one was loaded")
+    event = hosting._journal.read().events[-1]
+    assert event.sentence.startswith("attic failed while one was loaded")
     begun = len(scene.placed)
     scene.errors += [lender_says(cause)] * 9
     with pytest.raises(AppError) as raised:
@@ -539,7 +540,7 @@ async def test_each_of_several_conversations_gets_whole_steps_of_cells(
     hosting: ModelManager, users: int, context: int, granted: int
 ) -> None:
     order = requests.PlanModel(model="one", users=users, context=context)
-    assert (await hosting.plan(order, lambda _: None))["context"] == granted
+    assert (await hosting.plan(order, lambda _: None)).context == granted
 
 
 async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: ModelManager) -> None:
@@ -550,10 +551,10 @@ async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: Mod
 
 async def test_machines_can_be_left_out_of_plans_and_loads(hosting: ModelManager, scene: Scene) -> None:
     plan = await hosting.plan(requests.PlanModel(model="one"), lambda _: None)
-    assert [machine["machine"] for machine in plan["from"]["machines"]] == ["den", "attic"]
+    assert [machine.machine for machine in plan.facts.machines] == ["den", "attic"]
     without = requests.PlanModel(model="one", without=[ATTIC])
     plan = await hosting.plan(without, lambda _: None)
-    assert [machine["machine"] for machine in plan["from"]["machines"]] == ["den"]
+    assert [machine.machine for machine in plan.facts.machines] == ["den"]
     assert await load(hosting, "one", without=[ATTIC, DEN]) == "host_not_left_out"
     assert await load(hosting, "one", without=[ATTIC, "gone" * 16]) == "loaded"
     assert [stage.machine for stage in scene.placed[-1].plan.stages] == [DEN]
@@ -563,12 +564,12 @@ async def test_a_machine_whose_engine_was_not_proved_is_left_out(hosting: ModelM
     assert await load(hosting, "one", split=[1, 2, 1]) == "loaded"
     scene.attic = replace(scene.attic, engine="llamacpp 0.3.35")
     plan = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
-    assert "left_out_engine" in [item["code"] for item in plan["why"]]
+    assert "left_out_engine" in [item.code for item in plan.why]
     assert await load(hosting, "two", split=[1, 2, 1]) == "engine_in_the_way"
     scene.attic, scene.den = scene.den, replace(scene.den, engine="llamacpp 0.3.35")
     plan = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
-    assert "plan_engine" in [item["code"] for item in plan["why"]]
-    assert [machine["machine"] for machine in plan["from"]["machines"]] == ["den"]
+    assert "plan_engine" in [item.code for item in plan.why]
+    assert [item.machine for item in plan.facts.machines] == ["den"]
 
 
 async def test_what_a_lost_placement_held_counts_only_while_that_is_news(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.api import plans
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
@@ -18,6 +19,8 @@ from app.node.placement.failover import Failover
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from tests.node.placement.test_standby import ATTIC, KITCHEN, STUDY, spread
 
+DESCRIBED = plans.Plan(model="made")
+
 NOTHING: Any = None  # not asked for here
 
 
@@ -26,7 +29,7 @@ async def test_it_is_looked_again_also_without_news(said: bool, monkeypatch: pyt
     """Memory that this machine itself gets back is no news of the household."""
     monkeypatch.setattr(failover, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(failover, "LONGEST_PAUSE_SECONDS", 30.0 if said else 0.1)
-    state = PlacementState(NOTHING, NOTHING, spread(ATTIC, sizes=[2, 4, 2]), {}, IdleTracker(), lambda: None)
+    state = PlacementState(NOTHING, NOTHING, spread(ATTIC, sizes=[2, 4, 2]), DESCRIBED, IdleTracker(), lambda: None)
     made = Failover(NOTHING, NOTHING, state, 0)
     if said:
         state.household_changed()
@@ -65,7 +68,7 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     reports: list[tuple[list[str], float, int]] = []
 
     async def replan(_: object) -> list[Any]:
-        return [(then, {})]
+        return [(then, DESCRIBED)]
 
     def say(rest: Sequence[str], seconds: float) -> None:
         reports.append((list(rest), seconds, len(stage_set.prepared)))
@@ -98,10 +101,10 @@ async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: 
 
     async def replan(without: frozenset[MachineId]) -> list[Any]:
         if ATTIC.id not in without:
-            return [(with_it, {})]
+            return [(with_it, DESCRIBED)]
         if not has_other:
             raise DoesNotFit("memory_short", worker="all", cause="a test")
-        return [(without_it, {})]
+        return [(without_it, DESCRIBED)]
 
     made = Failover(NOTHING, replan, NOTHING, 0)
     loss = Loss(ATTIC.id, "attic", DIED, 0.0)
@@ -119,10 +122,10 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
     async def replan(without: frozenset[MachineId]) -> list[Any]:
         machines.append(without)
         if not {ATTIC.id, KITCHEN.id} <= without:
-            return [(split, {})]
+            return [(split, DESCRIBED)]
         if not fits:
             raise DoesNotFit("memory_short", worker="all", cause="a test")
-        return [(alone, {})]
+        return [(alone, DESCRIBED)]
 
     made = Failover(NOTHING, replan, NOTHING, 0)
     assert await made.alone() is fits

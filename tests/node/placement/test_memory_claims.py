@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.api import plans
 from app.core.errors import DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Workload
@@ -15,6 +16,8 @@ from app.node.placement.failover import Failover, Option
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.stages import MemoryClaims, Reservation, bytes_on
 from testbed.households import MIB, machine, model
+
+DESCRIBED = plans.Plan(model="made")
 
 DEN, ATTIC = machine("den", 4000, None), machine("attic", 4000, None)
 MODEL, WORK = model([100 * MIB] * 8), Workload(256)
@@ -51,7 +54,7 @@ async def nothing_goes(_: Plan) -> None:
 
 def state_of(now: Plan) -> PlacementState:
     nothing: Any = None  # not asked for here
-    return PlacementState(nothing, nothing, now, {}, IdleTracker(), lambda: None)
+    return PlacementState(nothing, nothing, now, DESCRIBED, IdleTracker(), lambda: None)
 
 
 def holds(placed: Any, now: Plan) -> MemoryClaims:
@@ -91,7 +94,7 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
             await asyncio.sleep(0.01)  # as a plan takes its time
             if total + bytes_on(DEN.id, WHOLE.stages) > most:
                 raise DoesNotFit("beside_no_room", model="m")
-            return [(WHOLE, {})]
+            return [(WHOLE, DESCRIBED)]
 
         value: Any = placed[own]
         return Failover(value, replan, state_of(SPLIT), 0)

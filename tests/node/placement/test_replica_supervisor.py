@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.api import requests
+from app.api import plans, requests
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Topology, Workload
@@ -29,6 +29,8 @@ from app.node.placement.replica_supervisor import PipelineOpener, ReplicaSupervi
 from app.node.placement.stages import Reservation, StageSet
 from testbed.households import MIB, machine, model
 from tests.inference.pool import pool
+
+DESCRIBED = plans.Plan(model="made")
 
 HOST, ATTIC, SHED = (machine(name, 4000, None) for name in ("den", "attic", "shed"))
 MODEL = model([100 * MIB] * 8)
@@ -90,7 +92,7 @@ class Scene:
     without: list[frozenset[MachineId]] = field(default_factory=list)
     there: list[Candidate] = field(default_factory=list)
     state: PlacementState = field(
-        default_factory=lambda: PlacementState(ENTRY, ORDER, MIXED, {}, IdleTracker(), lambda: None)
+        default_factory=lambda: PlacementState(ENTRY, ORDER, MIXED, DESCRIBED, IdleTracker(), lambda: None)
     )
     opened: Opened = field(init=False)
     last_request_s: float | None = None  # None: just now, so it is not quiet
@@ -110,7 +112,7 @@ class Scene:
         assert part is not None
         there = [candidate for candidate in self.there if candidate.id not in without]
         best = plan(HOST, there, MODEL, WORK, [2, 4, 2] if there else None)
-        return [(result, {}) for result in (best, *kept_runs(part, best, MODEL))]
+        return [(result, DESCRIBED) for result in (best, *kept_runs(part, best, MODEL))]
 
     def keeper(self) -> ReplicaSupervisor:
         return ReplicaSupervisor(self.state, cast("PipelineOpener", self.opened), self.replan, lambda: None)
@@ -133,7 +135,7 @@ async def test_under_answers_a_split_goes_to_machines_that_no_other_pipeline_has
         assert result.stages == ALONE.stages
         with pytest.raises(Unreachable):  # a whole one is there again, or its answers go elsewhere
             await whole.options(frozenset({SHED.id}))
-        scene.state.place(0, ALONE, {})
+        scene.state.place(0, ALONE, DESCRIBED)
         assert scene.state.part(0) == ALONE
         assert [replica.machines for replica in scene.replicas.held] == [{HOST.id}, {SHED.id}]
         keeper.end()
@@ -169,7 +171,7 @@ async def shrunk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         split = scene.opened.rebuilders[0]
         monkeypatch.setattr(scene.replicas.held[0].pipeline, "break_off", why.append)
         placed_s = scene.state.placed_s
-        scene.state.place(0, ALONE, {})
+        scene.state.place(0, ALONE, DESCRIBED)
         scene.state.placed_s = placed_s
         scene.there = [ATTIC, SHED]
         scene.state.household_changed()

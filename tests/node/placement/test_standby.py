@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.api import requests
+from app.api import plans, requests
 from app.core.errors import DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
@@ -22,12 +22,14 @@ from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.standby import LEAST_BETWEEN_SECONDS, StandbyManager
 from testbed.households import MIB, link, machine, model, speed
 
+DESCRIBED = plans.Plan(model="made")
+
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
 ENTRY: Any = SimpleNamespace(model=MODEL)
 DEN = machine("den", 1600, speed(0.002))
 ATTIC, KITCHEN, STUDY = (machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study"))
 SLOW = machine("slow", 1600, speed(0.02), link())
-Json = dict[str, Any]
+Option = tuple[Plan, plans.Plan]
 
 
 def spread(*lenders: Candidate, sizes: Sequence[int]) -> Plan:
@@ -38,7 +40,7 @@ class Scene(PlacementState):
     """A placement, and what is asked of whoever can place it anew, and of its pipeline."""
 
     def __init__(self, now: Plan, *lenders: Candidate, split: list[int] | None = None) -> None:
-        super().__init__(ENTRY, requests.LoadModel(model="m", split=split), now, {}, IdleTracker(), self.note)
+        super().__init__(ENTRY, requests.LoadModel(model="m", split=split), now, DESCRIBED, IdleTracker(), self.note)
         self.lenders = lenders
         self.clock_s = self.asked_at_s = self.placed_s = 1000.0
         self.moved: list[Plan] = []
@@ -64,7 +66,7 @@ class Scene(PlacementState):
         self.ahead._slowness.look(self.steps, self.placed_s, self.clock_s)
         return self
 
-    def intend(self, option: tuple[Plan, Json]) -> None:
+    def intend(self, option: Option) -> None:
         self.moved.append(option[0])
 
     def break_off(self, loss: Loss) -> None:
@@ -73,13 +75,13 @@ class Scene(PlacementState):
     def left_out(self) -> frozenset[MachineId]:
         return self.failed
 
-    async def options(self, without: frozenset[MachineId]) -> list[tuple[Plan, Json]]:
+    async def options(self, without: frozenset[MachineId]) -> list[Option]:
         there = [lender for lender in self.lenders if lender.id not in without]
         sizes = split if (split := self.order.split) and len(split) - 2 <= len(there) else None
         best = plan(DEN, there, MODEL, WORK, sizes)
-        return [(result, {}) for result in (best, *kept_runs(self.plan, best, MODEL))]
+        return [(result, DESCRIBED) for result in (best, *kept_runs(self.plan, best, MODEL))]
 
-    async def soonest(self, without: frozenset[MachineId]) -> tuple[Plan, Json]:
+    async def soonest(self, without: frozenset[MachineId]) -> Option:
         return (await self.options(without))[-1]
 
     def missing(self, result: Plan) -> list[PlannedStage]:
@@ -113,7 +115,7 @@ async def test_the_others_are_covered_while_one_is_slow_and_while_one_cannot_be(
     scene.ahead._slowness._slow = {STUDY.id: (scene.clock_s, 9.0)}
     soonest = scene.soonest
 
-    async def picky(without: frozenset[MachineId]) -> tuple[Plan, Json]:
+    async def picky(without: frozenset[MachineId]) -> Option:
         if STUDY.id in without or ATTIC.id in without:
             raise DoesNotFit("nothing_fits")
         return await soonest(without)

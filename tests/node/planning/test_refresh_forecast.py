@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.api import plans
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
 from app.node.models.outcomes import refresh_forecast, remeasure
@@ -27,7 +28,7 @@ SLOWER = 30.0
 def running() -> Any:
     chosen = plan(DEN, [ATTIC], MODEL, Workload(context=1024), [1, 6, 1])
     return SimpleNamespace(
-        plan=chosen, state=SimpleNamespace(described={"model": "m", "forecast": None}),
+        plan=chosen, state=SimpleNamespace(described=plans.Plan(model="m")),
         entry=SimpleNamespace(model=MODEL, name="m"), last_request_s=time.monotonic(),
     )  # fmt: skip
 
@@ -37,14 +38,14 @@ def test_a_machine_that_is_quicker_than_it_was_makes_the_forecast_better() -> No
     refresh_forecast(item, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
     assert item.state.plan.stages == item.plan.stages
     assert item.state.plan.forecast.decode_tok_s > 1.2 * item.plan.forecast.decode_tok_s
-    assert item.state.described["forecast"]["decode_tok_s"] == item.state.plan.forecast.decode_tok_s
+    assert item.state.described.forecast.decode_tok_s == item.state.plan.forecast.decode_tok_s
     assert item.state.plan.machines[1].lends_bytes == ATTIC.lends_bytes  # what it was decided from
 
 
 def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
     item = running()
     refresh_forecast(item, [DEN, replace(ATTIC, speed=None)])
-    assert item.state.described["forecast"] is None
+    assert item.state.described.forecast is None
     assert vars(item.state).keys() == {"described"}
 
 
@@ -68,7 +69,7 @@ async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(monkey
         group.create_task(asks())
         assert await remeasure(item, planner_inputs)
     assert len(tries) == 2
-    assert item.state.described["forecast"] is not None
+    assert item.state.described.forecast is not None
 
 
 @pytest.mark.long

@@ -57,11 +57,11 @@ async def test_where_no_first_model_fits_another_that_does_is_named() -> None:
     planner_inputs: Any = Around()
     result = await starter(planner_inputs, {})
     assert result is not None
-    assert result["id"] in {other_starter.id for other_starter in shipped().other_starters()}
-    sketch = {model.id: model for model in shipped().models}[result["id"]]
+    assert result.id in {other_starter.id for other_starter in shipped().other_starters()}
+    sketch = {model.id: model for model in shipped().models}[result.id]
     assert "chat" in sketch.good_at
     assert not sketch.gated
-    assert result["needs_bytes"] < result["lends_bytes"] == 1792 << 20
+    assert result.needs_bytes < result.lends_bytes == 1792 << 20
 
 
 async def test_where_nothing_fits_with_room_none_is_named(tmp_path: Path) -> None:

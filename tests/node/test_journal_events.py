@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.core.journal import kind_of, news
 from app.core.reasons import SENTENCES, said
+from app.node.journal_events import kind_of, news
+from tests.node.partial_snapshot import partial_snapshot
 
 Json = dict[str, Any]
 ME = {"name": "den", "this": True, "online": True, "reason": None}
@@ -128,7 +129,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
 
 @pytest.mark.parametrize(("before", "now", "sentences"), CASES)
 def test_news(before: Json, now: Json, sentences: list[str]) -> None:
-    assert [said(reason) for reason in news(before, now)] == sentences
+    assert [said(reason) for reason in news(partial_snapshot(before), partial_snapshot(now))] == sentences
 
 
 def test_every_entry_has_a_kind() -> None:

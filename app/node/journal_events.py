@@ -1,0 +1,168 @@
+"""The events worth recording when a node's snapshot has changed. Pure: two snapshots in, reasons out.
+
+An event of a model, a machine or a lending rule has no single place where it happens: several services report to the
+same state, and only a change of that state is news. Comparing two snapshots names each change once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.api.downloads import Download
+from app.api.lending import Lending
+from app.api.plans import LoadedEmbedder, LoadedModel
+from app.api.snapshot import Machine, Snapshot
+from app.core.errors import Fact, Reason
+
+Json = dict[str, Any]
+
+BROKEN_OFF, GOES_ON = "log_model_broken_off", "log_model_goes_on"
+AT_ONCE_S = 0.05  # a machine noticed to be gone within this time was not silent before
+
+
+def news(before: Snapshot, now: Snapshot) -> list[Reason]:
+    """Return the events between two snapshots of one node, in the order in which they are reported."""
+    return [
+        *_machines(before, now),
+        *_models(before, now),
+        *_model(before.embeds, now.embeds),
+        *_downloads(before, now),
+        *_lending(before, now),
+    ]
+
+
+def recovered(model: str, answer: Json) -> list[Reason]:
+    """Return the recoveries of an answer, reported with its last line: which machine was lost, and how long it took."""
+    return [_recovered(model, recovery) for recovery in answer.get("recovered") or () if recovery["machine"]]
+
+
+def _recovered(model: str, recovery: Json) -> Reason:
+    noticed, seconds = recovery["detected_after_s"], round(recovery["recovered_after_s"], 1)
+    if noticed < AT_ONCE_S:
+        return _reason("log_model_mended", model=model, machine=recovery["machine"], seconds=seconds)
+    return _reason(
+        "log_model_mended_late", model=model, machine=recovery["machine"], seconds=seconds, noticed_s=round(noticed, 1)
+    )
+
+
+def goes_on_after(model: str, seconds: float) -> Reason:
+    """Return the reason that a model answers again."""
+    return _reason("log_model_goes_on_after", model=model, seconds=round(seconds, 1))
+
+
+def kind_of(code: str) -> str:
+    """Return the kind of an entry: `machine`, `model`, `lending` or `node`."""
+    return code.split("_")[1]
+
+
+def _machines(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
+    old, new = before.machines, now.machines
+    for key in old.keys() - new.keys():
+        yield _reason("log_machine_removed", machine=old[key].name)
+    for key, machine in new.items():
+        was, name = old.get(key), machine.name
+        if was is None:
+            yield _reason("log_machine_added", machine=name)
+        elif was.name != name:
+            yield _reason("log_machine_renamed", before=was.name, machine=name)
+        if machine.this or machine.online == bool(was and was.online):
+            continue
+        if machine.online:
+            yield _reason("log_machine_came", machine=name)
+        elif machine.reason:
+            yield _reason("log_machine_lost", machine=name, why=_reason_of(machine))
+        else:
+            yield _reason("log_machine_left", machine=name)
+
+
+def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
+    """Yield the events of models that write. A model that went as another came was replaced by it, which says
+    enough."""
+    old, new = ({model.model: model for model in snapshot.models} for snapshot in (before, now))
+    came = [name for name in new if name not in old]
+    for name in old:
+        if name not in new and not came:
+            yield from _model(old[name], None)
+    for name, model in new.items():
+        yield from _model(old.get(name), model)
+        yield from _replicas(old.get(name), model)
+
+
+def _model(old: LoadedModel | LoadedEmbedder | None, new: LoadedModel | LoadedEmbedder | None) -> Iterator[Reason]:
+    """Yield the event of one model. A load that fails reports its own reason: the snapshot only shows that it is
+    gone."""
+    if new is None:
+        if old is not None and old.state == "ready":
+            yield _reason("log_model_unloaded", model=old.model)
+        return
+    if old is not None and (old.model, old.state) == (new.model, new.state):
+        return
+    if new.state == "loading":
+        many = len(new.machines)
+        yield _reason("log_model_begun" if many > 1 else "log_model_alone", model=new.model, machines=many)
+    elif new.state == "recovering":
+        yield _reason(BROKEN_OFF, model=new.model, why=_reason_of(new))
+    elif new.state == "ready" and old is not None and old.state == "recovering":
+        yield _reason(GOES_ON, model=new.model)
+    elif new.state == "ready":
+        yield _reason("log_model_ready", model=new.model, seconds=round(new.loaded_seconds, 1))
+    elif new.state == "lost":
+        yield _reason("log_model_lost", model=new.model, why=_reason_of(new))
+
+
+def _replicas(old: LoadedModel | None, new: LoadedModel) -> Iterator[Reason]:
+    """Yield the machines that left or rejoined a model that keeps answering."""
+    if old is None or not old.state == new.state == "ready":
+        return
+    for was, replica in zip(old.replicas, new.replicas, strict=False):
+        if was.machine != replica.machine or (was.state == "lost") == (replica.state == "lost"):
+            continue
+        code = "log_model_without" if replica.state == "lost" else "log_model_with"
+        yield _reason(code, model=new.model, machine=replica.machine)
+
+
+def _downloads(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
+    for key, download in now.downloads.items():
+        was = before.downloads.get(key)
+        if was is None or was.state == download.state:
+            continue  # a download of an earlier start, or a new one: only its end is an event
+        if download.state == "done":
+            yield _reason("log_model_downloaded", model=download.name)
+        elif download.state == "failed":
+            yield _reason("log_model_broken", model=download.name, why=_reason_of(download))
+
+
+LENDS = ("ready", "lending", "working")
+ENDS = {"paused": "log_lending_paused", "draining": "log_lending_draining"}
+
+
+def _lending(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
+    old, new = before.node.lending, now.node.lending
+    if new.state in LENDS and old.state not in LENDS:
+        yield _reason("log_lending_on")
+    elif new.state == "off" and old.state != "off":
+        yield _reason("log_lending_off")
+    elif new.state in ENDS and (new.state, _why(new)) != (old.state, _why(old)):
+        yield _reason(ENDS[new.state], why=_reason_of(new))
+    users, known = set(new.used_by), set(old.used_by)
+    for name in sorted(users - known):
+        yield _reason("log_lending_used", machine=name)
+    for name in sorted(known - users):
+        yield _reason("log_lending_unused", machine=name)
+
+
+def _why(lending: Lending) -> str | None:
+    """Return the code of the reason: the figures in its sentence may change every minute."""
+    return lending.code or lending.reason
+
+
+def _reason_of(described: Machine | LoadedModel | LoadedEmbedder | Download | Lending) -> Fact:
+    """Return the reason of a state, or an empty text if none is known."""
+    if isinstance(described, LoadedEmbedder):  # it is loading or ready
+        return ""
+    return described.reason_facts or described.reason or ""
+
+
+def _reason(code: str, **facts: Fact) -> Reason:
+    return Reason(code, facts)
