@@ -21,13 +21,13 @@ Tell = Callable[[int], None]  # how many more bytes are done
 
 
 class Disk:
-    """The disk as the stage store uses it; tests put a failing one in its place."""
+    """The disk as the stage store uses it. Tests replace it with a failing one."""
 
     def free_bytes(self, folder: Path) -> int:
         return shutil.disk_usage(folder).free
 
     def write(self, file: BinaryIO, data: memoryview) -> None:
-        """Write all of it; raises OSError."""
+        """Write all of the data. Raises OSError."""
         while data:
             data = data[file.write(data) :]
 
@@ -35,12 +35,12 @@ class Disk:
         os.fsync(file.fileno())
 
     def rename(self, source: Path, target: Path) -> None:
-        """Raises OSError; EXDEV between two disks."""
+        """Rename a file. Raises OSError, with EXDEV between two disks."""
         source.replace(target)
 
 
 def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
-    """A range of an open file in chunks; ends early where the file does."""
+    """Yield a range of an open file in chunks, ending early if the file does."""
     file.seek(offset)
     while n_bytes > 0 and (chunk := file.read(min(n_bytes, CHUNK_BYTES))):
         n_bytes -= len(chunk)
@@ -48,7 +48,7 @@ def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
 
 
 def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
-    """The SHA-256 of a range, in hex. A file that ends early has another hash than a whole one."""
+    """Return the SHA-256 of a range, in hex. A truncated file has another hash than a whole one."""
     digest = hashlib.sha256()
     for chunk in chunks(file, offset, n_bytes):
         digest.update(chunk)
@@ -57,7 +57,7 @@ def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file so that a reader sees the old one or the new one, never a part."""
+    """Replace a small file atomically: a reader sees the old one or the new one, never a part."""
     part = path.with_name(path.name + ".new")
     try:
         with part.open("wb") as file:
@@ -72,7 +72,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the system lets a folder be synced."""
+    """Make a rename survive a power cut if the system lets a folder be synced."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -82,7 +82,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
-    """The error a person can act on for a write that failed."""
+    """Return the error for a failed write that a person can act on."""
     if error.errno in NO_SPACE:
         free = 0
         with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
 
 
 def part_bytes(path: Path) -> int:
-    """Return how much of a download is on the disk."""
+    """Return the size of a file, or 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""The catalogue that comes with the app: today's open models, their files, and the facts known about each."""
+"""The catalog that comes with the app: today's open models, their files, and the known facts about each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ USUAL_CONTEXT = 4096
 
 
 class OfferedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a version that has several; null as in OfferedFile."""
+    """One file of a version that has several. Unknown facts are null, as in OfferedFile."""
 
     size_bytes: Size | None
     sha256: Hash | None
@@ -53,9 +53,9 @@ Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
 
 
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One version of a model; `file` is the first of several.
+    """One version of a model. `file` is the first file if there are several.
 
-    A fact that could not be looked up is null; the hub provides it when the file is fetched, and the household keeps to
+    A fact that could not be looked up is null. The hub provides it when the file is fetched, and the household pins
     it (app/catalog/transfers/hash_pins.py).
     """
 
@@ -68,12 +68,12 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def whole_hash(self) -> str | None:
-        """Return the hash that a downloaded version is known by, in one file or several; None while it is not known."""
+        """Return the hash that identifies a downloaded version, in one file or several, or None if it is unknown."""
         return joint_hash(part.sha256 for part in self.parts) if self.parts else self.sha256
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One model of the catalogue."""
+    """One model of the catalog."""
 
     id: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]{0,60}$")]
     name: Short
@@ -97,7 +97,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_pinned(self) -> bool:
-        """Return whether its revision always names the same bytes; otherwise sizes may differ today."""
+        """Return whether its revision always names the same bytes. Otherwise sizes may have changed."""
         return bool(re.fullmatch(r"[0-9a-f]{40}", self.revision))
 
     @property
@@ -106,8 +106,8 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.architecture in FAMILIES and not self.whole_only
 
     def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
-        """The version to take where so much memory is free: the largest that it holds together with a
-        conversation of `context` tokens. None where it holds none whose size is known."""
+        """Return the largest version that fits in `memory_bytes` along with a conversation of `context` tokens, or
+        None if none of known size does."""
         known = [(file.size_bytes, file) for file in self.files if file.size_bytes]
         room = memory_bytes - (self.kv_bytes_per_token or 0) * context
         fitting = [sized for sized in known if sized[0] * (1 + WORK_SHARE) <= room]
@@ -115,13 +115,13 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole catalogue; `made` is the day its facts were looked up."""
+    """The whole catalog. `made` is the day its facts were looked up."""
 
     made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     models: tuple[Offer, ...]
 
     def find(self, repository: str, file: str) -> tuple[Offer, OfferedFile] | None:
-        """The entry of a file on the hub."""
+        """Return the entry of a file on the hub."""
         for offer in self.models:
             if offer.repository == repository:
                 for offered in offer.files:
@@ -135,15 +135,16 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
     def other_starters(self) -> list[Offer]:
-        """Return all other models that chat and that anybody may download, the largest first: for where no first model
-        fits."""
+        """Return all other chat models that anybody may download, largest first, for when no starter model fits."""
         chatty = (model for model in self.models if "chat" in model.good_at and model.starter is None)
         free = (model for model in chatty if not model.gated)
         return sorted(free, key=lambda model: -(model.parameters or 0))
 
     def named(self, name: str) -> tuple[Offer, OfferedFile]:
-        """The model that a person means by its id, its name, or the beginning of either; its
-        recommended file, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput."""
+        """Return the model with this id or name, or the beginning of either.
+
+        Its file is the recommended one, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput.
+        """
         query, _, quantization = name.strip().casefold().partition(":")
         plain = query.replace(" ", "-")
         exact = [model for model in self.models if query == model.name.casefold() or plain == model.id]
@@ -161,13 +162,13 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise BadInput("catalogue_no_version", name=matches[0].id, there=there)
 
     def has(self, sha256: str) -> bool:
-        """Return whether the catalogue knows this whole file."""
+        """Return whether the catalog has a file with this hash."""
         return any(file.whole_hash == sha256 for offer in self.models for file in offer.files)
 
 
 @cache
 def shipped(path: Path = FILE) -> Catalog:
-    """The catalogue of this app. Raises BadInput where the file is missing or was changed badly."""
+    """Return the catalog of this app. Raises BadInput if the file is missing or damaged."""
     try:
         catalog = decode(path.read_bytes(), Catalog)
     except (OSError, ValueError):

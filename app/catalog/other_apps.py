@@ -38,7 +38,7 @@ class AppFolder:
 
 @dataclass(frozen=True, slots=True)
 class ForeignModel:
-    """A file of another program; `reason` says why it cannot be used, then `model` is None."""
+    """A model file of another program. `reason`: why it cannot be used; then `model` is None."""
 
     path: Path
     app: str
@@ -84,7 +84,7 @@ class OtherApps:
         self._seen: dict[tuple[str, int, int], Model | Reason] = {}
 
     def files(self) -> list[ForeignModel]:
-        """Return every GGUF file of every app, each once. Blocks; raises nothing."""
+        """Return every GGUF file of every app once. Blocks, and raises nothing."""
         files: dict[Path, ForeignModel] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
@@ -117,7 +117,7 @@ def _read(path: Path) -> Model | Reason:
 
 
 def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the GGUF files below a folder; links to folders are not followed, links to files are."""
+    """Yield the GGUF files below a folder. Links to files are followed, but links to folders are not."""
     looked = 0
     for here, folders, files in os.walk(folder):
         depth = len(Path(here).relative_to(folder).parts)
@@ -147,7 +147,7 @@ def _ollama(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 class _Layer(msgspec.Struct, frozen=True, rename="camel"):
-    """One part of a model, as Ollama's manifests list them."""
+    """One part of a model in Ollama's manifests."""
 
     media_type: str = ""
     digest: str = ""
@@ -175,7 +175,7 @@ def _blob_of(manifest: Path) -> str | None:
 
 
 def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[Path]:
-    """Return the folders in which programs keep their data on this system; older conventions come last."""
+    """Return the folders in which programs keep their data on this system, with older conventions last."""
     if system == "win32":
         return [Path(environ.get("APPDATA") or home / "AppData" / "Roaming")]
     if system == "darwin":
@@ -185,7 +185,7 @@ def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[P
 
 
 def _chosen_by_lm_studio(home: Path) -> Path | None:
-    """The folder a person chose there; it keeps it in its settings."""
+    """Return the folder that a person chose in LM Studio's settings."""
     try:
         with (home / ".lmstudio" / "settings.json").open("rb") as file:
             settings = decode(file.read(MAX_MANIFEST_BYTES), _LmStudio)

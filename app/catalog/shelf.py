@@ -52,7 +52,7 @@ def no_progress(_done: int, _total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model on the shelf. Its file is used where it is, never written, moved or deleted."""
+    """A model on the shelf. Its file is used in place and is never written, moved or deleted."""
 
     model: Model
     path: str
@@ -89,7 +89,7 @@ class Shelf:
         self.changes = 0  # grows whenever a model comes or goes
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return all models that can be named, the built-in one first. Reads no model file but the Guide."""
+        """Return all models that have a name, the built-in one first. Reads no model file but the Guide."""
         stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
         imported = tuple(entry for entry in stored if not entry.builtin)
         try:
@@ -99,9 +99,9 @@ class Shelf:
             return imported
 
     def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
-        """The model of this name or id, or the only one whose name begins with it. Raises BadInput.
+        """Return the model with this name or id, or the only one whose name begins with it. Raises BadInput.
 
-        loaded: given, the beginning of a name can only mean one of these: nothing is replaced by half a name.
+        loaded: if given, the beginning of a name can only mean one of these, so that half a name replaces nothing.
         """
         entries = self.entries()
         folded = name.casefold()
@@ -120,7 +120,7 @@ class Shelf:
         raise BadInput(code, name=name[:100], there=there)
 
     def looked_at(self, path: Path) -> tuple[Model, str]:
-        """Return the model that a GGUF file describes, not yet hashed, and its pre-tokenizer. Raises BadInput where it
+        """Return the model that a GGUF file describes, not yet hashed, and its pre-tokenizer. Raises BadInput if it
         cannot be imported."""
         header = read_header(part_paths(path)[0])
         return model_of(header, path.stem, ""), header.text(PRE)
@@ -128,12 +128,12 @@ class Shelf:
     def import_file(
         self, path: Path, progress: Progress = no_progress, *, name: str | None = None, whole: bool = False
     ) -> Entry:
-        """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or by its file's name.
+        """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or under its file's name.
 
-        whole: keep the hash of the file too, by which other machines may ask for it.
+        whole: also store the hash of the file, by which other machines may request it.
 
-        The same file again replaces its entry; another file of that name gets a number. The same bytes
-        elsewhere are the model that is there already, unless a name is given for them.
+        Importing the same file again replaces its entry; another file with that name gets a number. The same bytes
+        in another place are the existing model unless a name is given for them.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
@@ -151,10 +151,11 @@ class Shelf:
         return entry
 
     def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
-        """Make sure the file is still what was imported; hashes it again only when it was touched, and once for each
-        time. Other rights, or a backup that was put back, are no change of its bytes, but look like one.
+        """Check that the file is still the imported one. It is hashed again only if it was touched, and once for each
+        time.
 
-        Raises BadInput when the file is gone, Damaged when it is another one.
+        A change of permissions or a restored backup does not change its bytes, but looks like a change. Raises
+        BadInput if the file is gone, and Damaged if it has changed.
         """
         self._check_near(entry)
         if known := self._untouched(entry):
@@ -163,7 +164,7 @@ class Shelf:
             return self._untouched(entry) or self._hashed_again(entry, progress)
 
     def whole_hash(self, entry: Entry) -> str | None:
-        """The SHA-256 of the file of an imported model that nobody touched since. Reads the disk."""
+        """Return the SHA-256 of an imported model's file if it was not touched since. Reads the disk."""
         path = Path(entry.path)
         if not entry.sha256 or self.why_away(path):
             return None
@@ -173,12 +174,12 @@ class Shelf:
         return None
 
     def called(self, path: Path) -> str:
-        """The name of the model with this file; that of the file where it went just now. Reads the disk."""
+        """Return the name of the model with this file, or the file's name if it has just gone. Reads the disk."""
         named = (entry.name for entry in self.entries() if Path(entry.path) == path)
         return next(named, path.stem)
 
     def keep_proof(self, entry: Entry, proof: TokenProbabilities) -> None:
-        """Store what a model answered on one machine; a split of it must answer the same."""
+        """Store a model's answer on one machine. A split of it must give the same answer."""
         with self._lock:
             now = _read(self._entry_path(entry.name))
             if now is not None and now.model.id == entry.model.id and now.proof != proof:
@@ -198,13 +199,13 @@ class Shelf:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
 
     def cut(self, entry: Entry, layers: Layers, role: Role) -> Cut:
-        """The stage of a verified model; see cut.py. Raises BadInput where it may not be cut."""
+        """Return the stage of a verified model; see cut.py. Raises BadInput if it may not be cut."""
         return cut(entry.model, self.header(entry), entry.tensors, layers, role)
 
     def donors(self, hashes: frozenset[str] | None = None) -> dict[str, Donor]:
-        """Return the places of all models' tensors, by hash: a lender that has them fetches nothing.
+        """Return the places of all models' tensors by hash, so that a lender that has them fetches nothing.
 
-        hashes: the hashes to look for; files that have none of them are not opened.
+        hashes: the hashes to look for. Files that have none of them are not opened.
         """
         donors: dict[str, Donor] = {}
         for entry in self.entries():
@@ -222,7 +223,7 @@ class Shelf:
         return donors
 
     def follow(self, old: Path, new: Path) -> None:
-        """A file, or a folder of files, is elsewhere now with the same bytes. Raises AppError."""
+        """Note that a file, or a folder of files, has moved with the same bytes. Raises AppError."""
         with self._lock:
             for entry in self.entries():
                 path = Path(entry.path)
@@ -234,7 +235,7 @@ class Shelf:
                 self.changes += 1
 
     def remove(self, name: str) -> Entry:
-        """Take a model from the shelf and delete its stages; its file stays where it is."""
+        """Take a model from the shelf and delete its stages. Its file stays."""
         entry = self.get(name)
         if entry.builtin:
             raise BadInput("model_builtin", name=entry.name)
@@ -245,7 +246,7 @@ class Shelf:
         return entry
 
     def _untouched(self, entry: Entry) -> Entry | None:
-        """Return what is known of the file if nobody touched it since it was hashed. Raises as `verify` does."""
+        """Return the entry of a file that was not touched since it was hashed. Raises like `verify`."""
         try:
             seen = _seen(Path(entry.path))
         except OSError:
@@ -276,7 +277,7 @@ class Shelf:
         return self._kept(replace(entry, sha256=again.sha256), seen)
 
     def _kept(self, entry: Entry, seen: tuple[int, int, int]) -> Entry:
-        """The entry of a file that was found to be the same, with when it was touched: kept, unless it went by now."""
+        """Store and return the entry of an unchanged file with the new times, unless it was removed in the meantime."""
         _, mtime_ns, ctime_ns = seen
         with self._lock:
             stored = _read(self._entry_path(entry.name))
@@ -305,8 +306,8 @@ class Shelf:
             turn.release()
 
     def _by_id(self, entries: Sequence[Entry], model_id: str, loaded: Collection[str] | None) -> list[Entry]:
-        """The model of this id. The same bytes under several names are one model: by preference the one that is
-        loaded, then one whose file is there."""
+        """Return the model with this id. The same bytes under several names are one model: a loaded one is preferred,
+        then one whose file exists."""
         matches = [entry for entry in entries if entry.model.id == model_id]
         if len(matches) > 1:
             matches.sort(key=lambda match: (match.name not in (loaded or ()), not self._is_there(match)))
@@ -321,7 +322,7 @@ class Shelf:
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
     def _builtin(self) -> Entry:
-        """The Guide. An update of the app may bring another file: it is taken as it is."""
+        """Return the Guide. An update of the app may bring another file, which is accepted."""
         with self._lock:
             entry = _read(self._entry_path(GUIDE))
             stat = self._guide.stat()
@@ -392,7 +393,7 @@ class _OlderEntry(msgspec.Struct, frozen=True):
 
 
 def _read(path: Path) -> Entry | None:
-    """Return a stored entry; None when it cannot be read, so that one bad file hides no other model."""
+    """Return a stored entry, or None if it cannot be read, so that one bad file hides no other model."""
     try:
         data = path.read_bytes()
         is_current = decode(data, _Version).format == FORMAT
@@ -427,9 +428,10 @@ def _renewed(older: _OlderEntry) -> Entry | None:
 
 
 def _seen(path: Path) -> tuple[int, int, int]:
-    """Return the bytes of all files of a model, the last modification of one, and its last change of any kind.
+    """Return the bytes of all files of a model, the latest modification of any file, and the latest change of any
+    kind.
 
-    On Windows the latter is the time when the last one was made. Raises OSError.
+    On Windows the last value is the creation time of the newest file. Raises OSError.
     """
     stats = [part.stat() for part in part_paths(path)]
     return (
@@ -440,12 +442,12 @@ def _seen(path: Path) -> tuple[int, int, int]:
 
 
 def whole_stem(stem: str) -> str:
-    """The name of a model's file without its ending, and without its number where it has several."""
+    """Return the name of a model's file without its extension, and without its number if it has several files."""
     return _PART_END.sub("", stem)
 
 
 def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole: bool = False) -> Entry:
-    """Hash every tensor of a file. The model's id stands for all of its bytes that matter."""
+    """Hash every tensor of a file. The model's id identifies all of its bytes that matter."""
     total = sum(tensor.n_bytes for tensor in header.tensors.values())
     done = 0
 
@@ -467,7 +469,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
 
 
 def name_for(stem: str) -> str:
-    """A name one can type, from a file's name."""
+    """Return a name that is easy to type, from a file's name."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
     if not name:
         return "model"
@@ -502,15 +504,14 @@ def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bo
 
 
 class _Reading:
-    """Reads a file once, from its beginning to its end; only a span that lies over another one is read by itself."""
+    """A reader that reads a file once from beginning to end. Only a span that overlaps another is read separately."""
 
     def __init__(self, file: BinaryIO, tell: Tell) -> None:
         self._file, self._tell = file, tell
         self._whole, self._place = hashlib.sha256(), 0
 
     def hashes(self, spans: Sequence[Span]) -> tuple[dict[str, str], str]:
-        """Return the hash of each span, and of the file. A span that ends early has another hash than a complete
-        one."""
+        """Return the hash of each span, and of the file. A truncated span has another hash than a complete one."""
         span_hashes: dict[str, str] = {}
         for name, offset, n_bytes in sorted(spans, key=lambda span: span[1]):
             if offset < self._place:
@@ -527,7 +528,7 @@ class _Reading:
         return span_hashes, self._whole.hexdigest()
 
     def _go_to(self, end: int) -> None:
-        """Read up to `end`: over the header, and over what lies between two tensors or after the last."""
+        """Read up to `end`: the header, and the bytes between two tensors or after the last one."""
         for chunk in chunks(self._file, self._place, end - self._place):
             self._take(chunk)
 

@@ -28,8 +28,8 @@ _CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
 
 
 def effort_of(header: Header, model: Model) -> Effort:
-    """Return the effort of a model of a proved family, averaged over its layers. Raises BadInput where it cannot be
-    said."""
+    """Return the effort of a model of a proved family, averaged over its layers. Raises BadInput if it cannot be
+    determined."""
     if model.architecture not in FAMILIES:
         raise BadInput("unforecast_family", architecture=model.architecture)
     if model.cuts.whole_reason and model.cuts.whole_reason.code != "whole_one_layer":
@@ -132,8 +132,7 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
-    """Return the experts of a layer; None where there are none. Raises BadInput where the number a row takes is not
-    known."""
+    """Return the experts of a layer, or None if it has none. Raises BadInput if the number used per row is unknown."""
     if not n_bytes:
         return None
     n, key = number(header, "expert_count"), named(header, "expert_used_count")
@@ -146,8 +145,8 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
 
 
 def _positions(header: Header, model: Model) -> tuple[float, float, int]:
-    """Return the multiplications for each earlier position: of layers that look at all, of those with a window; and the
-    window."""
+    """Return the multiplications for each earlier position in layers with full attention and in layers with a window,
+    and the window."""
     family, blocks = FAMILIES[model.architecture], n_blocks(header)
     heads = header.integers(named(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
     default = model.width // max(1, *heads, 1)

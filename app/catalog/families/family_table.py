@@ -41,7 +41,7 @@ LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; Giga
 
 
 class Rule(Enum):
-    """A rule that makes a run of layers compute the same as the whole model's graph does there."""
+    """A rule that makes a run of layers compute the same result as in the whole model's graph."""
 
     F1 = "the loader wants an output matrix in every stage"
     F2 = "dense or experts is chosen by the number of leading dense layers"
@@ -213,7 +213,7 @@ Kinds = tuple[bool, ...]  # one for each layer
 
 
 def windows(header: Header, family: Family) -> Kinds | None:
-    """The layers with a sliding window; None: this model has none. Raises BadInput."""
+    """Return the layers with a sliding window, or None if the model has none. Raises BadInput."""
     window = family.window
     if window is None:
         return None
@@ -233,7 +233,7 @@ def windows(header: Header, family: Family) -> Kinds | None:
 
 
 def recurrents(header: Header, family: Family) -> Kinds | None:
-    """The layers that carry a state; None: all are attention. Raises BadInput."""
+    """Return the layers that carry a state, or None if all are attention. Raises BadInput."""
     kind, n = family.recurrent, n_layers(header)
     if kind is None:
         return None
@@ -262,7 +262,7 @@ def attentions(header: Header, family: Family) -> Kinds:
 
 
 def _listed(header: Header, name: str) -> Kinds | None:
-    """A list of the file's; None where it has none."""
+    """Return a list from the file, or None if it has none."""
     key = named(header, name)
     value = header.entries.get(key)
     if value is None or not value.is_array:
@@ -280,9 +280,9 @@ def _numbers(header: Header, name: str) -> tuple[int, ...]:
 
 
 def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[int, ...], RunRules, Reason | None]:
-    """Return where a model may be cut, and the rules of its runs; or no place, and the reason.
+    """Return the places where a model may be cut and the rules of its runs, or no place and the reason.
 
-    Raises BadInput for metadata that cannot be.
+    Raises BadInput for impossible metadata.
     """
     why = unproved(header, architecture)
     n = n_layers(header)
@@ -299,7 +299,7 @@ def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[i
 
 
 def unproved(header: Header, architecture: str) -> Reason | None:
-    """Return the reason that this model, or a stage of it, may not be cut; None where it is proved. Raises BadInput."""
+    """Return the reason that this model, or a stage of it, may not be cut, or None if it is proved. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return Reason("whole_family", {"architecture": architecture})
@@ -331,7 +331,8 @@ def _not_long(header: Header, family: Family, n_vocab: int) -> tuple[int, ...]:
 
 
 def _groups(header: Header, family: Family) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of layers of which every run must hold one: the engine has a cache for each kind."""
+    """Return the groups of layers of which every run must contain at least one, since the engine has a cache for each
+    kind."""
     kinds = []
     sliding = windows(header, family)
     if sliding is not None and family.window and not family.window.may_go:
@@ -357,7 +358,7 @@ class Facts:
 
 
 def family_facts(header: Header, architecture: str, width: int, n_vocab: int) -> Facts:
-    """Return the facts of a proved family; the defaults for any other. Raises BadInput."""
+    """Return the facts of a proved family, or the defaults for any other. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return Facts()

@@ -23,8 +23,10 @@ def named(header: Header, name: str) -> str:
 
 
 def number(header: Header, name: str, default: int = 0) -> int:
-    """A whole number of the architecture, also where it is listed for each layer alike; the default where
-    the file has none, a list of several, or one that is no such list."""
+    """Return an integer of the architecture, even if it is listed with the same value for each layer.
+
+    Return the default if it is missing, differs between layers, or is not a valid list.
+    """
     key = named(header, name)
     value = header.entries.get(key)
     if value is not None and value.is_array:
@@ -66,7 +68,7 @@ def no_window(header: Header) -> bool:
 
 
 def all_full(header: Header) -> bool:
-    """A window of nothing: engines differ in what they make of it, and nobody proved such a model."""
+    """Return whether the file has an empty window. Engines interpret it differently, and no such model is proved."""
     value = header.entries.get(named(header, "attention.sliding_window"))
     return value is not None and not has_window(header)
 
@@ -87,7 +89,7 @@ def moe_step(header: Header) -> int:
 
 
 def indexers(header: Header) -> tuple[bool, ...]:
-    """Return which layers choose the positions that attention looks at; the others use an earlier layer's choice."""
+    """Return which layers choose the positions that attention looks at. The others use an earlier layer's choice."""
     n, key = n_layers(header), named(header, "attention.indexer.types")
     value = header.entries.get(key)
     if value is not None and value.is_array:
@@ -147,14 +149,14 @@ def strange_lists(header: Header) -> list[str]:
 
 
 def varying(header: Header) -> set[str]:
-    """The lists, by their names without the architecture's, whose values are not the same in all layers."""
+    """Return the names, without the architecture's prefix, of the lists whose values differ between layers."""
     prefix, n = f"{header.text('general.architecture')}.", n_layers(header)
     lists = [key for key in header.entries if is_per_layer(header, key)]
     return {key.removeprefix(prefix) for key in lists if len(set(header.items(key)[:n])) > 1}
 
 
 def sliced(header: Header, key: str, layers: Layers) -> bytes:
-    """The entry with the values of these layers only. Raises BadInput for a list of another length."""
+    """Return the entry with the values of these layers only. Raises BadInput for a list of another length."""
     value = header.entries[key]
     check(header, key, value)
     _, size = tensor_types.SCALARS[value.kind]
@@ -164,7 +166,7 @@ def sliced(header: Header, key: str, layers: Layers) -> bytes:
 
 
 def check_all(header: Header) -> None:
-    """Raise BadInput where a list of this file does not have a value for each layer."""
+    """Raise BadInput if a per-layer list of this file does not have one value for each layer."""
     for key, value in header.entries.items():
         if is_per_layer(header, key):
             check(header, key, value)

@@ -29,7 +29,7 @@ NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not on
 
 
 def quantization_of(file: str) -> str | None:
-    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`; None where the name does not say."""
+    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`, or None if the name does not contain it."""
     matches = _QUANT.findall(file.rsplit("/", 1)[-1])
     if not matches:
         return None
@@ -37,13 +37,13 @@ def quantization_of(file: str) -> str | None:
 
 
 def parts_of(file: str) -> int | None:
-    """Return the number of files that the model consists of, when this is one of several."""
+    """Return the number of files of the model if this file is one of several."""
     match = _PART.search(file)
     return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
 
 
 def part_names(file: str) -> tuple[str, ...]:
-    """Return all files of the model that this one belongs to, in order: itself alone, or its parts."""
+    """Return the names of all files of the model that this one belongs to, in order: itself alone, or its parts."""
     match, n = _PART.search(file), parts_of(file)
     if match is None or n is None:
         return (file,)
@@ -52,13 +52,13 @@ def part_names(file: str) -> tuple[str, ...]:
 
 
 def is_model(file: str) -> bool:
-    """Return whether a repository's file may be a model that one can chat with."""
+    """Return whether a repository's file may be a chat model."""
     name = file.rsplit("/", 1)[-1].casefold()
     return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
 
 
 def recommended(files: Sequence[str]) -> str | None:
-    """Return the file to begin with; of the same quantization, one file rather than several."""
+    """Return the file to begin with. Among files of the same quantization, a single file is preferred."""
     ranked = sorted(files, key=lambda file: parts_of(file) is not None)
     whole = {quantization_of(file): file for file in reversed(ranked)}
     return next((whole[quant] for quant in _LIKED if quant in whole), None)
@@ -69,7 +69,7 @@ Scalar = int | float | bool | str
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One metadata entry; its numbers are read from the header's bytes on demand."""
+    """One metadata entry. Its numbers are read from the header's bytes on demand."""
 
     kind: int  # of the items, where it is an array
     is_array: bool
@@ -81,7 +81,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor's shape, number type and place; `shape[0]` is the length of a row."""
+    """A tensor's shape, number type and place. `shape[0]` is the length of a row."""
 
     shape: tuple[int, ...]
     kind: int
@@ -108,7 +108,7 @@ class Header:
         return tensor.path or self.path
 
     def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
-        """An exact integer within bounds; without a default it must be there."""
+        """Return an integer within bounds. Without a default it must be present."""
         value = self.entries.get(key)
         if value is None:
             if default is None:
@@ -137,14 +137,14 @@ class Header:
         return numbers
 
     def text(self, key: str) -> str:
-        """A string, at most 200 characters of it, without control characters; "" if absent."""
+        """Return the first 200 characters of a string, without control characters, or "" if it is absent."""
         value = self.entries.get(key)
         if value is None or value.is_array or value.kind != tensor_types.STRING:
             return ""
         return shown(str(self.items(key)[0]), 200)
 
     def items(self, key: str) -> tuple[Scalar, ...]:
-        """Return all values of an entry; a single value is a tuple of one."""
+        """Return all values of an entry. A single value becomes a tuple of one."""
         value = self.entries[key]
         if value.kind == tensor_types.STRING:
             return tuple(self._strings(value))
@@ -165,7 +165,7 @@ class Header:
 
 
 def shown(foreign: str, most: int = 64) -> str:
-    """A name from a stranger's file as it may stand in a sentence."""
+    """Return a name from an untrusted file in a form that is safe in a sentence."""
     return "".join(c if c.isprintable() else "?" for c in foreign[:most])
 
 
@@ -237,7 +237,7 @@ _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
 def part_paths(path: Path) -> tuple[Path, ...]:
-    """The files of the model that this one belongs to, in order: itself alone, or all parts."""
+    """Return the files of the model that this one belongs to, in order: itself alone, or all parts."""
     return tuple(path.with_name(name) for name in part_names(path.name))
 
 
@@ -248,7 +248,7 @@ def read_header(path: Path) -> Header:
 
 
 def header_in(data: bytes, path: Path) -> Header:
-    """The same of a header without tensors that was made here. path: for sentences. Raises BadInput."""
+    """Read and check a header without tensors that was made by this app. path: for error sentences. Raises BadInput."""
     return _Reader(BytesIO(data), path, len(data)).header()
 
 
@@ -290,7 +290,7 @@ class _Listed:
 
 
 class _Reader:
-    """The reader of a header, front to back; it reads no further than it must."""
+    """The reader of a header, front to back, no further than necessary."""
 
     def __init__(self, file: BinaryIO, path: Path, file_bytes: int) -> None:
         self._file = file
@@ -341,7 +341,7 @@ class _Reader:
         return Value(kind, is_array, count, start, data, self._pos)
 
     def _skip_strings(self, count: int) -> None:
-        """The one hot loop: a vocabulary has hundreds of thousands of strings."""
+        """Skip strings. This is the only hot loop, since a vocabulary has hundreds of thousands of them."""
         buffer, length_at, pos, limit = self._buffer, _U64.unpack_from, self._pos, MAX_STRING_BYTES
         for _ in range(count):
             if pos + 8 > len(buffer):
@@ -366,7 +366,7 @@ class _Reader:
         return _Listed(name, shape, kind, offset)
 
     def _placed(self, listed: list[_Listed], start: int, alignment: int) -> dict[str, Tensor]:
-        """Return the place of each tensor: one after another and inside the file, as llama.cpp wants it."""
+        """Return the place of each tensor: contiguous and inside the file, as llama.cpp requires."""
         tensors: dict[str, Tensor] = {}
         expected = 0
         for entry in listed:

@@ -34,7 +34,7 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
 
 def model_of(header: Header, name: str, model_id: str) -> Model:
-    """The model that a checked header describes. Raises BadInput for metadata that cannot be."""
+    """Return the model that a checked header describes. Raises BadInput for impossible metadata."""
     check(header)
     architecture = architecture_of(header)
     check_finite(header, architecture)
@@ -160,7 +160,7 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
     """Return whether keys and values of a head are whole blocks. Source: llama_init_from_model.
 
-    Where the file does not say how long they are in a sliding window, they are as elsewhere.
+    If the file does not state their length in a sliding window, it is the same as elsewhere.
     """
     heads = header.integers(f"{architecture}.attention.head_count", layer_metadata.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
@@ -173,7 +173,7 @@ def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
 
 
 def _quantization(header: Header) -> str:
-    """The name of the mix; where the file gives none, the type of most of its bytes."""
+    """Return the name of the mix, or if the file has none, the type of most of its bytes."""
     mix = tensor_types.MIXES.get(header.integer("general.file_type", 0, 1 << 16, 1 << 16))
     if mix is not None:
         return mix
@@ -218,7 +218,7 @@ def _check_epsilon(header: Header, key: str) -> None:
 
 
 def _values(header: Header, key: str) -> tuple[Scalar, ...]:
-    """Return one value for all layers, or one for each: longer lists are not read."""
+    """Return one value for all layers, or one for each. Longer lists are not read."""
     count = header.entries[key].count
     if count > MAX_LAYERS:
         raise header.odd(key, f"{count} values")
@@ -226,8 +226,7 @@ def _values(header: Header, key: str) -> tuple[Scalar, ...]:
 
 
 def _check_rope(header: Header, architecture: str) -> None:
-    """Refuse odd rotary dimensions: values are rotated in pairs; where positions have planes, each needs a pair
-    (F5)."""
+    """Refuse odd rotary dimensions: values rotate in pairs, and if positions have planes, each needs a pair (F5)."""
     family = FAMILIES.get(architecture)
     least = 0
     if family is not None:  # with nothing to turn, the engine does not come to an end in some of these
@@ -268,7 +267,7 @@ def writes(header: Header, architecture: str) -> bool:
 
 
 def embeds(header: Header, architecture: str) -> bool:
-    """Return whether the file says how its positions become one vector; a file may leave that out."""
+    """Return whether the file specifies how its positions become one vector, which a file may omit."""
     return _kind(header, architecture) not in (NONE, RANK)
 
 
@@ -295,7 +294,7 @@ ADAPTER_ENDS = (".lora_a", ".lora_b")
 
 
 def check(header: Header) -> None:
-    """Raises BadInput for a file that belongs to a model and is none."""
+    """Raise BadInput for a file that belongs to a model but is not one itself."""
     kind = header.text("general.type").casefold()
     architecture = header.text("general.architecture").casefold()
     if architecture == "controlvector":

@@ -47,7 +47,7 @@ _CHANGED = ("block_count", "vocab_size")  # written anew for each number of laye
 
 
 def shape_of(header: Header, model: Model) -> ModelShape:
-    """The shape of a model that may be cut. Raises BadInput for one of a family that is not proved."""
+    """Return the shape of a model that may be cut. Raises BadInput if its family is not proved."""
     if (why := unproved(header, model.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     own = _OwnLayers(header, model)
@@ -86,19 +86,19 @@ def measured_runs(header: Header, model: Model) -> tuple[Layers, ...]:
 
 
 def alike(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
-    """The runs of a model whose layers are all of one kind."""
+    """Return the runs of a model whose layers are all of one kind."""
     several = max(LEAST_LAYERS, math.ceil(LEAST_WEIGHTS_BYTES / layer_bytes(kind)))
     numbers = sorted({1, min(several, n_layers, MAX_RUN_LAYERS)})
     return tuple(LayerRun((0,) * n, (), float(n)) for n in numbers)
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """Return the bytes of a tensor; 0 when its type is unknown or its rows are not whole blocks."""
+    """Return the bytes of a tensor, or 0 if its type is unknown or its rows are not whole blocks."""
     return tensor_types.tensor_bytes(tensor.kind, tensor.dims) or 0
 
 
 def layer_bytes(kind: LayerKind) -> int:
-    """Return the bytes of the tensors of one such layer."""
+    """Return the bytes of the tensors of one layer of this kind."""
     return sum(tensor_bytes(tensor) for tensor in kind.tensors)
 
 
@@ -109,7 +109,7 @@ def run_bytes(shape: ModelShape, run: LayerRun) -> int:
 
 @dataclass(frozen=True)
 class _OwnLayers:
-    """The layers of a model: what each is, and what a row costs there."""
+    """The layers of a model: the kind of each, and the cost of a row there."""
 
     header: Header
     model: Model
@@ -125,7 +125,8 @@ class _OwnLayers:
 
     @cached_property
     def forms(self) -> list[object]:
-        """Return what computes alike, whatever number types its weights have."""
+        """Return a key for each layer that is equal for layers with the same computation, whatever number types their
+        weights have."""
         near = windows(self.header, FAMILIES[self.model.architecture])
         return [
             (tuple((tensor.name, tensor.dims) for tensor in kind.tensors), bool(near and near[at]))
@@ -138,7 +139,7 @@ class _OwnLayers:
 
     @cached_property
     def works(self) -> list[float]:
-        """Return the bytes of weights that one row needs; of experts, those that it picks."""
+        """Return the bytes of weights that one row needs in each layer. Of experts, only the chosen ones count."""
         share = _picked(self.header, self.model)
         return [
             max(
@@ -159,16 +160,17 @@ class _OwnLayers:
         return sum(self.model.weights.layer_bytes[run.first : run.last])
 
     def unlike(self, run: Layers) -> float:
-        """Return how far the shares of the forms in a run are from the model's; 0: the same, 2: nothing in common."""
+        """Return how far the shares of the forms in a run are from the model's: 0 is identical, 2 has nothing in
+        common."""
         here = Counter(self.forms[run.first : run.last])
         forms = self.shares.items()
         return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)
 
 
 def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
-    """The runs to measure, shortest first: many layers, and the fewest and about half of them.
+    """Return the runs to measure, shortest first: a long one, the shortest one, and one of about half the length.
 
-    Raises BadInput for a model of which no run is short enough.
+    Raises BadInput if no run of the model is short enough.
     """
     legal = _legal(own.model)
     if not legal:
@@ -203,7 +205,7 @@ def _places(run: Layers) -> range:
 
 
 def _picked(header: Header, model: Model) -> list[float]:
-    """The share of a layer's experts that a row picks; all of them where the file does not say."""
+    """Return the share of a layer's experts that a row uses; all of them if the file does not state it."""
     n = number(header, "expert_count")
     used = header.integers(named(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
     if not n or used is None:
@@ -224,7 +226,7 @@ def _settings(stage: Header, architecture: str) -> list[Setting]:
 
 
 def _setting(header: Header, key: str) -> Setting | None:
-    """The entry, or None for what no speed depends on: long lists and texts."""
+    """Return the entry, or None for long lists and texts, which do not affect speed."""
     entry = header.entries[key]
     if not 1 <= entry.count <= MAX_VALUES:
         return None

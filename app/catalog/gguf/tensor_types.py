@@ -102,7 +102,7 @@ MIXES: dict[int, str] = {
 
 
 def tensor_bytes(kind: int, shape: tuple[int, ...]) -> int | None:
-    """Return the bytes of a tensor; None when its rows are not whole blocks of a known type."""
+    """Return the bytes of a tensor, or None if its rows are not whole blocks of a known type."""
     if kind not in TENSORS:
         return None
     _, block_values, block_bytes = TENSORS[kind]

@@ -25,13 +25,13 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """One hub. `HF_ENDPOINT` selects another than Hugging Face's own, such as a mirror."""
+    """One hub. `HF_ENDPOINT` selects another hub than Hugging Face's own, such as a mirror."""
 
     endpoint: str = HUB
 
     @classmethod
     def of(cls, environ: Mapping[str, str] = os.environ) -> Hub:
-        """The hub of this process. Raises BadInput for an address that nobody should speak to."""
+        """Return the hub of this process. Raises BadInput for an unsafe address."""
         endpoint = environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUB
         try:
             parts = urlsplit(endpoint)
@@ -69,7 +69,7 @@ class Hub:
         return (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
 
     def next(self, url: str, location: str) -> str:
-        """The address a redirect leads to. Raises Refused where it leaves the hub's hosts or https."""
+        """Return the target of a redirect. Raises Refused if it leaves the hub's hosts or https."""
         there = urljoin(url, location)
         try:
             parts = urlsplit(there)
@@ -90,7 +90,7 @@ class Hub:
 
 
 def checked(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
-    """The three names of a file on the hub. Raises BadInput for what no file is called."""
+    """Return the three names of a file on the hub. Raises BadInput for invalid names."""
     if not _REPOSITORY.fullmatch(repository):
         raise BadInput("hub_name_odd", name=repository[:100])
     if not _FILE.fullmatch(file) or not file.casefold().endswith(".gguf"):
@@ -107,7 +107,7 @@ def checked_repository(repository: str) -> str:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy this system wants for an address, or None; never one for this computer itself."""
+    """Return the system's proxy for an address, or None. This computer itself is never reached through a proxy."""
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK or proxy_bypass(parts.hostname or ""):
         return None
@@ -116,7 +116,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def trusting() -> ssl.SSLContext:
-    """Return a TLS context with this system's own store of authorities, not a copy of ours."""
+    """Return a TLS context with this system's own certificate store, not a bundled copy."""
     import truststore
 
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -31,7 +31,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """A file on the hub; its names are checked ones."""
+    """A file on the hub, with checked names."""
 
     repository: str
     file: str
@@ -40,7 +40,7 @@ class FileRequest:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The hub's facts about a file; None where it gives none."""
+    """The hub's facts about a file, each None if it gives none."""
 
     commit: str | None = None
     total_bytes: int | None = None
@@ -48,21 +48,21 @@ class FileFacts:
 
 
 class Content(Protocol):
-    """The part of aiohttp's StreamReader that is used; it returns b"" at the end."""
+    """The part of aiohttp's StreamReader that is used. It returns b"" at the end."""
 
     async def readany(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """An answer that has begun: its bytes stand from `start` on in the file."""
+    """A response that has begun. Its bytes belong at `start` in the file."""
 
     facts: FileFacts
     start: int
     content: Content
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield pieces of about 1 MiB, or what half a second brings; bytes that came before a break are yielded too."""
+        """Yield pieces of about 1 MiB, or the data of half a second. Bytes that came before a break are yielded too."""
         held, last = bytearray(), time.monotonic()
         while True:
             try:
@@ -103,9 +103,9 @@ class HubFiles:
 
     @asynccontextmanager
     async def opened(self, request: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """The bytes from `start` on; the answer may begin at 0 all the same.
+        """Open the file at `start`. The response may begin at 0 all the same.
 
-        Raises AppError, and aiohttp's errors where the line breaks.
+        Raises AppError, and aiohttp's errors if the connection breaks.
         """
         url = self.hub.file(request.repository, request.revision, request.file)
         facts = FileFacts()
@@ -130,7 +130,7 @@ class HubFiles:
     async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
         """Return the hub's facts about a file, without its bytes.
 
-        Raises AppError, and aiohttp's errors where the connection breaks.
+        Raises AppError, and aiohttp's errors if the connection breaks.
         """
         url, facts = self.hub.file(request.repository, request.revision, request.file), FileFacts()
         for _ in range(MAX_REDIRECTS):
@@ -189,7 +189,7 @@ class HubFiles:
 
 
 def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
-    """Return the facts in the hub's own answers; a later one fills in what is missing."""
+    """Return the facts from the hub's own responses. A later response fills in missing facts."""
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
@@ -223,7 +223,7 @@ class FileSource(Protocol):
 
 
 class OutageWatch:
-    """A watch over the requests to one source. `tell` gets the reason why there is no answer, and None when there is
+    """A watch over the requests to one source. `tell` gets the reason why there is no response, and None once there is
     one."""
 
     def __init__(self, place: FileSource, tell: Callable[[Reason | None], None]) -> None:
@@ -233,7 +233,7 @@ class OutageWatch:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Wrap one request, from before it is sent."""
+        """Watch one request, from before it is sent."""
         self._has_answered = False
         loop = asyncio.get_running_loop()
         self._silence = loop.call_later(SILENT_SECONDS, self._held_up, NOTHING_ANSWERS)
@@ -256,14 +256,14 @@ class OutageWatch:
             self._say(None)
 
     def answered(self) -> None:
-        """The hub answers; what it says is another matter."""
+        """Note that the hub responds, whatever the response."""
         self._has_answered = True
         if self._silence is not None:
             self._silence.cancel()
         self._say(None)
 
     def broke(self, error: Exception) -> None:
-        """The question, or its answer, ended with this; it will be asked again."""
+        """Note that the request or its response failed with this error. It will be sent again."""
         if isinstance(error, AppError):
             self._say(error.reason)
         else:

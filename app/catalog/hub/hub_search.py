@@ -30,9 +30,9 @@ SECONDS = 20.0
 async def listed(
     hub: Hub, path: str, query: Sequence[tuple[str, str]], *, named: str, token: str | None, seconds: float
 ) -> bytes:
-    """The JSON that the hub answers. named: what was asked for, for the sentence that says it is not there.
+    """Return the JSON of the hub's response. named: the requested thing, for the sentence that it does not exist.
 
-    It asks once: a person who searches would rather hear of a failure at once. Raises AppError.
+    It is requested only once: a person who searches prefers to hear of a failure at once. Raises AppError.
     """
     source = hub.host
     try:
@@ -90,7 +90,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A repository with GGUF files. What the hub does not tell is None."""
+    """A repository with GGUF files. Facts that the hub does not give are None."""
 
     repository: str
     downloads: int | None
@@ -109,7 +109,7 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One model of a repository, in one file or several; `reason` says why it cannot be used."""
+    """One model of a repository, in one file or several. `reason`: why it cannot be used, if so."""
 
     file: str  # of several the first
     quantisation: str | None
@@ -137,7 +137,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Sibling(msgspec.Struct, frozen=True):
-    """A file of a repository. lfs: of a large one, which is kept apart."""
+    """A file of a repository. lfs: the facts about a large file, which is stored separately."""
 
     rfilename: str
     size: int | None = None
@@ -153,7 +153,7 @@ class _Gguf(msgspec.Struct, frozen=True):
 
 
 class _Model(msgspec.Struct, frozen=True, rename="camel"):
-    """A repository, as the hub's API tells it. gated: "auto" or "manual", where one has to ask."""
+    """A repository in the hub's API. gated: "auto" or "manual" if access must be requested."""
 
     id: str
     sha: str | None = None
@@ -180,7 +180,7 @@ async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: fl
 
 
 async def listing(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
-    """The GGUF files of one repository, with sizes and hashes. Raises AppError."""
+    """Return the GGUF files of one repository, with sizes and hashes. Raises AppError."""
     path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
     body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
     model = _read(hub, body, _Model)
@@ -234,7 +234,7 @@ def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
 
 
 def _joined(files: list[HubFile]) -> list[HubFile]:
-    """The parts of one model are one line; where some are missing, it says so."""
+    """Join the parts of each model into one entry, which states if parts are missing."""
     by_name = {file.file: file for file in files}
     joined: list[HubFile] = []
     for first in dict.fromkeys(part_names(file.file)[0] for file in files):
@@ -263,7 +263,7 @@ def _missing(parts: int, here: int) -> Reason:
 
 
 def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
-    """The same files; the one to begin with is marked, and those that cannot be used say why."""
+    """Return the files with the recommended one marked, and with a reason for those that cannot be used."""
     best = recommended([file.file for file in files if file.reason is None])
     return tuple(
         replace(file, recommended=file.file == best, reason=file.reason or _reason(file.file)) for file in files

@@ -43,25 +43,25 @@ _KEPT = frozenset({"general.architecture", "general.file_type", "general.quantiz
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage as it is sent (the manifest), and where its host finds the bytes of each piece."""
+    """A stage as it is sent (the manifest), and the sources of the bytes of each piece on its host."""
 
     manifest: Manifest
     sources: tuple[Source, ...]
 
 
 def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers, role: Role) -> Cut:
-    """The stage that holds `layers` of the model in this role (DESIGN.md 3.1).
+    """Return the stage with `layers` of the model in this role (DESIGN.md 3.1).
 
-    hashes: tensor name -> SHA-256 in hex, of every tensor in the header. Role.WHOLE is for other
-    machines: the model's own file without its vocabulary; here that file itself serves. Raises
-    BadInput where the model may not be cut like this: a wrong cut would be silently wrong.
+    hashes: tensor name -> SHA-256 in hex, of every tensor in the header. Role.WHOLE is for other machines: the
+    model's own file without its vocabulary; on this machine the file itself is used. Raises BadInput if the model
+    may not be cut like this, since a wrong cut would give wrong answers silently.
     """
     _check(model, layers, role)
     return assembled(Job(model, header, FAMILIES[model.architecture], layers, role), hashes)
 
 
 def assembled(job: Job, hashes: Mapping[str, str]) -> Cut:
-    """The stage of a job, without asking whether it is one that a whole pipeline has. Raises BadInput."""
+    """Return the stage of a job, without checking whether it belongs to a valid pipeline. Raises BadInput."""
     stage_parts = list(parts(job, hashes))
     alignment = job.header.alignment
     listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in stage_parts]
@@ -75,7 +75,7 @@ def assembled(job: Job, hashes: Mapping[str, str]) -> Cut:
 
 
 def read_pieces(cut: Cut, wants: Iterable[Want]) -> Iterator[bytes]:
-    """The bytes of the wanted pieces, one after another, in chunks of at most 1 MiB."""
+    """Yield the bytes of the wanted pieces, one after another, in chunks of at most 1 MiB."""
     for want in wants:
         yield from read(cut.sources[want.piece], want.start)
 
@@ -186,7 +186,7 @@ def _recurrents(job: Job) -> Entries:
 
 
 def _planes(job: Job) -> Entries:
-    """Give all pairs of values that a position turns to the first plane: the other planes are the same."""
+    """Assign all pairs of values rotated by a position to the first plane, since the other planes are the same."""
     half = rotary(job) // 2
     sections = (half - 2, 1, 1, 0)
     key = job.key("rope.dimension_sections")
@@ -271,7 +271,7 @@ class Part:
 
 
 def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """Yield all tensors of the stage. Raises BadInput for one that a rule cannot be applied to, Damaged."""
+    """Yield all tensors of the stage. Raises BadInput if a rule cannot be applied to one, and Damaged."""
     if job.role is Role.WHOLE:
         for name, tensor in job.header.tensors.items():
             yield _as_it_is(job, name, name, tensor, hashes)
@@ -287,7 +287,7 @@ def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
 
 
 def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """Yield embedding and output matrix: the loader insists on them, and at most one is ever read."""
+    """Yield embedding and output matrix: the loader requires both, and at most one is ever read."""
     width, n_vocab = job.model.width, job.model.n_vocab
     needs_head = Rule.F1 in job.family.rules
     if job.role is not Role.LAST:
@@ -335,8 +335,8 @@ def _scales_queries(job: Job) -> bool:
 
 
 def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
-    """Reorder rows that are rotated in pairs of neighbors, so that halves are: the dot product of queries and keys is
-    the same."""
+    """Reorder rows that are rotated as neighboring pairs for rotation in halves. The dot product of queries and keys
+    stays the same."""
     kind = "attention.head_count_kv" if "attn_k" in own else "attention.head_count"
     heads = max(1, number(job.header, kind, number(job.header, "attention.head_count", 1)))
     n_rows = tensor.shape[-1]

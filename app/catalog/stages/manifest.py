@@ -21,7 +21,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One tensor of a stage file: its hash, its size, its place in the file."""
+    """One tensor of a stage file: its hash, its size and its offset in the file."""
 
     sha256: str
     n_bytes: int
@@ -39,7 +39,7 @@ class Manifest:
 
     @property
     def id(self) -> str:
-        """The name of the stage: 64 hex digits, the same for the same bytes."""
+        """Return the id of the stage: 64 hex digits, the same for the same bytes."""
         digest = hashlib.sha256(b"poolhouse stage 1\0")
         digest.update(hashlib.sha256(self.header).digest())
         for piece in self.pieces:
@@ -51,7 +51,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A piece to send, from `start` of it on: what is before that has arrived already."""
+    """A piece to send, beginning at `start`. Everything before that has already arrived."""
 
     piece: int  # index in the manifest
     start: int
@@ -62,7 +62,7 @@ def to_json(manifest: Manifest) -> bytes:
 
 
 def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
-    """A manifest from another machine. Raises BadInput, or DoesNotFit beyond `allowed_bytes`."""
+    """Decode a manifest from another machine. Raises BadInput, or DoesNotFit beyond `allowed_bytes`."""
     if len(data) > MAX_JSON_BYTES:
         raise BadInput("manifest_odd", what=Reason("manifest_length", {"count": len(data)}))
     try:

@@ -37,10 +37,10 @@ class Donor:
 
 
 class Receiver:
-    """Takes the wanted bytes of one stage, in order. Sync; one thread at a time.
+    """The receiver of the wanted bytes of one stage, in order. Synchronous, for one thread at a time.
 
-    Nothing that an earlier run left is trusted: it is hashed again. A piece that is complete is
-    right; one that is not is continued where it broke off.
+    Data left by an earlier run is not trusted but hashed again. A complete piece is correct; an incomplete one is
+    continued where it broke off.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Receiver:
         return wanted_bytes(self.wants, self._manifest)
 
     def write(self, chunk: bytes | memoryview) -> None:
-        """Take the next bytes of the wanted pieces.
+        """Accept the next bytes of the wanted pieces.
 
-        Raises Damaged for a piece with a wrong hash: only that piece is thrown away, and a new
-        receiver asks for it again. Raises DoesNotFit on a full disk, which it leaves clean.
+        Raises Damaged for a piece with a wrong hash: only that piece is discarded, and a new receiver requests it
+        again. Raises DoesNotFit on a full disk, which it leaves clean.
         """
         data = memoryview(chunk)
         while data:
@@ -111,7 +111,7 @@ class Receiver:
             self._closed()
 
     def close(self) -> None:
-        """Stop here; what has arrived stays, and the next receiver resumes it."""
+        """Stop receiving. Data that has arrived stays, and the next receiver resumes it."""
         if not self._open:
             return
         if self._turn < len(self.wants):
@@ -136,7 +136,7 @@ class Receiver:
         self.close()
 
     def _accept(self, data: memoryview) -> int:
-        """Write what belongs to the current piece; returns how many bytes that was."""
+        """Write the bytes that belong to the current piece, and return their number."""
         index = self.wants[self._turn].piece
         piece = self._manifest.pieces[index]
         taken = data[: piece.n_bytes - self._done]
@@ -162,7 +162,7 @@ class Receiver:
         self._done = self._noted = self._start()
 
     def _start(self) -> int:
-        """Seek to where the current piece continues; return how much of it is there."""
+        """Seek to the place where the current piece continues, and return how much of it has arrived."""
         if self._turn == len(self.wants):
             return 0
         want = self.wants[self._turn]
@@ -170,7 +170,7 @@ class Receiver:
         return want.start
 
     def _resume(self, donors: Mapping[str, Donor]) -> Iterator[Want]:
-        """Hash what is there and copy what other stages have; yield the rest as wanted."""
+        """Hash the existing data and copy pieces that other stages have. Yield the rest as wanted."""
         for index, piece in enumerate(self._manifest.pieces):
             start = self._arrived.get(index, 0)
             digest = hashlib.sha256()
@@ -218,7 +218,7 @@ class Receiver:
             raise DoesNotFit("disk_full", folder=str(folder), **facts)
 
     def _failed(self, error: OSError) -> Exception:
-        """The disk failed. What it holds cannot be resumed usefully, so it is given back."""
+        """Return the error for a failed disk. Data on it cannot be resumed usefully, so its space is freed."""
         self.discard()
         return disk_error(self._paths.part.parent, error, self._manifest.total_bytes)
 

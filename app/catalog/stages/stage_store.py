@@ -59,8 +59,8 @@ class _Kept:
 class StageStore:
     """The folder `stages/`. Safe to call from several threads.
 
-    Stages that nobody uses are deleted above `limit_bytes`, and other machines never bring more.
-    `reserve_bytes` stay free on the disk whatever they bring.
+    Unused stages above `limit_bytes` are deleted, and other machines never bring more than that. `reserve_bytes`
+    always stay free on the disk.
     """
 
     def __init__(
@@ -121,20 +121,19 @@ class StageStore:
     def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
         """Begin or resume a stage. Pieces in other stages are copied first; the rest is `.wants`.
 
-        elsewhere: hash -> more places on this machine that have pieces. Raises DoesNotFit when the
-        disk is too small, Busy when this stage is coming in already.
+        elsewhere: hash -> more places on this machine that have pieces. Raises DoesNotFit if the disk is too small,
+        and Busy if this stage is already being received.
         """
         return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
 
     def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
-        """Begin or resume a stage that another machine sends, within limits: it may fill neither the folder nor the
-        disk."""
+        """Begin or resume a stage that another machine sends. It may fill neither the folder nor the disk."""
         make_space = partial(self._make_space, manifest)
         return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
     def fill(self, cut: Cut, tell: Tell = lambda _: None, *, as_others: bool = False) -> Path:
-        """Make the stage file of a model on this machine, unless it is here already. as_others: within the same
-        limits as what another machine sends."""
+        """Make the stage file of a model on this machine unless it exists. as_others: apply the limits for stages that
+        other machines send."""
         path = self.path(cut.manifest.id)
         if path is not None:
             return path
@@ -146,7 +145,7 @@ class StageStore:
             return receiver.finish()
 
     def remove(self, stage_id: str) -> None:
-        """Delete a stage that nobody uses; a held or growing one stays."""
+        """Delete an unused stage. A stage that is in use or being received stays."""
         with self._lock:
             if stage_id in self._held or stage_id in self._receiving:
                 return
@@ -164,9 +163,9 @@ class StageStore:
                 self.remove(stage_id)
 
     def trim(self, keep_model: str = "") -> None:
-        """Delete the stages that were not used for longest, down to the limit.
+        """Delete the least recently used stages, down to the limit.
 
-        Those of one model may be spared: while its second stage comes in, its first is not in use.
+        Those of one model may be spared: while its second stage is received, its first is not in use.
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()
@@ -220,9 +219,9 @@ class StageStore:
             raise
 
     def _make_space(self, manifest: Manifest) -> None:
-        """Delete unused stages until a new one stays within the limit, and parts above their number.
+        """Delete unused stages until a new one fits within the limit, and partial stages above their maximum number.
 
-        Those of the same model go last: they may have pieces of it. Raises DoesNotFit.
+        Those of the same model go last, since they may have pieces of it. Raises DoesNotFit.
         """
         unused = self._unused({manifest.id})
         parts = [kept for kept in unused if kept.is_part]
@@ -255,7 +254,7 @@ class StageStore:
             self.remove(kept.stage_id)
 
     def _donors(self, manifest: Manifest, elsewhere: Mapping[str, Donor]) -> tuple[dict[str, Donor], set[str]]:
-        """Return where wanted pieces already are, by hash; and the stages of the same model."""
+        """Return the places that already have wanted pieces, by hash, and the stages of the same model."""
         hashes = {piece.sha256 for piece in manifest.pieces}
         donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in hashes}
         keep: set[str] = set()
@@ -300,7 +299,7 @@ class StageStore:
         self._unkept.pop(manifest.id, None)
 
     def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
-        """Remember that a stage was checked; where the disk is full, only as long as this store lives."""
+        """Record that a stage was checked. If the disk is full, the record lasts only as long as this store."""
         try:
             self._remember(manifest, path)
         except AppError as error:
@@ -360,7 +359,7 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Delete a folder that stands where a file of ours belongs: nothing could be put there."""
+    """Delete a folder in the place of one of our files, since nothing could be put there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 

@@ -92,9 +92,9 @@ def check(shape: ModelShape) -> None:
 
 
 def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
-    """Write a stage of this run of layers and read it back as a stranger's file is read.
+    """Write a stage of this run of layers and read it back like an untrusted file.
 
-    role: MIDDLE, or LAST with the output matrix. The shape is a checked one. Raises BadInput, OSError.
+    role: MIDDLE, or LAST with the output matrix. The shape must have been checked. Raises BadInput, OSError.
     """
     tensors = list(_tensors(shape, run, role))
     listed = [(t.name, t.dims, t.kind, tensor_bytes(t)) for t in tensors]
@@ -185,7 +185,7 @@ def _weights(tensor: Tensor) -> Iterator[bytes]:
 
 @cache
 def _pattern(kind: int) -> bytes:
-    """Return about 1 MiB of blocks of this type; the same in every process."""
+    """Return about 1 MiB of blocks of this type, the same in every process."""
     name, _, block_bytes = tensor_types.TENSORS[kind]
     n_blocks = PATTERN_BYTES // block_bytes
     data = bytearray(random.Random(kind).randbytes(n_blocks * block_bytes))  # noqa: S311  no secret

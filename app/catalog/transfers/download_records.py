@@ -37,7 +37,7 @@ class PartFacts(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A download as it is to be continued."""
+    """The state of a download, from which it can be continued."""
 
     id: str
     repository: str
@@ -62,8 +62,7 @@ def id_of(repository: str, file: str) -> str:
 
 
 def joint_hash(hashes: Iterable[str | None]) -> str | None:
-    """Return the hash that names a model in several files: the SHA-256 of all their hashes; None while one is not
-    known."""
+    """Return the hash of a model in several files: the SHA-256 of all their hashes, or None while one is unknown."""
     known = list(hashes)
     if not known or None in known:
         return None
@@ -71,7 +70,7 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
 
 
 class DownloadFolders(Protocol):
-    """The folders that models lie in; machine/models_folders.py has them."""
+    """The folders with models, implemented in machine/models_folders.py."""
 
     own: Path  # in the home: what is known of downloads stays here
     now: Path  # new files go here
@@ -87,7 +86,7 @@ class DownloadFolders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A model of ours, whole or a part of it, that lies in a folder where new ones do not go."""
+    """A complete or partial model of ours in a folder that does not receive new ones."""
 
     path: Path  # of the file, or of the folder of several
     n_bytes: int
@@ -95,7 +94,7 @@ class StoredModel:
 
 
 class DownloadRecords:
-    """The records of downloads, a small JSON file for each; their parts, and the whole files by hash.
+    """The records of downloads, each a small JSON file, with their partial files and the complete files by hash.
 
     A model in several files has a folder, named by its id while they arrive, then by its hash.
     """
@@ -109,7 +108,7 @@ class DownloadRecords:
         yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
 
     def ensure(self, folder: Path) -> None:
-        """Make sure that a folder exists. Raises AppError where it is away, or the disk does not take it."""
+        """Make sure that a folder exists. Raises AppError if it is unreachable or cannot be written."""
         try:
             self.places.ensure(folder)
         except OSError as error:
@@ -120,12 +119,12 @@ class DownloadRecords:
         return (self._coming(record.id) if record.parts else self.part(record.id)).parent
 
     def write(self, record: Record) -> None:
-        """Keep it. Raises AppError where the disk does not take it."""
+        """Store a record. Raises AppError if it cannot be written to disk."""
         self.ensure(self.folder)
         write_whole(self._path(record.id), msgspec.json.encode(record))
 
     def remove(self, download_id: str) -> int:
-        """Delete a record and its part; how many bytes that freed. Raises AppError."""
+        """Delete a record and its partial file, and return the number of bytes freed. Raises AppError."""
         part, several = self.part(download_id), self._coming(download_id)
         freed = part_bytes(part) + _folder_bytes(several)
         try:
@@ -141,11 +140,12 @@ class DownloadRecords:
         return self._path_of(f"{download_id}.part")
 
     def piece(self, record: Record, number: int) -> Path:
-        """Return the place where one whole file of several waits for the others."""
+        """Return the place where one complete file of several waits for the others."""
         return self._coming(record.id) / _names(len(record.parts))[number]
 
     def gather(self, record: Record) -> Path:
-        """Combine the files of a complete download into the model. Returns the path of the first; raises AppError."""
+        """Combine the files of a complete download into the model, and return the path of the first one. Raises
+        AppError."""
         final = self.whole_of(record)
         coming = self._coming(record.id)
         try:
@@ -161,32 +161,32 @@ class DownloadRecords:
         return final
 
     def whole(self, sha256: str) -> Path:
-        """Return the place of a whole file: names from outside never become names here."""
+        """Return the place of a whole file. Names from outside are never used as file names here."""
         return self._path_of(f"{sha256}.gguf")
 
     def whole_of(self, record: Record) -> Path:
-        """The same for a download; of several files the first."""
+        """Return the place of a download's complete file, or of the first one if it has several."""
         sha256 = record.sha256 or ""
         if not record.parts:
             return self.whole(sha256)
         return self._path_of(sha256) / _names(len(record.parts))[0]
 
     def done_bytes(self, record: Record) -> int:
-        """Return how much of a download is really on the disk."""
+        """Return the number of bytes of a download that are on the disk."""
         whole = whole_bytes(self.whole_of(record)) if record.sha256 else 0
         if whole or not record.parts:
             return whole or part_bytes(self.part(record.id))
         return _folder_bytes(self._coming(record.id))
 
     def sha256_of(self, path: Path) -> str | None:
-        """The hash of a whole model of our folders; None for any other file."""
+        """Return the hash of a complete model in our folders, or None for any other file."""
         if path.parent.parent in self.places.all and path.name.startswith(f"{_STEM}-"):
             return path.parent.name if _SHA256.fullmatch(path.parent.name) else None
         ours = path.parent in self.places.all and path.suffix == ".gguf"
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
     def elsewhere(self) -> list[StoredModel]:
-        """Return the models in reachable folders that new files do not go to; unfinished ones first."""
+        """Return the models in reachable folders that do not receive new files, incomplete ones first."""
         known = self.places
         near = [folder for folder in known.all if folder != known.now and folder not in known.unreachable]
         entries = [held for folder in near for held in stored_models(folder)]
@@ -219,7 +219,8 @@ class DownloadRecords:
 
 
 def stored_models(folder: Path) -> Iterator[StoredModel]:
-    """Yield our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
+    """Yield our models in a folder, recognized by their names. Other files are ignored, and an unreadable folder
+    counts as empty."""
     try:
         paths = sorted(folder.iterdir())
     except OSError:
@@ -232,13 +233,14 @@ def stored_models(folder: Path) -> Iterator[StoredModel]:
 
 
 def whole_bytes(path: Path) -> int:
-    """Return the bytes of a model that is complete, in one file or several; 0 when some of it is missing."""
+    """Return the bytes of a complete model, in one file or several, or 0 if some of it is missing."""
     sizes = [part_bytes(part_path) for part_path in part_paths(path)]
     return sum(sizes) if all(sizes) else 0
 
 
 def delete_model(path: Path) -> int:
-    """Delete a model of our folders, all its files; how many bytes that freed. Raises BadInput for one that stays."""
+    """Delete all files of a model in our folders, and return the number of bytes freed. Raises BadInput if one cannot
+    be deleted."""
     freed, paths = 0, part_paths(path)
     for part_path in paths:
         n_bytes = part_bytes(part_path)
@@ -266,5 +268,5 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _can_be_said(record: Record) -> bool:
-    """Return whether its error, perhaps of another version of the app, has a sentence here."""
+    """Return whether its error, perhaps from another version of the app, has a sentence in this one."""
     return record.code is None or can_be_said(Reason(record.code, record.facts))

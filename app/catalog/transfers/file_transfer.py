@@ -31,7 +31,10 @@ PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the cou
 
 
 class PartialFile:
-    """A `.part` file. Its methods block; one at a time."""
+    """The partial file of a download (`.part`), hashed while it is written, and again when it is resumed.
+
+    Its methods block; only one may run at a time.
+    """
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
         self.path = path
@@ -42,7 +45,7 @@ class PartialFile:
         self.n_bytes = 0  # that are written and hashed
 
     def take_up(self, tell: Callable[[], None] = lambda: None) -> None:
-        """Open the file, creating it if needed, and hash what is there. `stop` ends it early."""
+        """Open the file, creating it if needed, and hash its contents. `stop` ends this early."""
         self.close()
         self._stop.clear()
         self._hash, self.n_bytes = hashlib.sha256(), 0
@@ -59,7 +62,7 @@ class PartialFile:
             raise Damaged("download_stopped", why=os_cause(error)) from error
 
     def write(self, data: bytes, total_bytes: int) -> None:
-        """Append and hash. Raises AppError where the disk is full or does not work."""
+        """Append and hash the data. Raises AppError if the disk is full or fails."""
         assert self._file is not None
         try:
             self._disk.write(self._file, memoryview(data))
@@ -70,7 +73,7 @@ class PartialFile:
         self.n_bytes += len(data)
 
     def begin_again(self) -> None:
-        """Forget what is there."""
+        """Discard the contents."""
         assert self._file is not None
         self._hash, self.n_bytes = hashlib.sha256(), 0
         self._cut_back()
@@ -79,7 +82,7 @@ class PartialFile:
         return self._hash.hexdigest()
 
     def finish(self, final: Path) -> None:
-        """Make it the whole file: on the disk for good, then under its name."""
+        """Sync the file to disk and give it its final name."""
         assert self._file is not None
         try:
             self._disk.sync(self._file)
@@ -107,7 +110,7 @@ class PartialFile:
 
 @dataclass(frozen=True, slots=True)
 class DownloadTarget:
-    """The file to fetch; None is learned from the hub."""
+    """The file to fetch. Facts that are None are learned from the hub."""
 
     asked: FileRequest
     total_bytes: int | None = None
@@ -125,7 +128,7 @@ class Files(Protocol):
     def place(self) -> FileSource: ...
 
     def opened(self, request: FileRequest, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
-        """The bytes from `start` on, or from 0. Raises AppError, and aiohttp's errors where the line breaks."""
+        """Open the file at `start`, or at 0. Raises AppError, and aiohttp's errors if the connection breaks."""
         ...
 
     async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
@@ -146,7 +149,7 @@ class Hooks:
 
 
 class Transfer:
-    """Fetches one file into its part."""
+    """The transfer of one file into its partial file."""
 
     def __init__(
         self, files: Files, target: DownloadTarget, part: PartialFile, hooks: Hooks, waits: tuple[float, ...] = WAITS
@@ -156,9 +159,9 @@ class Transfer:
         self.is_flowing = False
 
     async def run(self, final: Callable[[str], Path]) -> Path:
-        """Fetch and verify; the path of the whole file. Raises AppError. Cancelling keeps the part.
+        """Fetch and verify the file, and return its path. Raises AppError. Canceling keeps the partial file.
 
-        final: where a file of this SHA-256 belongs.
+        final: returns the place for a file with this SHA-256.
         """
         try:
             await to_its_end(self._part.take_up, self._part.stop)
@@ -208,7 +211,7 @@ class Transfer:
             breaks += 1
 
     async def _connection(self) -> None:
-        """Fetch what one connection brings."""
+        """Fetch as much as one connection delivers."""
         token, start = await self._hooks.token(), self._part.n_bytes
         with self._lookout.asking():
             async with self._files.opened(self.wanted.asked, start, token) as body:
@@ -232,12 +235,12 @@ class Transfer:
             await self._hooks.arrived(len(chunk))
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
-        """Return the next chunk; empty at the end."""
+        """Return the next chunk, empty at the end."""
         with self._lookout.listening():
             return await anext(chunks, b"")
 
     async def _agree(self, facts: FileFacts) -> int:
-        """Compare the hub's facts with the known ones and keep new ones; return the size of the file."""
+        """Compare the hub's facts with the known ones and store new ones. Return the size of the file."""
         known, file = self.wanted, self.wanted.asked.file
         if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
             raise self._other_size(facts.total_bytes or 0, known.total_bytes)

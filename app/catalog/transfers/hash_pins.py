@@ -39,7 +39,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """Return whether its names can be requested, and its hashes belong together."""
+        """Return whether its names are valid and its hashes belong together."""
         try:
             checked(self.repository, self.file, self.revision)
         except BadInput:
@@ -51,7 +51,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
-    """Return the pin of a finished download; None where no hash of it is known."""
+    """Return the pin of a finished download, or None if its hash is unknown."""
     if record.sha256 is None:
         return None
     return Pin(
@@ -72,12 +72,12 @@ class Pins:
         self._path = path
 
     def of(self, repository: str, file: str) -> Pin | None:
-        """Reads the disk. Raises Damaged."""
+        """Return the pin of a file, if any. Reads the disk. Raises Damaged."""
         matches = (pin for pin in self._all() if (pin.repository, pin.file) == (repository, file))
         return next(matches, None)
 
     def keep(self, pin: Pin) -> None:
-        """The first one of a file stays. Raises AppError where the disk does not take it."""
+        """Store a pin unless the file already has one. Raises AppError if it cannot be written to disk."""
         known = self._all()
         if any((known_pin.repository, known_pin.file) == (pin.repository, pin.file) for known_pin in known):
             return

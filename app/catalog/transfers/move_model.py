@@ -20,11 +20,11 @@ _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 
 def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
-    """Move a file, or a folder of files, to `folder`. On the same disk it is renamed; else the source stays until it is
-    dropped.
+    """Move a file, or a folder of files, to `folder`. On the same disk it is renamed; otherwise the source stays until
+    it is deleted separately.
 
-    The remains of an earlier try are resumed. tell: every byte counts twice, when it is copied and when it is read
-    back. Raises AppError; then the source is as it was.
+    The remains of an earlier attempt are resumed. tell: every byte counts twice, once when copied and once when
+    read back. Raises AppError, and then the source is unchanged.
     """
     target = folder / source.name
     try:
@@ -49,7 +49,7 @@ def delete_path(path: Path) -> None:
 
 
 def sweep_unfinished(folder: Path) -> None:
-    """Delete copies that are not whole. What cannot be deleted stays: it is in nobody's way."""
+    """Delete incomplete copies. A copy that cannot be deleted stays, and does no harm."""
     with contextlib.suppress(OSError):
         for path in folder.glob(f"*{COMING}"):
             if _OURS.fullmatch(path.name):
@@ -71,7 +71,8 @@ def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
 
 
 def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
-    """Copy one file, in two tries at most: the remains of an earlier one may be useless. Raises OSError, Damaged."""
+    """Copy one file in at most two attempts, since the remains of an earlier one may be useless. Raises OSError,
+    Damaged."""
     for _ in range(2):
         went_on = coming.exists() and coming.stat().st_size > 0
         with source.open("rb", buffering=0) as file:
@@ -90,7 +91,7 @@ def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
 
 
 def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
-    """Write what is missing behind what is there; the hash of the whole source. Raises OSError."""
+    """Append the missing bytes, and return the hash of the whole source. Raises OSError."""
     digest, done = hashlib.sha256(), 0
     handle = os.open(coming, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     with os.fdopen(handle, "r+b", buffering=0) as file:
@@ -107,7 +108,7 @@ def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
 
 
 def _same(source: Path, target: Path) -> bool:
-    """Return whether both hold the same bytes. Raises OSError as AppError."""
+    """Return whether both have the same bytes. Raises OSError as AppError."""
     try:
         pairs = list(_files(source, target))
         if any(not b.is_file() or a.stat().st_size != b.stat().st_size for a, b in pairs):
@@ -129,7 +130,7 @@ def _hash(path: Path) -> str:
 
 
 def _from_the_disk(file: BinaryIO) -> None:
-    """Drop the file from the page cache, so that it is read from the disk, where the system allows that."""
+    """Drop the file from the page cache if the system allows it, so that it is read from the disk."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
