@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
 def find_node(home: Home) -> Runtime:
-    """Return how to reach the node of this home. Raises Unreachable if none runs there, BadInput if none can."""
+    """Return the endpoint of the node of this home. Raises Unreachable if none runs, BadInput if none can."""
     runtime = running_node.read(home.runtime_file)
     if runtime is None:
         raise _why_none(home)
@@ -41,7 +41,7 @@ def find_node(home: Home) -> Runtime:
 
 
 def _why_none(home: Home) -> AppError:
-    """Return the error that says why no node can be reached in this home."""
+    """Return the error that explains why no node of this home can be reached."""
     try:
         if home.root.is_file():
             return BadInput("home_no_folder", path=str(home.root))
@@ -55,9 +55,9 @@ def _why_none(home: Home) -> AppError:
 
 
 class NodeClient:
-    """One conversation with the node of a home. Use it as `async with NodeClient(home) as node`.
+    """A client of the node of a home, used as `async with NodeClient(home) as node`.
 
-    Every method raises the AppError the node answered, or Unreachable when it does not answer.
+    Every method raises the AppError that the node sent, or Unreachable if it does not answer.
     """
 
     def __init__(self, home: Home, *, any_version: bool = False) -> None:
@@ -144,7 +144,7 @@ class NodeClient:
         *,
         answer: Any = dict,
     ) -> Any:
-        """Do long work to its end: each step is given to `progress`, and the content of `done` is returned."""
+        """Run long work to its end, pass each step to `progress`, and return the content of `done`."""
         async with aclosing(self.stream(method, path, body)) as lines:
             async for line in lines:
                 if "progress" in line:
@@ -178,18 +178,18 @@ class NodeClient:
 
 
 async def with_node(home: Home, work: Callable[[NodeClient], Awaitable[T]]) -> T:
-    """Do `work` with the node of this home."""
+    """Run `work` with a client of the node of this home."""
     async with NodeClient(home) as node:
         return await work(node)
 
 
 def _json(body: object) -> str:
-    """Raises UnicodeEncodeError for what is no text."""
+    """Return the body as JSON. Raises UnicodeEncodeError for a lone surrogate."""
     return msgspec.json.encode(body).decode()
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path, whatever it contains. Raises UnicodeEncodeError for what is no text."""
+    """Return a name as one path segment, whatever it contains. Raises UnicodeEncodeError for a lone surrogate."""
     return quote(name, safe="")
 
 

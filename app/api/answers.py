@@ -12,14 +12,14 @@ from app.core.errors import Fact, Reason
 
 
 class AnsweredBy(msgspec.Struct, frozen=True):
-    """The model that answers, where it is another than was named. `text`: what to tell the person."""
+    """The model that answers if it is not the one that was named. `text` explains that to the person."""
 
     model: str
     text: str = ""
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The next piece of an answer. `was_thought`: everything before was thought, not text."""
+    """The next piece of an answer. `was_thought`: everything before it was a thought, not text."""
 
     text: str
     token_ids: list[int]
@@ -61,7 +61,7 @@ class StageFigures(msgspec.Struct, frozen=True):
 
 
 class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of an answer, and what making it took."""
+    """The text of an answer, and the time and tokens it took."""
 
     text: str = ""
     thought: str = ""
@@ -106,13 +106,13 @@ class SentError(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Answer of a request that failed."""
+    """Answer to a request that failed."""
 
     error: SentError
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """Answer of routes that have nothing to tell."""
+    """Answer of routes that return nothing."""
 
 
 class AnswerLine(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ class AnswerLine(msgspec.Struct, frozen=True):
 
 
 class ProgressLine(msgspec.Struct, frozen=True):
-    """A line of other long work, before its last one."""
+    """A progress line of other long work."""
 
     progress: Progress
 
@@ -167,13 +167,13 @@ class Machines(msgspec.Struct, frozen=True):
 
 
 class MachineAnswer(msgspec.Struct, frozen=True):
-    """Answer of routes that tell which machine was meant or paired."""
+    """Answer of routes that return the machine that was meant or paired."""
 
     machine: MachineRef
 
 
 class PairingCode(msgspec.Struct, frozen=True):
-    """Answer of `POST /pairing`: the code that the other machine enters, and for how long it counts."""
+    """Answer of `POST /pairing`: the code to enter on the other machine, and how long it is valid."""
 
     code: str
     address: str = ""

@@ -1,4 +1,4 @@
-"""The Chat API that other programs use, as its owner sees it: its state, its keys, its upstream servers."""
+"""The Chat API for other programs, as its owner manages it: state, keys and upstream servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.core.errors import Reason
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one key; None: those of all keys."""
+    """The limits of one key. None means the limit of all keys."""
 
     at_once: int | None = None
     tokens_a_minute: int | None = None
@@ -76,7 +76,7 @@ class KeyRemoved(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """Answer of `GET /api/certificate`: what other computers check the LAN server by."""
+    """Answer of `GET /api/certificate`: the certificate by which other computers verify the LAN server."""
 
     certificate: str | None = None
 

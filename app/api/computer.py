@@ -47,7 +47,7 @@ class Engine(msgspec.Struct, frozen=True):
 
 
 class UnusedGraphics(msgspec.Struct, frozen=True):
-    """A graphics card that no engine uses, and what would help."""
+    """A graphics card that no engine uses, and how to change that."""
 
     reason: str | None = None
     reason_facts: Reason | None = None
@@ -140,7 +140,7 @@ class Walls(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A finding of doctor. `ok` is None for what is worth knowing and no fault."""
+    """A finding of doctor. `ok` is None for information that is not a fault."""
 
     name: str = ""
     ok: bool | None = None
@@ -218,7 +218,7 @@ class EventEntry(msgspec.Struct, frozen=True):
 
 
 class AnswerInProgress(msgspec.Struct, frozen=True):
-    """An answer that is being made."""
+    """An answer in progress."""
 
     number: int = 0
     model: str = ""
@@ -230,7 +230,7 @@ class AnswerInProgress(msgspec.Struct, frozen=True):
 
 
 class LentTotal(msgspec.Struct, frozen=True):
-    """Everything that this computer did for others."""
+    """The total work of this computer for others."""
 
     since: float = 0.0
     seconds: float = 0.0

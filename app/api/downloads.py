@@ -1,4 +1,4 @@
-"""Model files on their way: downloads, copies to other machines, and the folder they are kept in."""
+"""Model files in transfer: downloads, copies to other machines, and the models folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DownloadSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Download(DownloadSource, frozen=True, kw_only=True):
-    """A model file that is downloaded, or copied from a machine of the household."""
+    """A model file being downloaded, or copied from a machine of the household."""
 
     state: str = ""  # waiting, starting, running, checking, paused, done or failed
     done_bytes: int = 0
@@ -59,7 +59,7 @@ class DownloadRemoved(msgspec.Struct, frozen=True):
 
 
 class Giving(msgspec.Struct, frozen=True):
-    """A model that is copied from this computer to another one."""
+    """A model being copied from this computer to another one."""
 
     machine: str = ""
     model: str = ""
@@ -68,7 +68,7 @@ class Giving(msgspec.Struct, frozen=True):
 
 
 class FormerFolder(msgspec.Struct, frozen=True):
-    """A folder of before that still holds models."""
+    """A previous models folder that still contains models."""
 
     folder: str = ""
     models: int = 0
@@ -79,7 +79,7 @@ class FormerFolder(msgspec.Struct, frozen=True):
 
 
 class FolderMove(msgspec.Struct, frozen=True):
-    """Models on their way to another folder."""
+    """A move of models to another folder."""
 
     name: str = ""
     done_bytes: int = 0
@@ -112,7 +112,7 @@ class ModelsFolderRoom(ModelsFolder, frozen=True):
 
 
 class FolderChoice(msgspec.Struct, frozen=True):
-    """Answer of `POST /folder/look`: what choosing a folder would mean."""
+    """Answer of `POST /folder/look`: the consequences of choosing a folder."""
 
     folder: str = ""
     same: bool = False

@@ -1,4 +1,4 @@
-"""Models: those on this computer, those of the catalogue, and whether they would fit."""
+"""Models on this computer, models of the catalog, and whether they would fit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ShelfModel(Model, frozen=True, kw_only=True):
 
 
 class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that a host answers with for this guest."""
+    """A model that a host offers to this guest."""
 
     name: str
     id: str = ""
@@ -91,7 +91,7 @@ class Unloaded(msgspec.Struct, frozen=True):
 
 
 class HubFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A model file of the catalogue or the hub; of several parts, the first."""
+    """A model file of the catalog or the hub; for a model in several files, the first one."""
 
     file: str = ""
     parts: int = 1
@@ -138,7 +138,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 class HubModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository of the hub that has GGUF files; None where the hub does not tell."""
+    """A repository of the hub with GGUF files. Fields are None if the hub does not report them."""
 
     repository: str
     downloads: int | None = None
@@ -203,7 +203,7 @@ class FoundFiles(msgspec.Struct, frozen=True):
 
 
 class MemoryParts(msgspec.Struct, frozen=True):
-    """The memory that a whole model takes, and what all machines lend."""
+    """The memory that a whole model needs, and the memory that all machines lend."""
 
     weight_bytes: int = 0
     kv_bytes: int = 0
@@ -216,7 +216,7 @@ class MemoryParts(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The judgment whether a model would fit."""
+    """The judgment of whether a model would fit."""
 
     word: str = ""  # fits, tight, smaller context or too big
     spare_bytes: int = 0
@@ -235,7 +235,7 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 class Starter(msgspec.Struct, frozen=True):
-    """The model of the catalogue that suits this household best as its first one."""
+    """The model of the catalog that suits this household best as its first one."""
 
     id: str
     name: str = ""
@@ -248,7 +248,7 @@ class Starter(msgspec.Struct, frozen=True):
 
 
 class StarterAnswer(msgspec.Struct, frozen=True):
-    """Answer of `GET /starter`; None: nothing of the catalogue fits with room to spare."""
+    """Answer of `GET /starter`; None if no model of the catalog fits with room to spare."""
 
     starter: Starter | None = None
 

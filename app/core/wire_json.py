@@ -1,4 +1,4 @@
-"""JSON between a node and its faces: lines, lone surrogates, errors, and merge patches (RFC 7396). Pure."""
+"""JSON between a node and its clients: lines, lone surrogates, errors, and merge patches (RFC 7396). Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.core.reasons import can_be_said
 
 
 class TooLongLine(ValueError):
-    """A line without an end."""
+    """A line longer than the limit."""
 
 
 class LineCutter:
-    """A cutter of lines that looks at each byte once. No line may be longer than `most_bytes`."""
+    """A splitter of lines that reads each byte once. No line may be longer than `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

@@ -1,1 +1,1 @@
-"""The node as the window sees it: asked over its loopback API, its state followed."""
+"""The window's connection to the node: requests over its loopback API, and its state."""

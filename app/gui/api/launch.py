@@ -18,28 +18,28 @@ class Endpoint:
 
 
 class Launcher(Protocol):
-    """The node of one home."""
+    """Starts and finds the node of a home."""
 
     home: Path  # the window keeps its own things in a folder of it
 
     def find(self) -> Endpoint | None:
-        """The node that runs now. Quick: a small file is read."""
+        """Return the running node, if there is one. Quick: it reads a small file."""
 
     def start(self) -> None:
-        """Begin to start one, which outlives a window that crashes. Raises AppError."""
+        """Start a node, which survives a crash of the window. Raises AppError."""
 
     def end(self) -> None:
-        """End the one that `start` started, if it cannot be found yet; then it serves nobody."""
+        """End the node that `start` started if it cannot be found yet: nobody uses it then."""
 
     def leave(self) -> None:
-        """Reset the node: from its next start it belongs to no household and has a new identity. Raises AppError."""
+        """Reset the node. From its next start it belongs to no household and has a new identity. Raises AppError."""
 
     def erase_at_end(self) -> None:
-        """Once this window and its node have ended, all data of the home is deleted."""
+        """Delete all data of the home once this window and its node have ended."""
 
     def fate(self) -> str | None:
-        """The last words of the node that `start` started, once it has ended; None while it runs."""
+        """Return the last output of the node that `start` started once it has ended, or None while it runs."""
 
     @property
     def started(self) -> bool:
-        """Return whether this window or a former one started the running node, so that Quit ends it."""
+        """Return whether this window or an earlier one started the running node, so that Quit ends it."""

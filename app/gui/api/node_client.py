@@ -1,4 +1,4 @@
-"""Asks the node over its loopback API, from Qt's own event loop: calls, long work, the event stream."""
+"""The client of the node's loopback API on Qt's event loop: calls, long work and the event stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path, whatever it contains."""
+    """Return a name as one path segment, whatever it contains."""
     return quote(name, safe="")
 
 
@@ -55,7 +55,7 @@ class Call(QObject):
         return self._reply is not None
 
     def cancel(self) -> None:
-        """Cancel the call; nothing more is heard of it."""
+        """Cancel the call. It emits no more signals."""
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.abort()
@@ -135,26 +135,26 @@ class Call(QObject):
 
 
 class Calls:
-    """The calls in progress by name; a call that was ended reports nothing more."""
+    """The calls in progress, by name."""
 
     def __init__(self) -> None:
         self._running: dict[str, Call] = {}
 
     def keep(self, name: str, call: Call | None) -> None:
-        """Keep a call, and end the one before of the same name."""
+        """Keep a call, and end the previous one of the same name."""
         self.end(name)
         if call is not None:
             self._running[name] = call
 
     def done(self, name: str) -> None:
-        """Forget a call that ended by itself."""
+        """Forget a call that has ended."""
         self._running.pop(name, None)
 
     def running(self, name: str) -> bool:
         return name in self._running
 
     def end(self, name: str) -> None:
-        """Stop it, if it runs."""
+        """End the call of this name, if there is one."""
         call = self._running.pop(name, None)
         if call is not None and call.running:
             call.cancel()
@@ -165,7 +165,7 @@ class Calls:
 
 
 class NodeClient(QObject):
-    """Sends requests to the node at `endpoint`; without one they fail at once, with a sentence."""
+    """Sends requests to the node at `endpoint`. Without an endpoint, they fail at once with a sentence."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

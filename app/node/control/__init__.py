@@ -1,1 +1,1 @@
-"""The loopback control API: routes by theme, and what every request must show."""
+"""The loopback control API: its routes by theme, and the checks that every request must pass."""

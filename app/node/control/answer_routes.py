@@ -1,4 +1,4 @@
-"""The control API's routes over answers, also those that outlive whoever asked, and counted tokens."""
+"""Control API routes for answers, including answers that outlive their client, and for counting tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.node.models.model_manager import ModelManager
 
 
 class AnswerRoutes:
-    """POST at a key begins an answer and follows it, GET follows it again, DELETE stops it."""
+    """Routes for answers. POST to a key starts and follows an answer, GET follows it again, and DELETE stops it."""
 
     def __init__(
         self, hosting: ModelManager, guesting: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers

@@ -1,4 +1,4 @@
-"""The control API's routes over the Chat API: how it stands, its keys, changes."""
+"""Control API routes for the Chat API: its state, settings, keys and upstreams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.node.control.request_body import answer, body
 
 
 def routes(api: ChatApi) -> list[web.RouteDef]:
-    """All of them."""
+    """Return the routes for the Chat API."""
 
     async def state(request: web.Request) -> web.Response:
         return answer(await api.state())

@@ -1,4 +1,4 @@
-"""A question as it was posted, and an answer as it is told: their JSON, and our values."""
+"""Conversion of a question from its request, and of an answer to JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def question_of(order: requests.Ask) -> GenerationRequest:
-    """Raises BadInput unless it asks exactly one thing."""
+    """Return the question of a request. Raises BadInput unless it has exactly one prompt."""
     prompts = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(prompts) != 1:
         raise BadInput("prompt_unclear")
@@ -52,7 +52,7 @@ def question_of(order: requests.Ask) -> GenerationRequest:
 
 
 def always(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:
-    """The same question, whatever answers it."""
+    """Return a function that gives the same question to every model."""
 
     async def known(_: object) -> GenerationRequest:
         return question
@@ -61,7 +61,7 @@ def always(question: GenerationRequest) -> Callable[[object], Awaitable[Generati
 
 
 def by_another(named: str | None, model: str) -> str:
-    """Return a notice if a model answers that was not named, or the Guide because no model was; else empty."""
+    """Return a notice if the answering model was not the named one, or the Guide answers because none was named."""
     if not named:
         return in_words("guide_answers") if model == GUIDE else ""
     return "" if named.casefold() == model.casefold() else in_words("name_means", name=named, model=model)
@@ -70,9 +70,10 @@ def by_another(named: str | None, model: str) -> str:
 async def kept_here(
     work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], UpstreamChoice | None]
 ) -> AsyncGenerator[Json, None]:
-    """The answer. A model that an upstream alone has is told so: what a person writes here goes to none of them.
+    """Yield the lines of an answer. If only an upstream has the model, raise an error that says so: text written in
+    this app is never sent to an upstream.
 
-    Raises as the answer does.
+    Raises the errors of `work`.
     """
     try:
         async with aclosing(work) as lines:
@@ -86,7 +87,7 @@ async def kept_here(
 
 
 def delta_json(delta: Delta) -> Json:
-    """`likely` is there only for who asked for it, and never goes through JSON: it holds bytes."""
+    """Return the line of a delta. `likely` is present only on request and never becomes JSON, since it holds bytes."""
     answer: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
     if delta.thought:
         answer["thought"] = delta.thought
@@ -98,7 +99,7 @@ def delta_json(delta: Delta) -> Json:
 
 
 def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None) -> Json:
-    """The end of an answer, with all its figures beside what was forecast for just these tokens."""
+    """Return the end of an answer, with its figures and the forecast for exactly these tokens."""
     return {
         "text": summary.text,
         "thought": summary.thought,

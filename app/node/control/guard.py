@@ -54,7 +54,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def explained(error: AppError) -> dict[str, object]:
-    """The JSON form of an error, the same in an answer's body and in a stream's last line."""
+    """Return the JSON of an error, for an answer's body or a stream's last line."""
     return {"kind": type(error).__name__, **error.reason.to_json(), "message": said(error)}
 
 
@@ -64,18 +64,18 @@ def refuse(status: int, code: str, message: str) -> web.Response:
 
 
 def _parted(answer: web.Response) -> web.Response:
-    """A stranger's connection is not kept."""
+    """Return the answer with its connection closed, as for any client without access."""
     answer.force_close()
     return answer
 
 
 def own_names(port: int) -> set[str]:
-    """Return the host names by which this computer's own programs may call a port of loopback."""
+    """Return the host names by which programs on this computer may call a loopback port."""
     return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
 
 
 def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
-    """Status and words for a request that came over another name, or from a web page; None: neither."""
+    """Return the status and message for a request with a foreign host name or from a web page, else None."""
     if request.host not in names:
         return 421, FOREIGN_HOST
     if "Origin" in request.headers:
@@ -87,7 +87,8 @@ CODES = {421: "foreign_host", 403: "foreign_origin"}
 
 
 def objection(request: web.Request, token: str, port: int) -> web.Response | None:
-    """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+    """Return the refusal of a request, or None if it may pass. SAFETY.md defines the order: first the place, then the
+    person."""
     if problem := misplaced(request, own_names(port)):
         status, words = problem
         return _parted(refuse(status, CODES[status], words))
@@ -106,9 +107,9 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
 def guard(
     token: str, port: Callable[[], int], heard: Callable[[web.Request], None] = lambda _: None
 ) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """The middleware of the loopback API: who may pass, and what an error looks like.
+    """Return the middleware of the loopback API, which checks requests and turns errors into answers.
 
-    heard: is told of each request as soon as its headers are there.
+    `heard` is called for each request as soon as its headers have arrived.
     """
 
     n_open = 0
@@ -144,7 +145,7 @@ def guard(
 
 
 async def at_once(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Told, and parted: nobody waits for the rest of a body that was waited for so long."""
+    """Send an answer and close the connection, without waiting for the rest of a slow request body."""
     await answer.prepare(request)
     await answer.write_eof()
     request.protocol.force_close()
@@ -152,7 +153,7 @@ async def at_once(request: web.Request, answer: web.StreamResponse) -> web.Strea
 
 
 def retry_s(error: AppError) -> int:
-    """Return when to ask again, for the header Retry-After."""
+    """Return the value of the Retry-After header, in seconds."""
     return max(1, round(error.reason.number("seconds") or USUAL_RETRY_S))
 
 

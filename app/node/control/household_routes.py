@@ -1,4 +1,4 @@
-"""The control API's routes over the household: pairing, its machines, their names and rights."""
+"""Control API routes for the household: pairing, and the machines with their names and roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.node.verification.quarantine import Quarantine
 
 
 class HouseholdRoutes:
-    """See the module. `loaded`: what looks anew at a machine that is used again."""
+    """Routes for the household. The placements in `loaded` are notified when a machine is used again."""
 
     def __init__(
         self, network: Network, household: KnownHousehold, names: Naming, quarantine: Quarantine, loaded: LoadedModels
@@ -64,7 +64,7 @@ class HouseholdRoutes:
         return answer(msgspec.structs.replace(joined, called=called))
 
     async def machine(self, request: web.Request) -> web.Response:
-        """Answer which machine a person means."""
+        """Answer with the machine that a person means."""
         machine = self._household.machine(request.match_info["ref"])
         return answer(MachineAnswer(MachineRef(machine.id, machine.name)))
 

@@ -1,4 +1,4 @@
-"""The control API's routes over this computer: what it has, what runs on it, and what its owner chose."""
+"""Control API routes for this computer: its hardware, its programs and its owner's settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GRAPHICS_CURE = Reason("cure_graphics_unused")
 
 
 async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFolders) -> computer.Computer:
-    """Return the hardware. Engines may need some seconds for it; a disk that is away is not read."""
+    """Return the hardware. Probing the engines may take some seconds. A disconnected disk is not read."""
     models = of_models.own if of_models.now in of_models.unreachable else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory, engines = devices.memory(), await hardware.engines()
@@ -61,7 +61,7 @@ def _engine(engine: Engine) -> computer.Engine:
 
 
 def system() -> str:
-    """The system as its maker calls it."""
+    """Return the name of the operating system as its maker writes it."""
     if name := platform.mac_ver()[0]:
         return f"macOS {name}"
     try:
@@ -71,7 +71,7 @@ def system() -> str:
 
 
 class MachineRoutes:
-    """Routes over this computer: what it has, its settings, its start at sign-in, the programs that run."""
+    """Routes for this computer: hardware, settings, autostart and running programs."""
 
     def __init__(self, home: Home, hardware: Hardware, folders: ModelsFolders, settings: OwnSettings) -> None:
         self._home, self._hardware, self._folders = home, hardware, folders

@@ -1,4 +1,4 @@
-"""The control API's routes over models: those on the disk, where one would go, loading and unloading."""
+"""Control API routes for models: the files on disk, plans, loading and unloading."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.node.planning.verdicts import starter, verdicts
 
 
 class ModelRoutes:
-    """Routes over model files: those on the disk, where one would go, loading and unloading."""
+    """Routes for models: the files on disk, plans, loading and unloading."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The routes of getting models, each a few lines over one method of ModelSources or Downloads."""
+"""Control API routes for getting models: the catalog, the hub, downloads and the models folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 60
 
 
 def routes(shop: ModelSources) -> list[web.RouteDef]:
-    """All of them."""
+    """Return the routes for getting models."""
     pages = _Routes(shop)
     return [
         web.get("/catalogue", pages.catalogue),

@@ -1,4 +1,4 @@
-"""Names and rights of machines, and this machine's own name: from the owner, or from the household."""
+"""Names and roles of machines. This machine's own name comes from its owner or from the household."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.network.network import Network
 
 
 class Naming:
-    """Keeps this machine's name; `changed` is called with a new one."""
+    """The name of this machine. `changed` is called with each new name."""
 
     def __init__(self, choices: Choices, changed: Callable[[str], None]) -> None:
         self._choices, self._changed = choices, changed
@@ -27,20 +27,20 @@ class Naming:
         self._wanted: tuple[OperationId, str] | None = None
 
     def members_changed(self, me: Member | None) -> None:
-        """The household's log may have renamed this machine."""
+        """Note that the household's log may have renamed this machine."""
         if me is not None and me.renamed and me.renamed != self._choices.now.renamed:
             self._wanted = (me.renamed, me.name)
             self._news.set()
 
     async def joined(self, me: Member | None) -> str | None:
-        """The name that this machine goes by in the household it joined, where its own was taken there."""
+        """Adopt and return the name that the joined household gave this machine, or None if it kept its own."""
         if me is None or name_key(me.name) == name_key(self._choices.now.name):
             return None
         await self._take(me.name, None)
         return me.name
 
     async def run(self) -> None:
-        """Take over names that the household gives, until cancelled."""
+        """Adopt the names that the household gives this machine, until canceled."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -51,7 +51,8 @@ class Naming:
     async def rename(
         self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
     ) -> Renamed:
-        """`machine` is called `name` from now on. Raises Refused: others are named by an admin."""
+        """Rename `machine`. Raises BadInput for an unusable name, and Refused because only admins rename other
+        machines."""
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
@@ -71,7 +72,7 @@ class Naming:
 
 
 async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> RolesSet:
-    """Set the rights of `machine`. Raises Refused, and BadInput for rights that contradict each other."""
+    """Set the roles of `machine`. Raises Refused, and BadInput for contradicting roles."""
     if {"guest", "host"} <= set(roles):
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])
@@ -79,9 +80,9 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
 
 
 async def remove(network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]) -> Removed:
-    """Remove `machine`. `added`: what becomes of the machines it brought in, `keep` or `remove`.
+    """Remove `machine`. `added` decides whether to `keep` or `remove` the machines that it added.
 
-    Raises Refused when that is not said and there are any.
+    Raises Refused if it added some and `added` is missing.
     """
     if machine.id == network.id:
         raise BadInput("remove_itself")

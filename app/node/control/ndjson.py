@@ -1,4 +1,4 @@
-"""Long work over HTTP: progress lines while it runs, one last line with the result or the error."""
+"""Long work over HTTP: progress lines while it runs, then one line with the result or the error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNREAD_SECONDS = 30.0  # an asker that takes nothing for so long has gone (SAFET
 
 
 def hashing(done: int, total: int) -> Progress:
-    """Return the progress of reading a file to check it."""
+    """Return the progress of hashing a file."""
     return Progress("hashing", None, done, total, "bytes")
 
 
@@ -89,7 +89,7 @@ async def with_progress(work: Callable[[Report], Awaitable[Any]]) -> AsyncGenera
 
 
 async def _settled(work: Awaitable[Any], news: asyncio.Queue[Json | None]) -> Any:
-    """The result or the AppError as a value, so that a TaskGroup does not wrap it."""
+    """Return the result or the AppError as a value, so that a TaskGroup does not wrap the error."""
     try:
         return await work
     except AppError as error:
@@ -99,6 +99,6 @@ async def _settled(work: Awaitable[Any], news: asyncio.Queue[Json | None]) -> An
 
 
 async def stream(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
-    """`lines`, and whatever happens `work` is closed."""
+    """Send the lines of `work`, and always close `work`."""
     async with aclosing(work) as closing:
         return await lines(request, closing)

@@ -1,4 +1,4 @@
-"""The owner's settings of the node itself, and where it keeps things: shown, and changed."""
+"""The owner's settings of the node, and the folders that it uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.node.links.discovery_service import DiscoveryService, choice_of
 
 
 class OwnSettings:
-    """The settings that the node itself goes by. `options`: what this start was told on the command line."""
+    """The settings of the node. `options` are those of the command line."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class OwnSettings:
         self._network, self._finding, self._folders = network, finding, folders
 
     async def state(self) -> SettingsState:
-        """Return all settings, and whether the node must restart for some of them to count."""
+        """Return all settings, and whether some take effect only after a restart."""
         saved = await asyncio.to_thread(load, self._home.settings_file)
         every = await asyncio.to_thread(interfaces)
         keys = await open_keystore(self._home)
@@ -64,7 +64,7 @@ class OwnSettings:
         )
 
     async def change(self, order: requests.ChangeSettings) -> SettingsState:
-        """Save what is given; it counts from the node's next start. Raises BadInput."""
+        """Save the given settings, which take effect when the node restarts. Raises BadInput."""
         if order.interfaces is not msgspec.UNSET:
             known = {interface.name for interface in await asyncio.to_thread(interfaces)}
             saved = await asyncio.to_thread(load, self._home.settings_file)
@@ -103,7 +103,7 @@ def _interface(interface: Interface, saved: Settings) -> computer.Interface:
 
 
 def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
-    """Return the large folders and their sizes; a folder whose disk is away is skipped."""
+    """Return the large folders and their sizes, except folders on disconnected disks."""
     here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.unreachable)]
     now = of_models.now  # as `poolhouse folder` tells it
     now_free = 0 if now in of_models.unreachable else _free(now)
@@ -121,7 +121,7 @@ def _free(folder: Path) -> int:
 
 
 def used_bytes(files: Iterable[Path]) -> int:
-    """Return the size of these files on the disk; links are not followed."""
+    """Return the size of these files on disk, without following links."""
     total = 0
     for file in files:
         try:

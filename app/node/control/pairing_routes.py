@@ -1,4 +1,4 @@
-"""Pairing, joining and naming machines, for the loopback API."""
+"""Pairing windows, joining a household, and finding a machine by name, for the loopback API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ MIN_PREFIX = 6
 
 
 async def open_window(network: Network, role: str) -> PairingCode:
-    """A code for a machine that shall have the role's rights. Raises Refused or Busy."""
+    """Open a pairing window and return its code; the machine that enters it gets the role's rights. Raises Refused or
+    Busy."""
     last = network.window
     if last is not None and not last.ended and not last.seconds_left:
         with suppress(TimeoutError):  # the code was right, and the newcomer is linking just now
@@ -44,7 +45,7 @@ async def open_window(network: Network, role: str) -> PairingCode:
 
 
 async def wait(network: Network, report: Report) -> MachineAnswer:
-    """Wait until the open window ends; return the machine that was paired. Raises Refused."""
+    """Wait until the open window closes, and return the paired machine. Raises Refused."""
     window = network.window
     if window is None:
         raise Refused("no_pairing_window")
@@ -73,9 +74,9 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 async def join(
     network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
 ) -> Joined:
-    """Join the household whose member shows `code`: at an address, or `near` under a name.
+    """Join the household of a member that shows `code`. `ref` is its address, or its name if it is in `near`.
 
-    `machines` are those of this household: nobody joins them again.
+    Raises Refused for the `machines` of this household.
     """
     *earlier, last = _places(ref, near, machines, network.id)
     for place in earlier:  # several ways to one machine: the first that answers
@@ -93,7 +94,8 @@ def _joined(network: Network, member: Member) -> Joined:
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
-    """Return the addresses to knock at: that of the machine nearby called `ref` or "", else `ref` itself.
+    """Return the addresses to try: those of the machine nearby that `ref` names (any if it is empty), else `ref`
+    itself.
 
     Raises BadInput, and Refused for a machine of this household.
     """
@@ -114,7 +116,7 @@ def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Ma
 
 
 def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineId) -> None:
-    """Raises Refused where `ref` is a machine that was paired before, or this one itself."""
+    """Raise Refused if `ref` is this machine or one that is already paired."""
     with suppress(BadInput):  # no machine of this household is called so
         machine = named(ref, machines)
         raise Refused("peer_is_this" if machine.id == me else "pairing_member", name=machine.name)
@@ -149,7 +151,7 @@ def why_closed(window: PairingWindow | None) -> str | None:
 
 
 def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
-    """The machine a person means by a name, an id, or its beginning. Raises BadInput."""
+    """Return the machine with this name, ID or beginning of an ID. Raises BadInput."""
     alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
     by_name = [machine for machine in alike if machine.name == ref] or alike
     by_id = [machine for key, machine in machines.items() if len(ref) >= MIN_PREFIX and key.startswith(ref)]

@@ -1,4 +1,4 @@
-"""Bodies of the loopback API: a request's as a typed value, or an error that names the wrong field; an answer's."""
+"""Bodies of the loopback API: decoding requests with an error that names the wrong field, and encoding answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 
 
 async def body(request: web.Request, kind: type[R]) -> R:
-    """Return the body of `request` as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
+    """Return the body of `request` as `kind`. Raises BadInput that names the wrong field, TooLong or TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
         return decode(wire_json.replace_lone_surrogates(raw) or b"{}", kind)
@@ -45,12 +45,12 @@ async def body(request: web.Request, kind: type[R]) -> R:
 
 
 def answer(value: msgspec.Struct) -> web.Response:
-    """Return the answer to a request: a type of app/api as JSON."""
+    """Return a value of app/api as a JSON answer."""
     return web.json_response(msgspec.to_builtins(value))
 
 
 def wrong_field(words: str) -> str:
-    """Return the field that the decoder's message is about, also a missing or unknown one; empty if none."""
+    """Return the field that a decoder's message names, even if it is missing or unknown, or an empty string."""
     match = _MISSING.search(words) or _UNKNOWN.search(words)
     return _below(_where(words), match.group(1)) if match else _where(words)
 
@@ -61,7 +61,7 @@ def _where(words: str) -> str:
 
 
 def explain(words: str) -> str:
-    """Return the decoder's message in plain words; unknown messages as they are."""
+    """Return a decoder's message in plain words. An unknown message is returned unchanged."""
     field = wrong_field(words)
     named = field or "the body"
     if match := _BOUND.search(words):

@@ -1,4 +1,4 @@
-"""Both HTTP surfaces of a node: the control API for its faces, the Chat API for other programs."""
+"""The HTTP servers of a node: the control API for the window and the commands, the Chat API for other programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from app.node.node import Node
 
 
 def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.RouteDef]:
-    """Each is a few lines over one method of the book of links."""
+    """Return the routes for the links to other machines: measuring them and choosing their interface."""
 
     async def measure(request: web.Request) -> web.Response:
         ref = request.query.get("machine")
@@ -56,7 +56,7 @@ def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.
 
 
 def other_machine(household: KnownHousehold, ref: str) -> MachineId:
-    """The machine a person means, which is not this one. Raises BadInput."""
+    """Return the machine that a person means. Raises BadInput if it is this one or unknown."""
     machine = household.machine(ref)
     if machine.id == household.me:
         raise BadInput("interface_not_own", machine=machine.name)
@@ -67,7 +67,7 @@ def other_machine(household: KnownHousehold, ref: str) -> MachineId:
 
 
 def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
-    """Each is a few lines over one method of the rules."""
+    """Return the routes for the memory that this computer lends."""
 
     async def state(request: web.Request) -> web.Response:
         return answer(lending.full_state())
@@ -94,7 +94,7 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
 
 
 def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
-    """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
+    """Return the routes for the key of encrypted chats. GET reads it, and POST creates it if there is none."""
 
     async def described(value: str | None) -> web.Response:
         where, place = await key.where(), await key.place()
@@ -113,7 +113,7 @@ def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
 
 
 class Control:
-    """The surface of management: loopback only, a port of its own, a token on every route."""
+    """The server of the control API. It listens on a loopback port of its own and requires a token on every route."""
 
     def __init__(self, answers: DetachedAnswers, routes: Iterable[web.RouteDef]) -> None:
         self.answers = answers
@@ -127,7 +127,7 @@ class Control:
 
     @property
     def routes(self) -> Collection[web.AbstractRoute]:
-        """All that may be asked."""
+        """All routes of the control API."""
         return self._runner.app.router.routes()
 
     async def start(self, group: asyncio.TaskGroup) -> None:
@@ -143,10 +143,10 @@ class Control:
 
 
 class Servers:
-    """Servers that open and close together; each decides itself whom it lets in, and is given the services it uses."""
+    """The servers of a node, which open and close together. Each decides whom it admits."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
-        """`stop` ends the node."""
+        """Create the servers; `stop` ends the node."""
         choices, interfaces = node.choices, node.discovery.choice.interfaces
         self.api = ChatApi(
             node.home,
@@ -181,7 +181,7 @@ class Servers:
 
 
 def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
-    """All of the control API."""
+    """Return all routes of the control API."""
     home, network, household, hosting = node.home, node.network, node.household, node.model_manager
     doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, hosting, node.busy)
     settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)

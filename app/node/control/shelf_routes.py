@@ -1,4 +1,4 @@
-"""The shelf, as the loopback API offers it: listed, added to with progress, removed from."""
+"""The models on disk, as the loopback API lists, adds and removes them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from app.node.control.ndjson import Report, hashing
 
 
 class Origins(Protocol):
-    """Knows where the files of the shelf came from."""
+    """The origins of the files on the shelf."""
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
         """Return a model on the shelf with its origin, and whether its file still exists. Reads the disk."""
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a model that is to leave the shelf, if it was downloaded here; the bytes freed,
-        or None: it is kept. Raises AppError where it cannot be deleted."""
+        """Delete the file of a model that leaves the shelf if it was downloaded here, and return the bytes freed.
+
+        Returns None if the file is kept. Raises AppError if it cannot be deleted.
+        """
 
 
 class Models:
-    """Everything here runs in a thread: disks are slow."""
+    """The models on the shelf. All disk access runs in threads, since disks are slow."""
 
     def __init__(
         self,
@@ -52,16 +54,16 @@ class Models:
         return await asyncio.to_thread(lambda: [self._described(entry) for entry in self._shelf.entries()])
 
     async def described(self, name: str) -> ModelAnswer:
-        """Return the model that a person means, as it is listed. Raises BadInput."""
+        """Return the model that a person means. Raises BadInput."""
         entry = await self.named(name)
         return ModelAnswer(await asyncio.to_thread(self._described, entry))
 
     async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
-        """The model of this name; `loaded`: half a name means one of these, and no other. Raises BadInput."""
+        """Return the entry with this name. With `loaded`, a partial name matches only those models. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
     async def add(self, order: requests.Import, report: Report) -> ModelAnswer:
-        """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""
+        """Check and hash a file, and add it to the shelf. Canceling stops the hashing."""
 
         def tell(done: int, total: int) -> None:
             report(hashing(done, total))
@@ -73,9 +75,10 @@ class Models:
         return ModelAnswer(await asyncio.to_thread(self._described, entry))
 
     async def _known_to_the_engine(self, path: Path) -> None:
-        """A family that nobody proved may be one that no engine here computes, and so may a new way to split words:
-        better told now than when it is loaded. Raises BadInput; what else is wrong with the file is told by whoever
-        meets it."""
+        """Check that an engine here supports an unproven model family or a new tokenizer, before it fails to load.
+
+        Raises BadInput for these two causes only. Other faults of the file are reported when it is used.
+        """
         header_facts, splits_words = await asyncio.to_thread(self._shelf.looked_at, path)
         if header_facts.architecture in FAMILIES and splits_words in KNOWN:
             return
@@ -87,8 +90,10 @@ class Models:
                 raise
 
     async def remove(self, name: str) -> ModelRemoved:
-        """Take a model from the shelf and delete its stages. A file that was downloaded here goes
-        too; any other stays where it is. Raises AppError; then the model stays as well."""
+        """Remove a model and its stages from the shelf. Its file is deleted only if it was downloaded here.
+
+        Raises AppError, and then keeps the model.
+        """
         entry = await asyncio.to_thread(self._shelf.get, name)
         if entry.model.id in self._in_use() and not entry.builtin:
             raise BadInput("model_in_use", name=entry.name)

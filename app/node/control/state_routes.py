@@ -1,4 +1,4 @@
-"""The control API's routes over the state of the node: its snapshot, its changes, its journal, its health, its end."""
+"""Control API routes for the state of the node: snapshot, event stream, journal, doctor and shutdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEARTBEAT_SECONDS = 10
 
 
 class StateRoutes:
-    """`snapshot` makes the state as JSON; `stop` ends the node."""
+    """Routes for the state of the node. `stop` ends the node."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class StateRoutes:
 
 
 async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:
-    """Server-sent events, with a comment line when nothing happens for a while."""
+    """Yield the events as server-sent events, with a comment line when nothing has happened for a while."""
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(_next(events), name="next event")
         try:
