@@ -23,7 +23,7 @@ Short = Annotated[str, Meta(min_length=1, max_length=120)]
 Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
 Count = Annotated[int, Meta(ge=1, le=1 << 42)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-# what it is good at here: no model sees or hears yet
+# its strengths in this app: no model handles images or sound yet
 GoodAt = Literal["chat", "code", "tools", "thinking", "languages", "small", "long texts"]
 License = Literal[
     "Apache-2.0",
@@ -37,7 +37,7 @@ License = Literal[
     "LFM Open License v1.0",
     "as its model page says",
 ]
-WORK_SHARE = 0.1  # of the weights, for what an engine needs beside them and the context
+WORK_SHARE = 0.1  # of the weights, for the engine's other needs besides the context
 USUAL_CONTEXT = 4096
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 COLUMNS = ("busy_s", "wait_s", "bytes_in", "bytes_out", "steps")
-BYTE_TOKENS = (3, 259)  # what every byte-level vocabulary holds, when its size is not known
+BYTE_TOKENS = (3, 259)  # the tokens that every byte-level vocabulary has, if its size is unknown
 WARM_UP_TOKENS = 16
 GREEDY = {"temperature": 0.0, "seed": 0}
 

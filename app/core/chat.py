@@ -14,7 +14,7 @@ from typing import Any, NewType
 ChatId = NewType("ChatId", str)
 MessageId = NewType("MessageId", str)
 
-Details = Mapping[str, Any]  # what JSON can hold; never changed in place
+Details = Mapping[str, Any]  # JSON values, never changed in place
 Sampling = Mapping[str, float | int]  # only what differs from the default, by the node's names
 
 
@@ -38,7 +38,7 @@ class Message:
 # Names in `details`: "model" who answered; "figures" the node's `done` without its text; "attachments"
 # a list of {"name", "text"}; "notes" sentences; "ended" why the text stops where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
-THOUGHT, THOUGHT_S = "thought", "thought_s"  # what was thought before an answer, and for how long
+THOUGHT, THOUGHT_S = "thought", "thought_s"  # the thoughts before an answer, and their duration
 BEFORE = "before"  # of an answer that still comes: characters of it that were there when it went on
 UNFINISHED = "unfinished"  # how an answer has ended while it still comes: the app may end first
 FULL = "full"  # the context, while "length" is the longest answer that was allowed
@@ -49,14 +49,14 @@ class Chat:
     """One conversation with its settings and all its branches, in the order they were made."""
 
     id: ChatId
-    title: str = ""  # "": nobody has named it, and nothing is said yet
+    title: str = ""  # "": the user gave it no title, and it has no message yet
     folder: str = ""  # "": in none
     pinned: bool = False
     archived: bool = False
     model: str | None = None  # None: whichever is loaded
     system: str = ""
     sampling: Sampling = field(default_factory=dict)
-    context: int | None = None  # tokens; None: what the model is loaded with
+    context: int | None = None  # tokens; None: the context that the model is loaded with
     draft: str = ""
     messages: Mapping[MessageId, Message] = field(default_factory=dict)
     leaf: MessageId | None = None

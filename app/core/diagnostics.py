@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.errors import Reason
 
-# The likeliest first. What is not named here comes after, in the order of the checks.
+# The likeliest cause first. Other codes come last, in the order of the checks.
 LIKELIEST = (
     "node_away",
     "node_other_version",

@@ -71,7 +71,7 @@ class Cuts:
 
     boundaries: tuple[int, ...] = ()  # layers before which it may be cut; () = it runs whole only
     whole_reason: Reason | None = None  # why it runs whole only
-    rules: RunRules = ANY_RUN  # what every run must hold beside
+    rules: RunRules = ANY_RUN  # the other requirements for every run
     first: Traits = USUAL  # how the engine treats the first run
     later: Traits = USUAL  # and the others
 
@@ -85,7 +85,7 @@ class Model:
     """One model: its size, the bytes of its parts, and where it may be cut."""
 
     id: str  # 64 hex digits: the hash of the header's hash and every tensor's
-    name: str  # what a person types; the shelf's, not the file's
+    name: str  # the shelf's name, which a person types, not the file's
     architecture: str
     n_layers: int
     width: int  # values of one hidden state
@@ -95,8 +95,8 @@ class Model:
     cuts: Cuts
     kv_bytes_per_token: tuple[int, ...]  # of each layer, f16
     file_bytes: int
-    quantisation: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" when the file says none
-    licence: str  # as the file says it; "" when it says none
+    quantisation: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" if the file has none
+    licence: str  # as in the file; "" if it has none
     has_template: bool  # it was made to chat
     quantised_kv: bool = True  # its heads are whole blocks of KvType.Q8_0
     state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
@@ -217,8 +217,9 @@ class LayerRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: Annotated[
         tuple[Annotated[int, Meta(ge=0, lt=MAX_RUN_LAYERS)], ...], Meta(min_length=1, max_length=MAX_RUN_LAYERS)
     ]
-    settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]  # beside the shape's
-    # As much work as so many layers of the model on average: not the number of layers where they differ.
+    settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]  # in addition to the shape's
+    # The work of the run as a number of average layers of the model. It differs from the number of layers if layers
+    # differ.
     average_layers: Annotated[float, Meta(ge=1e-3, le=1e4)]
 
 

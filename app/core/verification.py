@@ -33,10 +33,10 @@ from enum import StrEnum
 
 from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, Number, n_blocks, n_outliers
 
-CHANCE = 0.25  # of a prompt's first chunk to be kept as a sample, where none is kept
-REST_S = 600.0  # a machine that was checked is left alone for so long
+CHANCE = 0.25  # that a prompt's first chunk is kept as a sample, if none is kept yet
+REST_S = 600.0  # before a machine is checked again
 LEAST_ROWS = 16  # of a sample; the known answer of a new placement is shorter
-MOST_BYTES = 4 << 20  # of a sample, what went in and what came out together
+MOST_BYTES = 4 << 20  # of a sample, input and output together
 FACTOR = 4.0  # times as far apart as two ways of this machine: no honest one
 MOST_NOISE = 0.1  # beyond that this machine's own two ways say nothing
 # at least so far apart, however close the two ways are

@@ -20,7 +20,7 @@ from app.core.planner.speed_estimates import Effort, Experts
 BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
 INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself
 
-USUAL_WINDOW = 4096  # where the file names none: gemma 2
+USUAL_WINDOW = 4096  # if the file has none: gemma 2
 
 # The layer that stands for others: Llama 3.2 1B's. Large enough to be beyond the caches, soon written.
 WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY, LAYERS = 2048, 8192, 32, 8, 32768, 16

@@ -94,7 +94,7 @@ class Family:
     step: Callable[[Header], int] = lambda _: 1  # cuts are at multiples of it
     starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin there
     not_long: tuple[int, ...] = ()  # numbers of layers by which the engine would take it for another
-    unproved: Unproved = lambda _: False  # whether this model is outside what was proved
+    unproved: Unproved = lambda _: False  # whether this model is outside the proved range
     varies: tuple[str, ...] = ()  # lists of per_layer.py whose values were proved to differ by layer
     planes: int = 1  # positions of each hidden state that enters
     entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)

@@ -25,7 +25,7 @@ MAX_PARTS = 1000  # as many as are read
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 # The best first: good answers for the room they take, and made for every processor.
 _LIKED = ("Q4_K_M", "MXFP4", "MXFP4_MOE", "UD-Q4_K_XL", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q8_0")
-NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not one
+NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files in a model's repository that are not models
 
 
 def quantization_of(file: str) -> str | None:
@@ -435,7 +435,7 @@ class _Reader:
         self._bounded("size of the header in bytes", end, MAX_HEADER_BYTES)
         target = min(max(end, 2 * len(self._buffer), FIRST_READ_BYTES), MAX_HEADER_BYTES)
         self._buffer += self._file.read(target - len(self._buffer))
-        if end > len(self._buffer):  # the file shrank meanwhile
+        if end > len(self._buffer):  # the file shrank in the meantime
             raise self._bad("gguf_truncated", size_bytes=len(self._buffer))
 
     def _bad(self, code: str, **facts: Fact) -> BadInput:

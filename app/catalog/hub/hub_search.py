@@ -83,7 +83,7 @@ T = TypeVar("T")
 MAX_FOUND = 60
 MAX_FILES = 300
 MAX_BYTES = 1 << 44
-EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # what a search tells of each
+EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # the facts about each search result
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

@@ -15,7 +15,7 @@ GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
 MOST_FORMER = 64  # names that machines had before
 NAMING = ("name", "machine")  # facts of reasons that name a machine
 ENDS = ("stage_unreachable", "stage_silent", "stage_lost")  # how the end of a machine is seen from its connections
-CLOSED = "shutting_down"  # what it said itself
+CLOSED = "shutting_down"  # as it announced itself
 MOST_STRANGERS = 64  # a home has fewer
 
 
@@ -26,7 +26,7 @@ class SelfDescription:
     used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
     engine: str = ""  # that computes the layers, with its version
     watts: int | None = None  # None: its system does not tell
-    link_mbit: int = 0  # its owner lets Poolhouse send and take so many Mbit/s; 0: no limit
+    link_mbit: int = 0  # the maximum Mbit/s in each direction that its owner allows Poolhouse; 0: no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Machine:
     online: bool = False
     device: str = ""
     total_bytes: int = 0
-    lending: str = ""  # what it says its lending does: `paused`, `draining` and so on
+    lending: str = ""  # its own report of its lending: `paused`, `draining` and so on
     lending_reason: Reason | None = None  # and why
     hottest_c: int | None = None  # its processor; None: its system does not tell
-    log_name: str = ""  # what the household's log calls it
-    lends_bytes: int = 0  # what a new placement may take there now
-    used_bytes: int = 0  # what placements hold there now
+    log_name: str = ""  # its name in the household's log
+    lends_bytes: int = 0  # available to a new placement now
+    used_bytes: int = 0  # in use by placements now
     roles: tuple[str, ...] = ()
     address: str | None = None
     reason: Reason | None = None

@@ -39,14 +39,14 @@ class Link:
     jitter_s: float  # mean difference between neighboring round trips
     out_bytes_per_s: float  # from this machine
     in_bytes_per_s: float  # to this machine
-    interface: str  # as the system calls it here; "" where it does not tell
+    interface: str  # its name on this system; "" if unknown
     kind: LinkKind
     mtu: int | None
-    negotiated_bits_per_s: int | None  # what the card and the switch agreed on
+    negotiated_bits_per_s: int | None  # the rate agreed between the card and the switch
     far_kind: LinkKind = LinkKind.UNKNOWN  # at the other machine, by its own word
     far_interface: str = ""
     far_negotiated_bits_per_s: int | None = None
-    limit_bytes_per_s: float | None = None  # each way, as an owner chose; None: nobody did
+    limit_bytes_per_s: float | None = None  # in each direction, set by an owner; None: no limit
 
     def held_to(self, bytes_per_s: float | None) -> Link:
         """Return the link under the current limit: never more than was measured, and never more than is allowed."""

@@ -187,7 +187,7 @@ _BEGUN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*|)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]*
 WORDS = ("true", "false", "null")
 
 
-VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, BEHIND = range(6)  # what may stand next
+VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, BEHIND = range(6)  # what may come next
 
 
 class JsonScan:

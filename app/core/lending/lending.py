@@ -191,7 +191,7 @@ def _inspected(state: State, seen: StagesInspected) -> Steps:
             return then, ()
         case Draining(_, deadline_s, then):
             ended = seen.quiet_s >= QUIET_SECONDS and not seen.answers
-            over = ended or seen.now_s >= deadline_s  # whatever a host says
+            over = ended or seen.now_s >= deadline_s  # whatever a host reports
             ends = (GiveBack(reason_of(then) or OFF),) if over else ()
             return replace(state, hosts=seen.hosts), ends
         case Off() | Paused() if seen.hosts:  # it was opened in the moment of the pause

@@ -8,23 +8,23 @@ from typing import Literal
 from app.core.errors import Reason
 from app.core.lending.hours import Span, within
 
-RESERVE_BYTES = 1 << 30  # never lent, for what the owner starts next; a tenth of a small machine
+RESERVE_BYTES = 1 << 30  # never lent, but kept for the owner's next program; a tenth of a small machine
 STEP_BYTES = 64 << 20  # free memory is reported in steps: the others need not hear of every page
 SHORT_SHARE = 0.5  # of the reserve: with less free, the owner's programs need what is lent
 CRITICAL_SHARE = 0.125  # of the reserve: then no answer is waited for
-BATTERY_GAP_PERCENT = 10  # resumes so much above the level at which it paused (UX.md TC3)
+BATTERY_GAP_PERCENT = 10  # lending resumes this far above the level at which it paused (UX.md TC3)
 BATTERY_CRITICAL_PERCENT = 5
 GPU_BUSY_PERCENT = 30  # with another program; half of it ends the pause
 HOT_CELSIUS = 95  # most processors slow themselves down at 95 to 105
-HOT_LEAST, HOT_MOST = 50, 105  # what an owner may choose for it
-COOLER_CELSIUS = 15.0  # than where it paused: then it goes on
+HOT_LEAST, HOT_MOST = 50, 105  # the range an owner may choose from
+COOLER_CELSIUS = 15.0  # lending resumes this far below the temperature at which it paused
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
 LINK_LEAST_MBIT, LINK_MOST_MBIT = 2, 100_000  # with less, bodies that several share are too slow
 MAX_PROGRAM_CHARACTERS = 100
 
-# How long nothing must object before lending goes on: what comes and goes within seconds would
-# have layers loaded and thrown away again.
+# How long no rule must object before lending resumes. Otherwise brief changes would cause layers to be loaded and
+# discarded again and again.
 CALM_SECONDS = {
     "pause_program": 15.0,
     "pause_gpu": 60.0,

@@ -15,7 +15,7 @@ from app.core.planner.topologies import TopologyOption, TopologySearch
 
 HELPS = 0.10  # less is not worth a person's effort
 MOST = 3  # pieces of advice
-CABLE_BYTES_PER_S = 117e6  # of a gigabit, what is left for data
+CABLE_BYTES_PER_S = 117e6  # a gigabit link without its overhead
 CABLE_ROUND_TRIP_S = 0.0003
 
 
@@ -83,7 +83,7 @@ class _Gain:
 def by_cable(link: Link) -> Link:
     """Return the same link over a gigabit cable, or unchanged if that would be no better."""
     allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
-    rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift what an owner allows
+    rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift the owner's limit
     return replace(
         link,
         round_trip_s=min(link.round_trip_s, CABLE_ROUND_TRIP_S),

@@ -22,10 +22,10 @@ from app.core.planner.placement import Candidate, Forecast, Part, Plan, PlannedS
 from app.core.planner.plan import plan
 
 MOST_TRIES = 24  # ways to give the lost runs to machines that hold none: four of them in every order
-MARGIN = 0.85  # of the present request's time: what a better placement must stay below (hysteresis)
-QUIET_S = 10.0  # nobody has asked for so long before layers are moved for nothing but speed
-AHEAD_SHARE = 0.5  # of what a spare machine lends: the other half stays for what is asked of it
-SETTLED_S = 60.0  # between two such moves, and after a recovery: what comes and goes is not followed
+MARGIN = 0.85  # a better placement must take less than this share of the present request time (hysteresis)
+QUIET_S = 10.0  # without any request, before layers are moved only for speed
+AHEAD_SHARE = 0.5  # of a spare machine's lent memory; the other half is kept for requests to it
+SETTLED_S = 60.0  # between two such moves, and after a recovery, so that brief changes are not followed
 
 
 def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
@@ -103,8 +103,8 @@ def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 
-SLOWER = 5.0  # times as long as at its best, beside the others (SAFETY.md 6)
-LEAST_S = 0.005  # a step that is shorter than this: what else the computer does weighs as much
+SLOWER = 5.0  # times its best step time, relative to the other machines (SAFETY.md 6)
+LEAST_S = 0.005  # in shorter steps the computer's other work matters as much
 SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a game ends
 
 

@@ -32,8 +32,8 @@ from app.core.planner.stage_memory import split_stages
 from app.core.planner.topologies import TopologyOption, TopologySearch, also_whole, replicas_by_memory, several_reason
 from backends.contract import PROVED_ENGINES, Layers, Number
 
-NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
-MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
+NARROW_PAYS = 0.9  # 8 bits on the wire pay off if a typical request takes at most this share of its time
+MATTERS = 0.9  # memory is the bottleneck if more of it would shorten requests to this share
 
 
 def plan(

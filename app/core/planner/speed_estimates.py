@@ -50,7 +50,7 @@ class Speed:
     estimated: bool = False  # from layers of another shape
 
 
-ROUGH_TOK_S = 60.0  # a token in less than 17 ms: what else the computers do weighs as much as the model
+ROUGH_TOK_S = 60.0  # tokens take less than 17 ms, so the computers' other work matters as much as the model
 
 
 def is_rough(tok_s: float) -> bool:
@@ -161,7 +161,7 @@ def _experts_s(measured: MeasuredLayer, experts: Experts | None, rows: int) -> f
     return read * measured.few_s(n_bytes, weights, each)
 
 
-LAYERS = 32  # where nobody says: those of common models of 7 to 8 billion parameters
+LAYERS = 32  # if unknown: as in common models of 7 to 8 billion parameters
 
 
 KV_BYTES = 4096  # of a token in a layer, f16: 8 heads of 128 values, keys and values

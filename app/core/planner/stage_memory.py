@@ -158,7 +158,7 @@ def host_starts(grid: Grid, room_bytes: int) -> list[int]:
 USES = 4  # turns, for one that needs the state of the prompt before it: what a guess of ours is worth
 
 
-MOST_ROWS = 1 << 20  # a prompt that is never so long
+MOST_ROWS = 1 << 20  # longer than any prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class StateCosts:
 
     state_bytes: int  # of one conversation, on all machines
     byte_s: float  # to copy a byte of it, as it was measured
-    row_s: float | None  # to read a token of a prompt again; None: nobody measured it
+    row_s: float | None  # to read a token of a prompt again; None: not measured
     room: int  # states for each conversation that memory holds beside the living ones
 
     @property

@@ -12,7 +12,7 @@ from app.core.planner.placement import Candidate, Workload
 from app.core.planner.stage_memory import planned_stage
 from backends.contract import Layers, Role
 
-KEEP_BYTES, KEEP_SHARE = 1 << 30, 0.05  # stay free on each machine where a model fits well
+KEEP_BYTES, KEEP_SHARE = 1 << 30, 0.05  # kept free on each machine if a model fits well
 KEEP_MOST = 4  # at most this part of it: a fourth
 
 
@@ -70,7 +70,7 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
     used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
     parts = Parts(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
-    if parts.needs_bytes <= host.lends_bytes:  # no split where one machine can hold it
+    if parts.needs_bytes <= host.lends_bytes:  # no split if one machine can hold it
         verdict = verdict_of([(parts.needs_bytes, host.lends_bytes)])
         return replace(verdict, parts=parts)
     if can_hold(host, lenders, model, workload):
@@ -90,7 +90,7 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
 READING_TOK_S = 6.0  # slower ones are waited for
 
 
-READ_BYTES = 6 << 30  # for a token, where no speed is measured: more is slow without a graphics card
+READ_BYTES = 6 << 30  # per token, if no speed is measured: more is slow without a graphics card
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ ENDS = {  # of processes that left no word of their own
     "worker_hung": Reason("end_hung"),
 }
 MOST_DEATHS = 2  # of processes in steps of one request: the second was no chance
-CALM_TOKENS = 32  # after so many more tokens a request is no longer suspected
+CALM_TOKENS = 32  # a request is no longer suspected after this many more tokens
 BESIDE = "recovery_beside"
 WAIT_S = 600.0  # for a machine without which memory is short: as long as lenders keep a lost host's layers
 
@@ -41,7 +41,7 @@ class Loss:
     silent_s: float = 0.0  # how long nothing had come from it by then
     is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
     leaves: bool = False  # it said so before, and computed on until now
-    slots: frozenset[int] = frozenset()  # whose step ended it, where that is known
+    slots: frozenset[int] = frozenset()  # whose step ended it, if known
     is_shared: bool = False  # the step was of several answers: which one ended it is not known yet
 
 
@@ -54,7 +54,7 @@ class Recovered:
     detected_after_s: float
     recovered_after_s: float  # from the detection to the next token
     left: bool = False  # it had said so, and computed on until others took over
-    others: str = ""  # who took over what it held, by name; "" where nobody had to load anything
+    others: str = ""  # the names of the machines that took over its layers; "" if none had to load anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +424,7 @@ def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
 def _rebuilding(loss: Loss, planned: Planned) -> Notice:
     seconds = max(1.0, planned.seconds + planned.replay_s)
     facts: dict[str, Fact] = {"machine": loss.name, "seconds": _rounded(seconds)}
-    if not loss.name:  # nobody is to blame
+    if not loss.name:  # no machine is to blame
         return Notice("rebuilding", loss.name, Reason("recovery_moving", facts), seconds)
     if not planned.machines and loss.leaves:
         return Notice("rebuilding", loss.name, Reason("recovery_handed_over", facts), seconds)
@@ -449,8 +449,8 @@ REMEMBERED_S = 600.0  # how long a failure is remembered
 MOST_FAILURES = 2  # within that: the second one leaves the machine out
 MOST_MACHINES = 64  # with remembered failures, at most
 
-# An owner may say no as often as he likes. All else counts, also where a machine says that the model is bad: that is
-# believed, and ends an answer by its word alone. Twice, and the next answers are computed elsewhere.
+# An owner may refuse as often as they like. Everything else counts, even a machine's report that the model is bad: it
+# is believed and ends an answer, but after the second one the next answers are computed elsewhere.
 _NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-TYPICAL_OUTPUT = 256  # tokens of an answer, as far as its request allows: how long it gets nobody knows
-CROWD = 0.25  # each further answer makes a step so much longer, where that was not measured
-FEWEST_ROWS = 16  # of a prompt's chunk that says something of the time a row takes
-LEARNED = 0.03  # of what was known, each new measure replaces so much: one slow moment is soon forgotten
-MOST_CHANGE = 5.0  # a step that took longer than so many times what was known was a hiccup
+TYPICAL_OUTPUT = 256  # tokens of an answer, unless its request allows fewer: its length is unknown in advance
+CROWD = 0.25  # added to a step's time by each further answer, if not measured
+FEWEST_ROWS = 16  # in a prompt's chunk that is long enough to measure the time of a row
+LEARNED = 0.03  # weight of each new measurement, so that one slow moment is soon forgotten
+MOST_CHANGE = 5.0  # a step that took longer than this many times the known time was a hiccup
 COLD_STEPS = 8  # the first ones also bring weights into memory: of these the quickest counts
 
 
@@ -32,7 +32,7 @@ class Pace:
         return self.step_s * (1 + self.crowd * max(0.0, answers - 1))
 
 
-UNKNOWN = Pace(0.005, 0.05)  # until the first measure; as long as all are unknown, all are alike
+UNKNOWN = Pace(0.005, 0.05)  # until the first measurement; while all are unknown, all are equal
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,7 +273,7 @@ def _place(
 FIRST_S = 1.0  # of a request, before one has ended
 
 
-NEWEST = 0.2  # the part that the newest request has in what is usual
+NEWEST = 0.2  # weight of the newest request in the usual duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-RUNS = (4, 2)  # so many tokens in a row are looked up, longest first
+RUNS = (4, 2)  # lengths of the runs of tokens that are looked up, longest first
 MOST_ALIKE = 16  # tokens before a place that are compared with the last ones
-READ_AT_ONCE = 512  # positions taken in by one call: a long prompt does not hold up what is under way
+READ_AT_ONCE = 512  # positions indexed per call, so that a long prompt does not delay work in flight
 GRADES = (3, 4, 6, 9, MOST_ALIKE)  # places of about equal likeness are scored together: < 3, < 4, ...
 FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)  # of each grade, before anything is known
 FIRST_WEIGHT = 3.0  # as many guesses are they worth
@@ -94,18 +94,18 @@ class TokenOrigin(Enum):
     """The way in which a token came about."""
 
     PLAIN = auto()  # nothing was guessed
-    OPENED = auto()  # meanwhile the token after it was guessed
+    OPENED = auto()  # the token after it was guessed while it was computed
     RIGHT = auto()  # its position was under way before the token in it was known
     WRONG = auto()  # another token was in its position, and had to be taken back
 
 
-KEEP = 0.9  # of what was known of plain tokens, with each new one
-KEEP_SHARE = 0.8  # and of what guesses cost: while that is not known, they may cost much
+KEEP = 0.9  # weight of the known time of plain tokens against each new one
+KEEP_SHARE = 0.8  # the same for the cost of guesses, which may be high while unknown
 OUTLIER = 2.0  # a token that took longer, as a share of a plain one, counts as this
-RELAX = 0.995  # with each plain token: what was measured long ago is tried again some day
+RELAX = 0.995  # per plain token, so that guesses are tried again some time after a bad measurement
 LEAST_PLAIN = 4  # tokens to be measured first
 FIRST_SHARES = {TokenOrigin.OPENED: 1.0, TokenOrigin.RIGHT: 0.65, TokenOrigin.WRONG: 1.15}
-LEAST_CHANCE = 0.1  # a wrong guess takes power, even where it takes no time
+LEAST_CHANCE = 0.1  # a wrong guess costs power even if it costs no time
 LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
 
 
