@@ -25,7 +25,7 @@ MAX_FILES = 500
 MAX_MANIFEST_BYTES = 1 << 20
 GGUF_LAYER = "application/vnd.ollama.image.model"
 _BLOB = re.compile(r"sha256[:-]([0-9a-f]{64})")
-_PLAIN = ("model", "ggml-model")  # a file's name that says nothing: its folder's does
+_PLAIN = ("model", "ggml-model")  # file names that say nothing; the folder's name is used instead
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Shelf:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
-        self._unkept: dict[str, Entry] = {}  # by name, where the disk did not take them
+        self._unkept: dict[str, Entry] = {}  # by name, if they could not be written to disk
         # by path: which model it no longer is, and how the file looked then; it is not hashed for that again
         self._changed: dict[str, tuple[str, tuple[int, int, int]]] = {}
         self._turns: dict[str, threading.Lock] = {}  # by path: who hashes
@@ -254,7 +254,7 @@ class Shelf:
         stored = self._unkept.get(entry.name) or _read(self._entry_path(entry.name))
         if stored is not None and not _same_file(stored, entry):
             stored = None
-        # one from before ctime was kept knows less than what is stored by now
+        # an entry from before ctime was stored is older than the stored one
         known_entry = entry if entry.ctime_ns or stored is None else None
         for known in (known_entry, stored):
             if known is not None and known.is_as_hashed(*seen):
@@ -476,7 +476,7 @@ def name_for(stem: str) -> str:
     return f"model-{name}" if _DEVICE.fullmatch(name) else name
 
 
-Span = tuple[str, int, int]  # a name, where it begins, its bytes
+Span = tuple[str, int, int]  # name, offset, bytes
 
 
 def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> tuple[dict[str, str], str]:

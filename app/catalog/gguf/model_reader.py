@@ -199,7 +199,7 @@ _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
 
 def check_finite(header: Header, architecture: str) -> None:
-    """Raises BadInput."""
+    """Raise BadInput for metadata that would make the engine's numbers infinite or undefined."""
     if architecture in FAMILIES:  # of another, nobody knows which lists have a value for each layer
         check_all(header)
     for name in _EPSILONS:

@@ -36,7 +36,7 @@ from app.core.errors import BadInput, Damaged
 from app.core.model import PLACEHOLDER_ROWS, Model
 from backends.contract import Layers, Role
 
-# Text is handled by the host with the whole file, so no stage carries what only text needs.
+# Text is handled by the host, which has the whole file, so no stage contains data needed only for text.
 _LEFT_OUT = ("tokenizer.", "split.", "general.", "quantize.")
 _KEPT = frozenset({"general.architecture", "general.file_type", "general.quantization_version"})
 
@@ -299,7 +299,7 @@ def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
     tensor = head_tensor(job.header)
     if needs_head:
         yield _zeros(EMBEDDING, (width, n_vocab), idle_kind(width))
-    # llama.cpp takes one matrix for both ends where it may, so nothing is held twice
+    # llama.cpp uses one matrix for both ends if it may, so nothing is held twice
     yield _as_it_is(job, HEAD if needs_head else EMBEDDING, name, tensor, hashes)
 
 

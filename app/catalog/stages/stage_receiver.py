@@ -124,7 +124,7 @@ class Receiver:
         was_open = self._open
         self._shut()
         for path in (self._paths.part, self._paths.journal):
-            with contextlib.suppress(OSError):  # the disk may be what failed
+            with contextlib.suppress(OSError):  # the disk itself may have failed
                 path.unlink(missing_ok=True)
         if was_open:
             self._closed()
@@ -181,7 +181,7 @@ class Receiver:
             donor = donors.get(piece.sha256)
             if donor and self._copy(index, donor):
                 continue
-            if start == piece.n_bytes or donor:  # what was there is wrong, or written over
+            if start == piece.n_bytes or donor:  # the existing data is wrong or was overwritten
                 start, digest = 0, hashlib.sha256()
             self._digests[index] = digest
             yield Want(index, start)
@@ -193,7 +193,7 @@ class Receiver:
         try:
             source = donor.path.open("rb", buffering=0)
         except OSError:
-            return False  # deleted meanwhile: the piece is fetched instead
+            return False  # deleted in the meantime: the piece is fetched instead
         with source:
             at = piece.offset
             for chunk in chunks(source, donor.offset, piece.n_bytes):

@@ -32,7 +32,7 @@ _NOWHERE: Mapping[str, Donor] = MappingProxyType({})
 _STAGE_ID = re.compile(r"[0-9a-f]{64}")
 MOST_BYTES = 200 << 30  # of stages, on the largest disk
 LEFT_FREE_BYTES = 5 << 30  # for the owner of the disk; more on a large one, less on a tiny one
-CHECKED_AGAIN_S = 7 * 86_400.0  # a file that nobody touched is hashed again after so long
+CHECKED_AGAIN_S = 7 * 86_400.0  # an untouched file is hashed again after this time
 MAX_PARTS = 8  # stages of other machines that broke off and wait to be resumed
 
 
@@ -77,7 +77,7 @@ class StageStore:
         self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
         self._lock = threading.RLock()
         self._held: Counter[str] = Counter()
-        self._unkept: dict[str, _Index] = {}  # by stage, where the disk did not take it
+        self._unkept: dict[str, _Index] = {}  # by stage, if it could not be written to disk
         self._receiving: dict[str, int] = {}  # and how large each becomes
 
     def path(self, stage_id: str) -> Path | None:
@@ -207,7 +207,7 @@ class StageStore:
             self._receiving[stage_id] = manifest.total_bytes
         closed = self._closer(stage_id)
         try:
-            make_space()  # another stage that comes in meanwhile is counted, as this one is
+            make_space()  # other stages being received at the same time are counted like this one
             donors, keep = self._donors(manifest, elsewhere)
             self._make_room(manifest.total_bytes + reserve_bytes, keep | {stage_id})
             paths, disk = self._paths(stage_id), self._disk

@@ -50,7 +50,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int | None = None
     sha256: str | None = None  # of the file; of several see `joint_hash`
     hash_from: Literal["catalogue", "server", "household"] | None = None
-    parts: tuple[PartFacts, ...] = ()  # each file, where the model has several
+    parts: tuple[PartFacts, ...] = ()  # each file, if the model has several
     code: str | None = None  # of the sentence why it failed
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
@@ -72,7 +72,7 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
 class DownloadFolders(Protocol):
     """The folders with models, implemented in machine/models_folders.py."""
 
-    own: Path  # in the home: what is known of downloads stays here
+    own: Path  # in the home: records of downloads stay here
     now: Path  # new files go here
     all: tuple[Path, ...]
     unreachable: dict[Path, Reason]  # folders that could not be reached when they were last looked at
@@ -128,7 +128,7 @@ class DownloadRecords:
         part, several = self.part(download_id), self._coming(download_id)
         freed = part_bytes(part) + _folder_bytes(several)
         try:
-            if part.exists():  # a disk that is read-only refuses even what is not there
+            if part.exists():  # a read-only disk refuses to delete even a missing file
                 part.unlink()
             shutil.rmtree(several, ignore_errors=True)
             self._path(download_id).unlink(missing_ok=True)

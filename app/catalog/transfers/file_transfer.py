@@ -27,7 +27,7 @@ LEFT_FREE_BYTES = 5 << 30  # UX.md FR2
 WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between tries; then a person decides
 TURN_SECONDS = 3.0  # between looks whether it is our turn: a source that serves another machine is not away
 MY_TURN = "copy_waits"  # the code of that
-PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the count begins again
+PROGRESS_BYTES = 1 << 20  # this much between two breaks counts as progress and resets the count of attempts
 
 
 class PartialFile:
@@ -141,11 +141,13 @@ class Hooks:
     """Callbacks that report a transfer's progress. All are called on the loop."""
 
     token: Callable[[], Awaitable[str | None]]
-    learnt: Callable[[DownloadTarget], Awaitable[None]]  # the hub said what it is; to be kept
+    learnt: Callable[[DownloadTarget], Awaitable[None]]  # stores facts learned from the hub
     moved: Callable[[], None]  # more bytes are on the disk
-    room_bytes: Callable[[], int]  # free for this download, after what others were promised
-    held_up: Callable[[Reason | None], None]  # why nothing comes, though it goes on; None: it comes
-    arrived: Callable[[int], Awaitable[None]] = without_limit  # so many bytes; returns when more may come
+    room_bytes: Callable[[], int]  # free for this download after the other downloads' shares
+    # told why no bytes arrive although the download is active; None once they do
+    held_up: Callable[[Reason | None], None]
+    # called with the number of bytes; returns when more may come
+    arrived: Callable[[int], Awaitable[None]] = without_limit
 
 
 class Transfer:

@@ -15,7 +15,7 @@ from app.catalog.files import CHUNK_BYTES, Disk, Tell, disk_error, hash_range, s
 from app.core.errors import AppError, BadInput, Damaged
 from app.core.reasons import os_cause
 
-COMING = ".moving"  # behind the name of what is not whole yet
+COMING = ".moving"  # the suffix of incomplete copies
 _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 

@@ -367,8 +367,8 @@ class Rules:
         return name
 
     def _put(self, name: str, expression: str) -> None:
-        """Raises BadInput as soon as it is too large: a list of types within a list of types writes all below it again
-        for each, and would never end."""
+        """Add a rule. Raises BadInput as soon as the grammar is too large: nested lists of types repeat everything
+        below them."""
         self._size += len(name) + len(expression)
         if self._size > MAX_GRAMMAR_BYTES:
             raise _no("", TOO_LARGE)
@@ -542,7 +542,7 @@ class Rules:
 
 
 def check_size(schema: object) -> None:
-    """Raises BadInput("schema_refused") for JSON that is too long or too deep to be worked on."""
+    """Raise BadInput("schema_refused") for JSON that is too long or too deep to process."""
     try:
         size = len(json.dumps(schema, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):

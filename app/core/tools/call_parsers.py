@@ -510,7 +510,7 @@ class _Nested(_OfFormat):
             return ReadResult(cursor.text[: cursor.at], [], rest)
 
     def calls(self, text: str, tools: Tools) -> list[Call]:
-        """Raises ValueError."""
+        """Return the calls in a text. Raises ValueError."""
         calls, signs = list[Call](), self._signs
         for part in text.split(signs.inner)[1:]:
             name, sign, rest = part.partition(signs.behind_name)
