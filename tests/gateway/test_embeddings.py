@@ -221,7 +221,7 @@ async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
     try:
         made = await client.embeddings.create(model="causal", input="x")
         assert (made.model, len(made.data[0].embedding)) == ("causal", 64)
-        with pytest.raises(openai.BadRequestError, match="There are: bert, causal"):
+        with pytest.raises(openai.BadRequestError, match="Available: bert, causal"):
             await client.embeddings.create(model="default", input="x")
         request: Json = {"model": bert, "input": IDS}
         again = (await client.embeddings.create(**request)).data[0].embedding
