@@ -44,7 +44,7 @@ class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
     detected_after_s: float = 0.0
     recovered_after_s: float = 0.0
     left: bool = False  # it left on purpose
-    others: str = msgspec.field(name="with", default="")  # names of those that took over its layers
+    others: str = msgspec.field(name="with", default="")  # names of the machines that took over its layers
 
 
 class StageFigures(msgspec.Struct, frozen=True):
@@ -69,8 +69,8 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     thought_s: float = 0.0
     token_ids: list[int] = []
     prompt_tokens: int = 0
-    reused_tokens: int = 0  # of the prompt, which the KV cache held
-    before_s: float = 0.0  # the first tokens were computed
+    reused_tokens: int = 0  # prompt tokens found in the KV cache
+    before_s: float = 0.0  # until the first tokens were computed
     queued_s: float = 0.0
     ttft_s: float | None = None
     decode_tok_s: float | None = None
@@ -118,7 +118,7 @@ class Nothing(msgspec.Struct, frozen=True):
 class AnswerLine(msgspec.Struct, frozen=True):
     """A line of an answer; exactly one field is set."""
 
-    progress: Progress | None = None  # of a load that comes first
+    progress: Progress | None = None  # of a load that precedes the answer
     by: AnsweredBy | None = None
     recovery: Notice | None = None
     delta: Delta | None = None
@@ -185,8 +185,8 @@ class Joined(msgspec.Struct, frozen=True):
     """Answer of `POST /pairing/join`."""
 
     machine: MachineRef
-    guest: bool = False  # this machine may only ask there
-    called: str | None = None  # this machine's new name, where its own was taken there
+    guest: bool = False  # this machine may only ask questions there
+    called: str | None = None  # this machine's new name, if its own was taken
 
 
 class RenamedMachine(MachineRef, frozen=True):
@@ -217,7 +217,7 @@ class Removed(msgspec.Struct, frozen=True):
     """Answer of `DELETE /machines/{ref}`."""
 
     removed: MachineRef
-    also_removed: list[str] = []  # names of machines that it had brought in
+    also_removed: list[str] = []  # names of machines that it had added
 
 
 class UsedAgain(msgspec.Struct, frozen=True):

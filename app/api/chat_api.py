@@ -19,14 +19,14 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     url: str = ""
-    models: dict[str, str] = {}  # its names here -> its names there
+    models: dict[str, str] = {}  # local model name -> name at the upstream
     on: bool = False
     cap_tokens: int = 0
     spent_tokens: int = 0
     is_counted: bool = True
     last_contact: float | None = None
     own_certificate: bool = False
-    has_key: bool | None = None  # None: the place for keys cannot be opened
+    has_key: bool | None = None  # None: the key store cannot be opened
 
 
 class ChatApi(msgspec.Struct, frozen=True, kw_only=True):

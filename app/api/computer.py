@@ -98,7 +98,7 @@ class Interface(msgspec.Struct, frozen=True):
     kind: str = ""
     addresses: list[str] = []
     up: bool = False
-    unasked: bool = False  # it is used without being chosen
+    unasked: bool = False  # used by default, without being chosen
     chosen: bool = False
     bits_per_s: int | None = None
 
@@ -117,12 +117,12 @@ class Settings(msgspec.Struct, frozen=True):
 
     address: str = ""
     port: int = 0
-    port_fixed: bool = False  # on the command line
+    port_fixed: bool = False  # set on the command line
     discovery: bool = True
     look_for_updates: bool = False
     share_models: bool = True
     interfaces: list[Interface] = []
-    restart: bool = False  # something counts only from the next start on
+    restart: bool = False  # some settings take effect only after a restart
     keys: str = ""  # where secrets are kept
     keys_facts: Reason | None = None
     home: str = ""
@@ -163,7 +163,7 @@ class Checks(msgspec.Struct, frozen=True):
 class Updates(msgspec.Struct, frozen=True):
     """Answer of the `/updates` routes."""
 
-    place: str | None = None  # that is asked for the newest release
+    place: str | None = None  # where new releases are looked up
     daily: bool = False
     last_contact: float | None = None
     version: str | None = None
@@ -193,7 +193,7 @@ class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     end: str = ""  # stop, length, full, stopped or failed
     tokens: int = 0
-    alone: bool = False  # no other answer was made meanwhile
+    alone: bool = False  # no other answer was in progress
     request: str = ""
     whose: Requester | None = None
     prompt_tokens: int | None = None

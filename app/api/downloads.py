@@ -17,7 +17,7 @@ class DownloadSource(msgspec.Struct, frozen=True, kw_only=True):
     parts: int = 1
     revision: str | None = None
     source: str | None = None
-    machine: str | None = None  # the ID of the one it is copied from; None: the hub
+    machine: str | None = None  # ID of the machine it is copied from; None: the hub
 
 
 class Download(DownloadSource, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Download(DownloadSource, frozen=True, kw_only=True):
     reason: str | None = None
     reason_facts: Reason | None = None
     code: str | None = None  # of the reason
-    held_up: str | None = None  # why nothing comes, though it goes on
+    held_up: str | None = None  # why no bytes arrive, though it is not paused
     held_up_facts: Reason | None = None
     sha256: str | None = None
     hash_from: str | None = None
@@ -96,7 +96,7 @@ class ModelsFolder(msgspec.Struct, frozen=True):
     folder: str = ""
     default: bool = True
     there: bool = True
-    reason: str | None = None  # why it is not there
+    reason: str | None = None  # why the folder is not available
     reason_facts: Reason | None = None
     elsewhere: list[FormerFolder] = []
     move: FolderMove | None = None
@@ -108,7 +108,7 @@ class ModelsFolderRoom(ModelsFolder, frozen=True):
     """Answer of the `/folder` routes: the folder with the room on its disk."""
 
     free_bytes: int | None = None
-    room_bytes: int | None = None  # that models may take of it
+    room_bytes: int | None = None  # available for models
 
 
 class FolderChoice(msgspec.Struct, frozen=True):

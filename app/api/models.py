@@ -30,7 +30,7 @@ class ShelfModel(Model, frozen=True, kw_only=True):
 
     path: str = ""
     splits: bool = True  # its layers may be on several machines
-    whole_reason: str | None = None  # why they may not
+    whole_reason: str | None = None  # why not
     whole_reason_facts: Reason | None = None
     builtin: bool = False
     embeds: bool = False
@@ -41,7 +41,7 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     downloaded: bool = False  # by Poolhouse: removing the model deletes the file
     in_catalogue: bool = False
     source: str | None = msgspec.field(name="from", default=None)  # the program that put the file there
-    away: bool = False  # with its disk; otherwise a missing file is gone
+    away: bool = False  # its disk is disconnected; otherwise a missing file is gone
     missing: str | None = None
     missing_facts: Reason | None = None
 
@@ -58,7 +58,7 @@ class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
     writes: bool = True
     ranks: bool = False
     n_parameters: int = 0
-    context: int = 0  # of a conversation, where it is loaded
+    context: int = 0  # of a conversation, if the model is loaded
     machine: str = ""
 
 
@@ -102,7 +102,7 @@ class HubFile(msgspec.Struct, frozen=True, kw_only=True):
     usable: bool = True
     reason: str | None = None  # why it is not usable
     reason_facts: Reason | None = None
-    on_shelf: str | None = None  # its name here
+    on_shelf: str | None = None  # its name on this computer
     download: str | None = None  # the ID of its download
 
 
@@ -223,7 +223,7 @@ class Verdict(msgspec.Struct, frozen=True):
     short_bytes: int = 0
     context: int = 0  # that fits
     parts: MemoryParts | None = None
-    plan: Plan | None = None  # None: it was not asked for, or nothing fits
+    plan: Plan | None = None  # None: not requested, or nothing fits
     unforecast: str | None = None  # why the plan has no forecast
     unforecast_facts: Reason | None = None
 
@@ -260,7 +260,7 @@ class Speeds(msgspec.Struct, frozen=True):
     n_layers: int = 0
     batch_rows: int = 0
     speeds: dict[str, Speed | None] = {}
-    reasons: dict[str, str] = {}  # why a machine has none
+    reasons: dict[str, str] = {}  # why a machine has no speed
     reasons_facts: dict[str, Reason] = {}
 
 

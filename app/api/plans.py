@@ -65,7 +65,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
-    together_tok_s: float = 0.0  # all users at once
+    together_tok_s: float = 0.0  # of all users together
     request_s: float = 0.0
     estimated: bool = False  # from the size of the model, not from measured layers
     bottleneck: Bottleneck = Bottleneck()
@@ -113,8 +113,8 @@ class PlannedMachine(msgspec.Struct, frozen=True):
     lends_bytes: int = 0
     speed: Speed | None = None
     link: Link | None = None
-    token_way_s: float | None = None  # a token's hidden state takes to it
-    chunk_way_s: float | None = None  # a chunk of the prompt takes to it
+    token_way_s: float | None = None  # time to send it a token's hidden state
+    chunk_way_s: float | None = None  # time to send it a chunk of the prompt
 
 
 class PlanFacts(msgspec.Struct, frozen=True):
@@ -162,7 +162,7 @@ class Notice(msgspec.Struct, frozen=True):
     code: str = ""
     text: str | None = None
     text_facts: Reason | None = None
-    seconds: float | None = None  # it will take, or took
+    seconds: float | None = None  # that it will take, or took
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -207,7 +207,7 @@ class Replica(msgspec.Struct, frozen=True):
 class LoadedModel(Plan, frozen=True, kw_only=True):
     """A language model that is loaded, is being loaded, or was lost."""
 
-    holders: list[str] | None = None  # IDs of the machines that hold it now; None: all of its stages
+    holders: list[str] | None = None  # IDs of the machines that hold it now; None: those of all stages
     state: str = ""  # loading, ready, recovering or lost
     stopping: bool = False  # its memory is being given back
     reason: str | None = None
@@ -236,7 +236,7 @@ class LoadedEmbedder(Plan, frozen=True, kw_only=True):
     """An embedding model or reranker that is loaded."""
 
     state: str = ""  # loading or ready
-    wished: bool = False  # somebody loaded it, so it stays
+    wished: bool = False  # loaded by a person, so it is not unloaded when idle
     ranks: bool = False  # a reranker: it scores texts
     loaded_seconds: float = 0.0
     asks: int = 0  # requests in progress

@@ -27,7 +27,7 @@ class OpenPairing(Request, frozen=True):
 
 
 class Join(Request, frozen=True):
-    address: Annotated[str, Meta(max_length=260)]  # or a name; "": the only one that is open
+    address: Annotated[str, Meta(max_length=260)]  # or a name; "": the only open pairing window
     code: Annotated[str, Meta(max_length=32)]
 
 
@@ -67,7 +67,7 @@ class ChangeSettings(Request, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
-    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # counts at once, as the next one
+    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # takes effect at once, as does the next field
     share_models: bool | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -76,7 +76,7 @@ class ChooseFolder(Request, frozen=True):
 
     path: Annotated[str, Meta(max_length=4096)]
     move: bool = False
-    new: bool = False  # make it where it is not there
+    new: bool = False  # create the folder if it does not exist
 
 
 class PreferInterface(Request, frozen=True):
@@ -152,8 +152,8 @@ class StartDownload(Request, frozen=True):
     file: Annotated[str, Meta(min_length=1, max_length=1000)]
     revision: Name | None = None
     name: Name | None = None
-    machine: Hash | None = None  # the id of the one that it is copied from; None: the hub
-    sha256: Hash | None = None  # of the file, where the catalogue does not know it
+    machine: Hash | None = None  # ID of the machine it is copied from; None: the hub
+    sha256: Hash | None = None  # of the file, if the catalog does not have it
 
 
 class FindCopies(Request, frozen=True):
@@ -172,8 +172,8 @@ class SetToken(Request, frozen=True):
 class MeasureModel(Request, frozen=True):
     model: Name
     one_by_one: bool = False  # for nodes that share one computer
-    only_here: bool = False  # no other machine
-    known_only: bool = False  # nothing is measured
+    only_here: bool = False  # measure this machine only
+    known_only: bool = False  # measure nothing
 
 
 class PlanModel(Request, frozen=True):
@@ -182,13 +182,13 @@ class PlanModel(Request, frozen=True):
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
     shape: Literal["one", "split", "replicas"] | None = None  # None: the best for so many users
-    measure: bool | None = None  # the machines first; None: a load does unless it was told the split
+    measure: bool | None = None  # measure the machines first; None: a load does, unless `split` is given
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
     kv: KvType = KvType.F16
-    # of hidden states on the wire; auto: f16, or q8 where that makes a request clearly shorter
+    # of hidden states on the wire; auto: f16, or q8 if that makes requests clearly faster
     number: Literal["auto", "f16", "f32", "q8"] = "auto"
-    beside: bool = False  # what is loaded keeps its memory, but the same model
-    anyway: bool = False  # this machine may take all the memory it has, not only what it gives
+    beside: bool = False  # other loaded models stay loaded
+    anyway: bool = False  # this machine may use all of its memory, beyond its own limit
 
 
 class Sketch(Request, frozen=True, kw_only=True):
@@ -220,7 +220,7 @@ class Judge(Request, frozen=True):
 
 
 class LoadModel(PlanModel, frozen=True):
-    first: bool = True  # from then on a question that names no model is for it
+    first: bool = True  # it then answers questions that name no model
 
 
 class UnloadModel(Request, frozen=True):
@@ -232,7 +232,7 @@ class UnloadModel(Request, frozen=True):
 class Message(Request, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: Text
-    thought: Text = ""  # of an answer: what was thought before it
+    thought: Text = ""  # the thought that preceded an answer
 
 
 class SamplingValues(Request, frozen=True):
@@ -275,11 +275,11 @@ class Ask(Request, frozen=True):
     max_tokens: Count | None = None
     stop: Annotated[list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)] = []
     conversation: Name | None = None
-    # when the chat began, in seconds since 1970: its template may name the date
+    # Unix time at which the chat began, since its template may contain the date
     begun_at: Annotated[float, Meta(ge=0, le=1 << 35)] | None = None
-    ignore_end: bool = False  # benchmarks want exactly max_tokens
-    guesses: bool = True  # idle machines may compute what is likely to come next
+    ignore_end: bool = False  # for benchmarks that need exactly max_tokens
+    guesses: bool = True  # idle machines may speculate on the next tokens
     sampling: SamplingValues = SamplingValues()
-    think: bool | None = None  # before it answers; None: as the model's template has it
-    effort: Annotated[str, Meta(max_length=32)] = ""  # how hard: low, medium, high
-    think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # then a thought is ended
+    think: bool | None = None  # think before answering; None: as the model's template does
+    effort: Annotated[str, Meta(max_length=32)] = ""  # low, medium or high
+    think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # the most tokens of a thought

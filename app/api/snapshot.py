@@ -24,9 +24,9 @@ class MachineRef(msgspec.Struct, frozen=True):
 class Machine(MachineRef, frozen=True, kw_only=True):
     """A machine of the household."""
 
-    this: bool = False  # the one whose node answers
+    this: bool = False  # the machine whose node answers
     online: bool = False
-    state: str = "offline"  # what it lends: off, ready, lending, working, draining, paused; else offline
+    state: str = "offline"  # of its lending: off, ready, lending, working, draining or paused; otherwise offline
     reason: str | None = None
     reason_facts: Reason | None = None
     doubted: bool = False  # its computations were wrong, and it is not used
@@ -34,7 +34,7 @@ class Machine(MachineRef, frozen=True, kw_only=True):
     hottest_c: int | None = None
     engine: str = ""
     watts: int | None = None
-    link_mbit: int = 0  # the limit of its owner; 0: none
+    link_mbit: int = 0  # its owner's limit; 0: none
     used_by: list[str] = []  # ids of the machines whose models have layers there
     total_bytes: int | None = None
     lent_bytes: int | None = None
@@ -90,7 +90,7 @@ class WaitingChat(msgspec.Struct, frozen=True):
 
     conversation: str | None = None
     place: int = 0
-    seconds: int | None = None  # about how long it still waits
+    seconds: int | None = None  # estimated time until it gets a slot
 
 
 class AnswerCounts(msgspec.Struct, frozen=True):
@@ -152,7 +152,9 @@ class HouseholdState(msgspec.Struct, frozen=True, kw_only=True):
     strangers: dict[str, Stranger] = {}
     discovery: Discovery = Discovery()
     links: dict[str, Link] = {}
-    links_between: dict[str, dict[str, LinkMeasurement]] = {}  # of others: by who measured it, then by the far end
+    links_between: dict[
+        str, dict[str, LinkMeasurement]
+    ] = {}  # links of others, by the measuring machine and the far end
 
 
 class Snapshot(HouseholdState, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The journal: the last answers with their figures and the last events, but never any text."""
+"""The journal of the latest answers, with their figures, and the latest events. It never contains any text."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Happened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Lent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The work of this machine for others, in total."""
+    """The total work of this machine for others."""
 
     since: float = 0.0  # Unix time
     seconds: Amount = 0.0  # in which others had layers here
@@ -104,7 +104,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UnderWay:
-    """An answer that is being made."""
+    """An answer in progress."""
 
     def __init__(self, number: int, model: str, request: str, requester: Requester) -> None:
         self.number, self.model, self.request, self.whose = number, model, request, requester
@@ -122,7 +122,7 @@ class UnderWay:
             self.first = time.monotonic()
 
     def done(self, answer: Json, alone: bool) -> None:
-        """Note the last line, as the client gets it."""
+        """Record the last line, as the client receives it."""
         self.ended, self.alone = answer, alone
 
     def describe(self) -> computer.AnswerInProgress:
@@ -140,9 +140,9 @@ class UnderWay:
 
 
 class Journal:
-    """The journal, kept in one small file. An unreadable file is put aside, and the first entry says so.
+    """The journal, kept in one small file. An unreadable file is set aside, and the first entry says so.
 
-    grown: called for each new event; clients that ask for answers hear of their end anyway.
+    `grown` is called for each new event. Clients learn of the end of answers anyway.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Journal:
 
     @property
     def number(self) -> int:
-        """The number of the newest entry; part of the snapshot, so that faces know when to ask."""
+        """The number of the newest entry. It is part of the snapshot, so that clients know when to read the journal."""
         return self._number
 
     def read(self, since: int = 0) -> computer.Journal:
@@ -192,7 +192,7 @@ class Journal:
 
     @contextmanager
     def answering(self, model: str, request: str = "", requester: Requester = OWNER) -> Iterator[UnderWay]:
-        """Write down the answer made inside the block, however it ends."""
+        """Record the answer made inside the block, however it ends."""
         answer = UnderWay(self._next(), model, request, requester)
         self._under_way[answer.number] = answer
         end = "stopped"
@@ -212,8 +212,8 @@ class Journal:
         self._changed.set()
 
     def _note_loss(self, answer: UnderWay, reason: Reason) -> None:
-        """Note the loss of a machine during answers: every interrupted answer reports it, and only the first to end
-        is noted."""
+        """Record the loss of a machine during answers. Every interrupted answer reports it, but only the first to end
+        is recorded."""
         machine = str(reason.facts["machine"])
         if machine in answer.told:
             return
@@ -223,7 +223,7 @@ class Journal:
         self.note(reason)
 
     async def run(self, passed: Callable[[], Passed]) -> None:
-        """Follow the snapshot until cancelled. `passed` returns the work for others since the start."""
+        """Follow the snapshot until canceled. `passed` returns the work for others since the start."""
         self._seen, self._passed = self._snapshot(), passed
         self.note(Reason("log_node_started", {"version": self._seen.node.version}))
         self._counted, self._counted_at = passed(), time.monotonic()
@@ -256,7 +256,7 @@ class Journal:
         self._seen = now
 
     def _timed(self, reason: Reason) -> Reason:
-        """Return the reason for a model that goes on, with the time it stood still."""
+        """Return the reason, with the length of the interruption if a model answers again."""
         model = str(reason.facts.get("model"))
         if reason.code == BROKEN_OFF:
             self._stood_still[model] = time.monotonic()
@@ -285,7 +285,7 @@ class Journal:
         )
 
     def _watts(self) -> float:
-        """Return the power this machine draws, in watts; 0 where its system does not report it."""
+        """Return the power that this machine draws in watts, or 0 if its system does not report it."""
         me = self._seen.machines.get(self._seen.node.id)
         return float(me.watts or 0.0) if me else 0.0
 
@@ -355,7 +355,7 @@ def _entry(event: Happened) -> computer.EventEntry:
 
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:
-    """Return the saved journal; a damaged file is put aside, and `lost` receives its new path."""
+    """Return the saved journal. A damaged file is set aside, and `lost` is called with its new path."""
     read = read_json_or_default(file, _File, "the journal", MOST_FILE_BYTES, lost)
     try:
         for event in read.events:

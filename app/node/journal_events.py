@@ -33,7 +33,7 @@ def news(before: Snapshot, now: Snapshot) -> list[Reason]:
 
 
 def recovered(model: str, answer: Json) -> list[Reason]:
-    """Return the recoveries of an answer, reported with its last line: which machine was lost, and how long it took."""
+    """Return the recoveries that the last line of an answer reports: the lost machine, and the time it took."""
     return [_recovered(model, recovery) for recovery in answer.get("recovered") or () if recovery["machine"]]
 
 
@@ -77,8 +77,7 @@ def _machines(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
-    """Yield the events of models that write. A model that went as another came was replaced by it, which says
-    enough."""
+    """Yield the events of chat models. The unloading of a replaced model is not an event of its own."""
     old, new = ({model.model: model for model in snapshot.models} for snapshot in (before, now))
     came = [name for name in new if name not in old]
     for name in old:
@@ -90,8 +89,7 @@ def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _model(old: LoadedModel | LoadedEmbedder | None, new: LoadedModel | LoadedEmbedder | None) -> Iterator[Reason]:
-    """Yield the event of one model. A load that fails reports its own reason: the snapshot only shows that it is
-    gone."""
+    """Yield the event of one model. A failed load is not one of them: it reports its own reason."""
     if new is None:
         if old is not None and old.state == "ready":
             yield _reason("log_model_unloaded", model=old.model)

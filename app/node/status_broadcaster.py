@@ -1,4 +1,4 @@
-"""The status that this machine sends to the others whenever it changes, and the status that they send."""
+"""The status that this machine broadcasts whenever it changes, and the status received from others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FREE_SECONDS = 5.0  # between looks at the free memory, which changes without ne
 
 
 class StatusBroadcaster:
-    """Tells the others what this machine lends and measured, whenever that differs from what they know."""
+    """Sends the other machines what this one lends and measured, whenever that has changed."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class StatusBroadcaster:
         await link.send(message_of(self._measured(), time.time()))
 
     async def run(self) -> None:
-        """Send changes until cancelled."""
+        """Send changes until canceled."""
         sent, links_told = None, key_of({})
         while True:
             with suppress(TimeoutError):
@@ -65,8 +65,8 @@ class StatusBroadcaster:
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
-        """Tell lenders when an answer begins or stops using their layers: a lender that wants its memory back would
-        take a long wait for another machine for the end of the answer."""
+        """Tell lenders when answers start or stop using their layers. Otherwise a lender that wants its memory back
+        might mistake a long wait for another machine for the end of the answer."""
         network, machines_in_use = self._network, self._asked_of()
         links = set(network.links.values())
         in_use = {link for link in links if link.peer in machines_in_use}
@@ -77,7 +77,7 @@ class StatusBroadcaster:
 
 
 def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.Status:
-    """Return this machine's status for the others. Reasons go as codes: their facts stay here."""
+    """Return this machine's status for the others. Reasons are sent as codes, without their facts."""
     why = rules.reason()
     return messages.Status(
         name=offer.name[:64],
@@ -96,20 +96,20 @@ def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.S
 
 
 def about(status: messages.Status) -> SelfDescription:
-    """Return the facts of a status beside its memory, cleaned for display."""
+    """Return the facts of a status other than its memory, cleaned for display."""
     used_by = tuple(MachineId(machine) for machine in status.used_by)
     return SelfDescription(used_by, cleaned(status.engine), status.watts, status.link_mbit)
 
 
 def greeted(link: PeerLink) -> Described:
-    """Return what another machine reported of itself when it connected."""
+    """Return the description that another machine sent when it connected."""
     hello = link.hello
     device = cleaned(hello.device)
     return Described(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
 
 
 def told(link: PeerLink, status: messages.Status) -> Described:
-    """Return what another machine reports of itself, cleaned for display."""
+    """Return the description in another machine's status, cleaned for display."""
     return Described(
         link.peer,
         clean_name(status.name),
