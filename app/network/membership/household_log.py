@@ -20,11 +20,20 @@ from app.core.household.membership import (
     next_turn,
     removed_machines,
 )
-from app.core.household.operations import Add, Operation, OperationId, Remove, Rename, Role, SetRoles, encode
+from app.core.household.operations import (
+    Add,
+    HouseholdId,
+    Operation,
+    OperationId,
+    Remove,
+    Rename,
+    Role,
+    SetRoles,
+    encode,
+)
 from app.core.ids import MachineId, clean_name, free_name
 from app.network.identity import Identity, is_fit, verify
 from app.network.membership.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, new_household, readable, signed
-from app.network.membership.pairing_window import JoinResult
 from app.network.sockets import Address
 
 _told = logging.getLogger(__name__)
@@ -40,6 +49,17 @@ class Heard:
     new: tuple[Operation, ...] = ()
     n_false: int = 0
     n_outside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    """The result of joining. Nothing in it is verified except the identity of `peer`."""
+
+    household: HouseholdId
+    operations: tuple[Operation, ...]
+    peer: MachineId
+    peer_name: str
+    peer_address: Address
 
 
 class LogKeeper:

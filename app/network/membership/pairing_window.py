@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.core.household import pairing
 from app.core.household.membership import Log
-from app.core.household.operations import HouseholdId, Operation, Role
+from app.core.household.operations import HouseholdId, Role
 from app.core.household.operations import decode as decode_operation
 from app.core.household.operations import encode as encode_operation
 from app.core.ids import MachineId
@@ -43,6 +43,7 @@ from app.network.membership.code_exchange import (
     decode,
     encode,
 )
+from app.network.membership.household_log import JoinResult
 from app.network.messages import BadMessage, Refuse, sent_facts, understood
 from app.network.sockets import Address, accepted, tune
 from app.network.tls import fingerprint, let_go, pairing_client_context, pairing_server_context, peer_der
@@ -165,17 +166,6 @@ class Speaker:
     identity: Identity
     name: str
     build: str
-
-
-@dataclass(frozen=True, slots=True)
-class JoinResult:
-    """The result of joining. Nothing in it is verified except the identity of `peer`."""
-
-    household: HouseholdId
-    operations: tuple[Operation, ...]
-    peer: MachineId
-    peer_name: str
-    peer_address: Address
 
 
 class PairingWindow:
