@@ -24,7 +24,7 @@ from app.machine.checks import machine_checks
 from app.machine.keystore import open_keystore
 from app.machine.paths import Home
 from app.network import identity
-from app.network.membership.log_store import LogStore
+from app.network.membership.household_log import LogStore
 
 Json = dict[str, Any]
 

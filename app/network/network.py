@@ -31,8 +31,7 @@ from app.core.ids import MachineId, clean_name
 from app.network import messages
 from app.network.discovery.address_book import KnownPlaces
 from app.network.identity import Identity, Place
-from app.network.membership.household_log import JoinResult, LogKeeper
-from app.network.membership.log_store import LogStore
+from app.network.membership.household_log import JoinResult, LogKeeper, LogStore
 from app.network.membership.pairing_window import PairingWindow, Speaker, join
 from app.network.messages import PROTOCOL, Hello, Leaving, Message, OpenStage, Refuse, log_batches
 from app.network.peer.listener import Listener, StageHandlers

@@ -32,7 +32,7 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId
 from app.network.identity import make_certificate
-from app.network.membership.log_store import signed
+from app.network.membership.household_log import signed
 from app.network.messages import Log, log_batches
 from tests.faults.outcome import Outcome
 from tests.network.certificates import Recipe, elliptic

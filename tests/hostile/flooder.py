@@ -27,7 +27,7 @@ from app.core.household.operations import Rename, Role
 from app.core.household.operations import encode as encode_line
 from app.core.ids import MachineId
 from app.network import messages
-from app.network.membership.log_store import signed
+from app.network.membership.household_log import signed
 from app.network.messages import Message, encode
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello

@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.core.household.operations import Rename, encode
 from app.core.ids import MachineId, PipelineId
 from app.network import messages
-from app.network.membership.log_store import signed
+from app.network.membership.household_log import signed
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink
 from backends.contract import Number, Segment

@@ -16,7 +16,7 @@ from app.core.household.operations import Add, Role, encode
 from app.core.ids import MachineId, PipelineId
 from app.core.reasons import said
 from app.network import messages
-from app.network.membership.log_store import signed
+from app.network.membership.household_log import signed
 from tests.network.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)

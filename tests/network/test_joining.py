@@ -14,8 +14,7 @@ from app.core.household.operations import Role
 from app.machine.paths import write_atomically
 from app.network import network as network_module
 from app.network.membership import pairing_window
-from app.network.membership.household_log import JoinResult
-from app.network.membership.log_store import LogStore
+from app.network.membership.household_log import JoinResult, LogStore
 from app.network.sockets import Address
 from tests.network.nodes import HOST_AND_LENDER, Nodes, full_disk, pair, until
 

@@ -41,8 +41,7 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId
 from app.network.identity import Identity, make_certificate
-from app.network.membership.household_log import LogKeeper
-from app.network.membership.log_store import LogStore, signed
+from app.network.membership.household_log import LogKeeper, LogStore, signed
 from app.network.tls import fingerprint, peer_context
 from tests.network.certificates import PASSPHRASE, Recipe, elliptic, write_identity
 

@@ -15,7 +15,7 @@ from app.core.household.operations import Add, Rename, Role, encode
 from app.core.ids import MachineId
 from app.network import messages
 from app.network.membership import household_log
-from app.network.membership.log_store import signed
+from app.network.membership.household_log import signed
 from app.network.messages import Message
 from app.network.rate_limits import BARRED_SECONDS, Allowance, Flood, Kind
 from tests.network.certificates import good

@@ -14,8 +14,7 @@ from app.core.ids import MachineId
 from app.machine.keystore import FileStore
 from app.machine.paths import Home
 from app.network.identity import load_or_create
-from app.network.membership.household_log import LogKeeper
-from app.network.membership.log_store import LogStore
+from app.network.membership.household_log import LogKeeper, LogStore
 from app.network.messages import CloseStage, HelloAck, Message
 from app.network.peer import peer_links
 from app.network.peer.peer_link import WAITING_MESSAGES, PeerLink

@@ -14,7 +14,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.machine.paths import write_atomically
 from app.network.identity import Identity
-from app.network.membership.log_store import LogStore, new_household, readable, signed
+from app.network.membership.household_log import LogStore, new_household, readable, signed
 from app.network.sockets import Address
 from tests.network.nodes import an_identity
 

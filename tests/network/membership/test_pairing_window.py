@@ -18,8 +18,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.network.identity import Identity
 from app.network.membership.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
-from app.network.membership.household_log import JoinResult
-from app.network.membership.log_store import new_household, signed
+from app.network.membership.household_log import JoinResult, new_household, signed
 from app.network.membership.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
