@@ -37,7 +37,7 @@ from app.machine.json_state import read_json
 from app.machine.paths import write_atomically
 from app.machine.secret_stores import SecretMap
 from app.machine.settings import Upstream
-from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+from app.network.rate_limits import TooLong, TooSlow, whole_body
 from app.network.tls import upstream_context
 
 # Limits on an event stream, since the server is not trusted.

@@ -26,10 +26,9 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.network.messages import MAX_MESSAGE_BYTES
-from app.network.peer.bounded_body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.rate_limits import LinkPace
+from app.network.rate_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPace, TooSlow, pieces_of, whole_body
 from app.network.sockets import accepted, plain_host, tune
 from app.network.tls import fingerprint, let_go, peer_der
 from app.network.waiting_room import Entrance, HandshakePace, WaitingRoom

@@ -25,11 +25,10 @@ from app.core.ids import MachineId, PipelineId
 from app.core.recovery import fault_table
 from app.decoding import decode
 from app.network.messages import MAX_MESSAGE_BYTES, known
-from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.listener import GUEST_PATH
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.rate_limits import LinkPace
+from app.network.rate_limits import ANSWER_BYTES, LinkPace, TooLong, TooSlow, whole_body
 from app.network.sockets import Address, Through, made_socket, tune
 from app.network.tls import fingerprint, peer_der
 

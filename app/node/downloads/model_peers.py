@@ -35,11 +35,10 @@ from app.core.ids import machine_id
 from app.decoding import decode
 from app.machine.settings import Choices
 from app.network.network import Network
-from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.peer.listener import MEMBER, MODELS_PATH
 from app.network.peer.peer_client import GuestClient, problem
 from app.network.peer.peer_link import PeerLink
-from app.network.rate_limits import LinkPace
+from app.network.rate_limits import LinkPace, TooLong, TooSlow, whole_body
 from app.node.downloads.download_source import PeerCopy
 
 log = logging.getLogger(__name__)

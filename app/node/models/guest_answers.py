@@ -18,8 +18,8 @@ from app.core.household.operations import Role
 from app.core.wire_json import LineCutter
 from app.decoding import decode
 from app.network.network import Network
-from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.peer.peer_client import GuestClient, problem
+from app.network.rate_limits import TooLong, TooSlow, whole_body
 from app.node.known_household import Rights
 from app.node.models.model_manager import ModelManager
 
