@@ -38,9 +38,9 @@ from app.network.peer.listener import Listener, StageHandlers
 from app.network.peer.peer_link import Heartbeat, PeerLink, Work
 from app.network.peer.peer_links import Links
 from app.network.peer.probe import Probes
-from app.network.rate_limits import LinkPace
 from app.network.sockets import Address, listening_near, own_host
 from app.network.tls import peer_context
+from app.network.traffic_limits import LinkPace
 
 GOODBYE_SECONDS = 1.0
 REMOVED_SECONDS = 1.5  # to notify a removed machine and close its link

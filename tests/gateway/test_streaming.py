@@ -22,7 +22,7 @@ from app.gateway.metrics import Metrics
 from app.gateway.streaming import EVENTS, NDJSON, event, send
 from app.machine.paths import Home
 from app.machine.secret_stores import FIRST, ApiKeys
-from app.network import rate_limits
+from app.network import traffic_limits
 from app.node.control.guard import own_names
 from tests.network.nodes import until
 from tests.node.prometheus import samples
@@ -156,7 +156,7 @@ async def test_what_is_too_deep_to_be_written_again_is_no_mistake_of_ours(
 async def test_who_sends_no_body_is_told_so_and_parted_at_once(
     url: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rate_limits, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(traffic_limits, "STALL_SECONDS", 0.1)
     base, key = url
     host = base.removeprefix("http://")
     reader, writer = await asyncio.open_connection(*host.split(":"))

@@ -31,8 +31,8 @@ from app.network.membership.household_log import signed
 from app.network.messages import Message, encode
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
-from app.network.rate_limits import Kind
 from app.network.sockets import Address
+from app.network.traffic_limits import Kind
 from tests.faults.mole import joined
 from tests.hostile import strangers
 from tests.hostile.attacker import LendsNothing

@@ -15,8 +15,8 @@ from app.core.errors import AppError
 from app.core.household.membership import Member
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
-from app.network.rate_limits import Flood, Kind
 from app.network.sockets import Address
+from app.network.traffic_limits import Flood, Kind
 from app.network.waiting_room import BURST, MOST_PACED_HOSTS, OTHERS_BURST, HandshakePace
 from tests.network.nodes import Node, Nodes, at, opened, pair, until
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.ids import PipelineId
 from app.network.peer.peer_link import PeerLink, Work
-from app.network.rate_limits import BYTES_OF_MBIT
+from app.network.traffic_limits import BYTES_OF_MBIT
 from tests.network.nodes import QUICK, Node, Nodes, measured, until
 
 PIPELINE = PipelineId(bytes(16))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.network.peer.frame_channel import MemoryChannel, PacedChannel
-from app.network.rate_limits import BURST_S, BYTES_OF_MBIT, HELD_SECONDS, SLICE_S, LinkPace
+from app.network.traffic_limits import BURST_S, BYTES_OF_MBIT, HELD_SECONDS, SLICE_S, LinkPace
 
 MBIT = 8
 RATE = MBIT * BYTES_OF_MBIT

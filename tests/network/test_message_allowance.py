@@ -17,7 +17,7 @@ from app.network import messages
 from app.network.membership import household_log
 from app.network.membership.household_log import signed
 from app.network.messages import Message
-from app.network.rate_limits import BARRED_SECONDS, Allowance, Flood, Kind
+from app.network.traffic_limits import BARRED_SECONDS, Allowance, Flood, Kind
 from tests.network.certificates import good
 from tests.network.nodes import Node, Nodes, opened, pair, until
 from tests.network.test_log_properties import an_identity

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from app.network.rate_limits import BURST_S, LEAST_SLICE_BYTES, MOST_SLICE_BYTES, SLICE_S, Bucket
+from app.network.traffic_limits import BURST_S, LEAST_SLICE_BYTES, MOST_SLICE_BYTES, SLICE_S, Bucket
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -17,7 +17,7 @@ from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.reasons import said
 from app.network.peer.listener import MODELS_PATH
-from app.network.rate_limits import LinkPace
+from app.network.traffic_limits import LinkPace
 from app.node.downloads.model_peers import ModelServer, PeerCopies
 from app.node.downloads.model_sources import HouseholdPins
 from testbed import tiny

@@ -26,7 +26,7 @@ from app.gateway.refusals import Api, api_of, error_body, format_error, nested_t
 from app.gateway.upstreams.upstreams import FORWARDED_BY, MOST_FORWARDS
 from app.machine.paths import with_home
 from app.machine.secret_stores import ApiKeys
-from app.network.rate_limits import TooLong, TooSlow
+from app.network.traffic_limits import TooLong, TooSlow
 from app.node.control.guard import GARBLED, MAX_BODY_BYTES, MAX_OPEN, TOO_LARGE, TOO_SLOW, at_once, retry_s
 
 NO_KEY_SHOWN = (

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from app.network.rate_limits import TooLong, pieces_of, whole_body
+from app.network.traffic_limits import TooLong, pieces_of, whole_body
 
 if sys.version_info >= (3, 14):
     from compression import zstd

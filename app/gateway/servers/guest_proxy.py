@@ -20,7 +20,7 @@ from app.gateway.refusals import api_of, stream_error
 from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
 from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.peer_client import GuestClient, problem
-from app.network.rate_limits import ANSWER_BYTES, TooLong, TooSlow, whole_body
+from app.network.traffic_limits import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.node.models.guest_answers import HEADERS, GuestAnswers
 
 KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)  # headers of the host's answer to keep, besides its type

@@ -37,8 +37,8 @@ from app.machine.json_state import read_json
 from app.machine.paths import write_atomically
 from app.machine.secret_stores import SecretMap
 from app.machine.settings import Upstream
-from app.network.rate_limits import TooLong, TooSlow, whole_body
 from app.network.tls import upstream_context
+from app.network.traffic_limits import TooLong, TooSlow, whole_body
 
 # Limits on an event stream, since the server is not trusted.
 

@@ -16,8 +16,8 @@ import aiohttp
 from aiohttp import web
 
 from app.core.errors import Reason, Unreachable
-from app.network.rate_limits import LinkPace
 from app.network.sockets import send_again_soon
+from app.network.traffic_limits import LinkPace
 
 MAX_FRAME_BYTES = (16 << 20) + (4 << 10)  # SAFETY.md 5
 SEND_SECONDS = 10.0  # a peer that takes no bytes for so long hangs

@@ -28,9 +28,9 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.network.messages import MAX_MESSAGE_BYTES
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.rate_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPace, TooSlow, pieces_of, whole_body
 from app.network.sockets import accepted, plain_host, tune
 from app.network.tls import fingerprint, let_go, peer_der
+from app.network.traffic_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPace, TooSlow, pieces_of, whole_body
 from app.network.waiting_room import Entrance, HandshakePace, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0

@@ -28,9 +28,9 @@ from app.network.messages import MAX_MESSAGE_BYTES, known
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.listener import GUEST_PATH
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.rate_limits import ANSWER_BYTES, LinkPace, TooLong, TooSlow, whole_body
 from app.network.sockets import Address, Through, made_socket, tune
 from app.network.tls import fingerprint, peer_der
+from app.network.traffic_limits import ANSWER_BYTES, LinkPace, TooLong, TooSlow, whole_body
 
 LOOK_SECONDS = 0.5  # between checks whether the host is still there
 END_SECONDS = 0.25  # the end of an answer comes this soon after its last part, or its connection is not kept

@@ -37,8 +37,8 @@ from app.network.messages import (
 )
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
-from app.network.rate_limits import Allowance, Flood, Kind
 from app.network.sockets import Address, Through, plain_host
+from app.network.traffic_limits import Allowance, Flood, Kind
 
 # Whether a machine is reached from outside: a member connects to its port, and says whether it could and hears it.
 

@@ -32,8 +32,8 @@ from app.network.messages import (
 )
 from app.network.peer.peer_client import CLOSE_SECONDS, PeerClient
 from app.network.peer.peer_link import Heartbeat, Owner, PeerLink, Socket, receive
-from app.network.rate_limits import Allowance, Flood, Kind, LinkPace
 from app.network.sockets import Address, Through
+from app.network.traffic_limits import Allowance, Flood, Kind, LinkPace
 
 # HELLO and HELLO_ACK: the third check of a link, and what is said when two versions cannot speak.
 

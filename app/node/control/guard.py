@@ -21,7 +21,7 @@ from app.core.errors import (
     bug,
 )
 from app.core.reasons import said
-from app.network.rate_limits import TooLong, TooSlow
+from app.network.traffic_limits import TooLong, TooSlow
 
 log = logging.getLogger(__name__)
 

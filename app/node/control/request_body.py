@@ -12,7 +12,7 @@ from app.api.requests import Request
 from app.core import wire_json
 from app.core.errors import BadInput
 from app.decoding import decode
-from app.network.rate_limits import whole_body
+from app.network.traffic_limits import whole_body
 from app.node.control.guard import MAX_BODY_BYTES
 
 R = TypeVar("R", bound=Request)

@@ -38,7 +38,7 @@ from app.network.network import Network
 from app.network.peer.listener import MEMBER, MODELS_PATH
 from app.network.peer.peer_client import GuestClient, problem
 from app.network.peer.peer_link import PeerLink
-from app.network.rate_limits import LinkPace, TooLong, TooSlow, whole_body
+from app.network.traffic_limits import LinkPace, TooLong, TooSlow, whole_body
 from app.node.downloads.download_source import PeerCopy
 
 log = logging.getLogger(__name__)

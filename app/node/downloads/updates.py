@@ -30,7 +30,7 @@ from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.decoding import decode
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
-from app.network.rate_limits import TooLong, TooSlow, whole_body
+from app.network.traffic_limits import TooLong, TooSlow, whole_body
 from app.node.control.request_body import answer
 
 log = logging.getLogger(__name__)

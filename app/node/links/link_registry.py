@@ -25,8 +25,8 @@ from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
 from app.network.network import Network
-from app.network.rate_limits import BYTES_OF_MBIT, LinkPace
 from app.network.sockets import Address, own_host_towards
+from app.network.traffic_limits import BYTES_OF_MBIT, LinkPace
 from app.node.known_household import KnownHousehold
 from app.node.links.interface_choice import BetterInterfaces, C, InterfaceChoice, checked, with_choice
 

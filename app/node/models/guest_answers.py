@@ -19,7 +19,7 @@ from app.core.wire_json import LineCutter
 from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.peer_client import GuestClient, problem
-from app.network.rate_limits import TooLong, TooSlow, whole_body
+from app.network.traffic_limits import TooLong, TooSlow, whole_body
 from app.node.known_household import Rights
 from app.node.models.model_manager import ModelManager
 

@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 
 from app.gateway.access import decompression
 from app.gateway.access.decompression import BadEncoding, read_body
-from app.network.rate_limits import TooLong
+from app.network.traffic_limits import TooLong
 from app.node.control.guard import MAX_BODY_BYTES
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import ASK, CHAT

@@ -16,7 +16,7 @@ from app.core.errors import Unreachable
 from app.gateway.access.auth import BODY, CALLER, Handler
 from app.gateway.answering import Caller
 from app.gateway.servers.guest_proxy import forward_to_host
-from app.network.rate_limits import ANSWER_BYTES
+from app.network.traffic_limits import ANSWER_BYTES
 
 PART = b"0.125," * (1 << 17)
 N_PARTS = ANSWER_BYTES // len(PART) + 2

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.network import rate_limits
-from app.network.rate_limits import TooLong, TooSlow, allowed_seconds, pieces_of, whole_body
+from app.network import traffic_limits
+from app.network.traffic_limits import TooLong, TooSlow, allowed_seconds, pieces_of, whole_body
 
 
 class Clock:
@@ -60,7 +60,7 @@ async def test_a_slow_reader_is_not_the_senders_fault() -> None:
 
 
 async def test_a_stall_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "STALL_SECONDS", 0.05)
+    monkeypatch.setattr(traffic_limits, "STALL_SECONDS", 0.05)
 
     class Silent:
         async def readany(self) -> bytes:

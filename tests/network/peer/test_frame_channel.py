@@ -13,7 +13,7 @@ import pytest
 from app.core.errors import Unreachable
 from app.network.peer import frame_channel
 from app.network.peer.frame_channel import LENGTH, MAX_FRAME_BYTES, WAITING_FRAMES, FrameStream
-from app.network.rate_limits import LinkPace
+from app.network.traffic_limits import LinkPace
 
 Ends = tuple[FrameStream, FrameStream, list[Exception | None]]
 

@@ -16,7 +16,7 @@ import pytest
 from app.core.errors import AppError, Refused, StageLost, Unreachable
 from app.core.household.operations import Role
 from app.core.ids import PipelineId
-from app.network import rate_limits
+from app.network import traffic_limits
 from app.network.peer import listener
 from app.network.peer.frame_channel import MAX_FRAME_BYTES
 from app.network.peer.peer_client import GuestClient, PeerClient
@@ -293,8 +293,8 @@ async def test_idle_and_half_requests_of_members_are_closed(nodes: Nodes, monkey
     """S4, short: silent after the handshake, half a header, a missing body, one byte a second."""
     monkeypatch.setattr(listener, "IDLE_SECONDS", 0.5)
     monkeypatch.setattr(listener, "SWEEP_SECONDS", 0.1)
-    monkeypatch.setattr(rate_limits, "STALL_SECONDS", 0.5)
-    monkeypatch.setattr(rate_limits, "START_SECONDS", 1.0)
+    monkeypatch.setattr(traffic_limits, "STALL_SECONDS", 0.5)
+    monkeypatch.setattr(traffic_limits, "START_SECONDS", 1.0)
     den, attic = await nodes.paired("den", "attic")
     start = b"PUT /stage/" + PIPELINE.hex().encode() + b" HTTP/1.1\r\nHost: x\r\n"
     for begun in (b"", start, start + b"Content-Length: 100\r\n\r\n12345"):

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from app.api import requests
 from app.core.errors import Busy, DoesNotFit
-from app.network import rate_limits
+from app.network import traffic_limits
 from app.node.control.guard import MAX_BODY_BYTES, MAX_OPEN, guard, retry_s
 from app.node.control.request_body import body
 
@@ -167,7 +167,7 @@ def test_who_is_told_to_come_again_is_told_when() -> None:
 
 
 async def test_who_sends_no_body_is_told_so_and_parted_at_once(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(traffic_limits, "STALL_SECONDS", 0.1)
     host = base.removeprefix("http://")
     reader, writer = await asyncio.open_connection(*host.split(":"))
     begun = f"POST /echo HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n"

@@ -17,7 +17,7 @@ from app.api.downloads import Giving
 from app.core.errors import Unreachable
 from app.network.peer.listener import MODELS_PATH
 from app.network.peer.peer_client import GuestClient, problem
-from app.network.rate_limits import LinkPace
+from app.network.traffic_limits import LinkPace
 from app.node.downloads.model_peers import MOST_ASKED, ModelServer
 from tests.network.nodes import opened
 

@@ -23,7 +23,7 @@ from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.reasons import said
 from app.network.network import Network
 from app.network.peer.listener import MODELS_PATH
-from app.network.rate_limits import LinkPace
+from app.network.traffic_limits import LinkPace
 from app.node.downloads import downloads
 from app.node.downloads.download_source import PeerCopy
 from app.node.downloads.model_peers import ModelServer, PeerCopies

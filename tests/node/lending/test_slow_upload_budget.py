@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import AppError
 from app.core.household.membership import Member
-from app.network.rate_limits import TooSlow
+from app.network.traffic_limits import TooSlow
 from app.node.lending.lending_service import LEAST_BYTES_PER_SECOND, MOST_WAITED_S, OFFER_S, SlowUploadBudget
 from tests.node.lending_bench import Bench, member, new
 

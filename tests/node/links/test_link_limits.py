@@ -9,7 +9,7 @@ import pytest
 
 from app.core.household.household import Household, Machine, SelfDescription
 from app.core.ids import MachineId
-from app.network.rate_limits import LinkPace
+from app.network.traffic_limits import LinkPace
 from app.node.links.link_registry import LinkLimits
 
 FAR, STRANGER = MachineId("ab" * 32), MachineId("cd" * 32)
