@@ -1,1 +1,1 @@
-"""Running a model over the pool, seen from the host and from the lender."""
+"""Inference over the pool, on the host's and on the lender's side."""

@@ -45,7 +45,7 @@ THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """A request for text: exactly one of `messages`, `prompt` (used as it is) and `prompt_ids` is given."""
+    """A request for text, with exactly one of `messages`, `prompt` (used verbatim) and `prompt_ids`."""
 
     messages: Sequence[Message] | None = None
     tools: tuple[dict[str, Any], ...] = ()  # what the answer may call, for the chat template
@@ -69,7 +69,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """More text, and the tokens that came with it. Text may lag behind while a character is incomplete."""
+    """More text and the tokens that came with it. Text may lag behind while a character is incomplete."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -81,7 +81,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The whole answer, at its end."""
+    """The whole answer, sent at its end."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -112,7 +112,7 @@ class Generates(Protocol):
 
 
 class Completer:
-    """Answers questions with one model."""
+    """Answers requests with one model."""
 
     def __init__(self, text: Text, pipeline: Generates) -> None:
         self._text = text
@@ -121,9 +121,10 @@ class Completer:
         self._beginnings = Beginnings()
 
     async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
-        """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
+        """Yield Deltas, Notices when a stage is lost, and finally one Summary.
 
-        Raises BadInput, Busy or StageLost; Deltas yielded before are right.
+        Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost;
+        Deltas yielded before that remain valid.
         """
         _check(question)
         reader, request, notes = await self._begin(question)
@@ -160,30 +161,30 @@ class Completer:
         yield replace(summary, notes=notes)
 
     async def count(self, text: str) -> int:
-        """Return the number of tokens of a text. Raises BadInput or StageLost."""
+        """Return the number of tokens in a text. Raises BadInput or StageLost."""
         return len(await self._text.tokenize(text, bos=False))
 
     async def prompt_tokens(self, question: GenerationRequest) -> int:
-        """Return the number of tokens of a question. Raises as `answer`."""
+        """Return the number of tokens in the prompt of a request. Raises the errors of `answer`."""
         return len((await self._prompt(question)).ids)
 
     @property
     def reasoning(self) -> ReasoningFormat:
-        """Return how this model marks its thoughts in what it writes."""
+        """Return how this model marks its reasoning in its output."""
         return self._text.vocabulary.reasoning
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Return its model's vocabulary: tokens, and what its chat template can do."""
+        """Return the model's vocabulary: its tokens and the capabilities of its chat template."""
         return self._text.vocabulary
 
     @property
     def call_format(self) -> CallFormat | None:
-        """Return how this model's chat template writes tool calls; None: in no way that is known."""
+        """Return how this model's chat template writes tool calls, or None if the format is unknown."""
         return self._text.vocabulary.calls
 
     async def control_token(self, name: str) -> int | None:
-        """Return the one token that is written so in templates and has no text of its own, or None."""
+        """Return the id of the control token with this name in templates, or None."""
         if name not in self._control:
             ids = await self._text.tokenize(name, special=True, bos=False)
             is_one = len(ids) == 1 and not self._piece(ids[0])
@@ -195,14 +196,14 @@ class Completer:
         return pieces[token] if 0 <= token < len(pieces) else b""
 
     def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
-        """Return the token's logprobs; a sampled control sign is represented by its text here."""
+        """Return the token's logprobs; a sampled control token is represented by its sign's text."""
         return tuple(
             (self._piece(token_id) or (reader.sign(token_id) if not at else b""), log)
             for at, (token_id, log) in enumerate(token.likely)
         )
 
     async def _prompt(self, question: GenerationRequest) -> _Prompt:
-        """Return the model's input, and how its answer begins then."""
+        """Return the model's input and how the answer to it begins."""
         if question.prompt_ids is not None:
             return _Prompt(question.prompt_ids, None)
         if question.prompt is not None:
@@ -264,7 +265,7 @@ class Completer:
         return reader, request, prompt.notes
 
     async def _signs(self) -> dict[int, bytes]:
-        """Return the control tokens among the signs of thoughts, with the text of each."""
+        """Return the control tokens that delimit reasoning, with the text of each."""
         signs = [(await self.control_token(mark), mark) for mark in marker_tokens(self.reasoning)]
         return {token: mark.encode() for token, mark in signs if token is not None}
 
@@ -277,10 +278,10 @@ class Completer:
     async def _resumed(
         self, question: GenerationRequest, reader: Reader, request: Request, ids: list[int], finish: Finish | None
     ) -> tuple[Request, Finish | None, bool]:
-        """Return the request that continues an answer whose thought is over or has used up its tokens.
+        """Return the request that continues an answer whose reasoning has ended or used up its tokens.
 
-        The last value is True if nothing is left to generate. Tokens sampled behind the thought are dropped if the
-        answer's form was not enforced yet.
+        The last value is True if nothing is left to generate. Tokens sampled after the reasoning are dropped if the
+        form of the answer was not enforced yet.
         """
         calls, pause = bool(question.tools), reader.pause
         assert pause is not None
@@ -305,7 +306,8 @@ class Completer:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt. where: the position where its answer begins; None: it is no chat, and nothing is split off its text."""
+    """A prompt. where: the position where its answer begins; None if it is no chat, so that nothing is split off its
+    text."""
 
     ids: tuple[int, ...]
     where: AnswerStart | None
@@ -314,7 +316,7 @@ class _Prompt:
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return the text, and the thought before it, of an answer that is to be continued."""
+    """Return the text of an answer that is to be continued, and the reasoning before it."""
     last = messages[-1] if len(messages) > 1 else {"role": ""}
     if last["role"] != "assistant" or "tool_calls" in last:
         return "", ""
@@ -322,7 +324,7 @@ def _begun(messages: Sequence[Message]) -> tuple[str, str]:
 
 
 def _joined(first: Finish | None, then: Finish) -> Finish:
-    """Return the figures of an answer that was requested in two parts."""
+    """Return the combined figures of an answer that was requested in two parts."""
     if first is None:
         return then
     before, two = first.figures, then.figures
@@ -345,7 +347,7 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
 
 
 def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
-    """Return the figures of both parts; of stages that differ now, those of the second."""
+    """Return the summed figures of both parts, or only those of the second part if the stages have changed."""
     if [stage.name for stage in earlier] != [stage.name for stage in later]:
         return later
     return tuple(
@@ -362,7 +364,7 @@ def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -
 
 
 class _Tally:
-    """A tally of the answer so far."""
+    """The running totals of one answer."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -386,17 +388,17 @@ class _Tally:
 
 
 class Beginnings:
-    """The times when conversations began, for programs that do not say so. Only the latest are kept."""
+    """The start times of conversations, for clients that do not send one. Only the latest are kept."""
 
     def __init__(self, most: int = MOST_BEGINNINGS) -> None:
         self._most = most
         self._known: OrderedDict[str, LocalTime] = OrderedDict()
 
     def of(self, question: GenerationRequest) -> LocalTime:
-        """Return the same moment for each turn of a conversation.
+        """Return the same time for every turn of a conversation.
 
-        A later date at its beginning would make all of it be read again. A conversation with only its first message
-        begins now, even if the same was asked before.
+        A later date at the beginning of the prompt would force all of it to be computed again. A conversation with
+        only its first message begins now, even if the same message was sent before.
         """
         if question.begun_at is not None or question.conversation is None:
             return question.begun_at or local_time()
@@ -409,7 +411,7 @@ class Beginnings:
 
 
 class Pause(Enum):
-    """The reason why an answer stops before its end, to continue in another way."""
+    """The reason why an answer is stopped before its end, to be continued in another way."""
 
     SPENT = "spent"  # its thought has had its tokens
     OVER = "over"  # its thought is over, and what follows has a form
@@ -418,9 +420,9 @@ class Pause(Enum):
 class Reader:
     """Reads an answer's tokens as they are sampled, so that a stop string ends it at once.
 
-    splitter: separates thoughts from the text, None where there are none; stop strings are searched in the text only.
-    most_thought: tokens after which a thought is ended. waits: the text after the thought has a form, requested when
-    the thought is over. ends: texts that end the answer as an end token does.
+    splitter: separates reasoning from the text; None if there is none. Stop strings are searched for in the text
+    only. most_thought: tokens after which the reasoning is cut off. waits: the text after the reasoning has a form,
+    which is requested once the reasoning ends. ends: texts that end the answer like an end token.
     """
 
     def __init__(
@@ -450,11 +452,11 @@ class Reader:
         self.pause = Pause.SPENT if in_thought and most_thought == 0 else None
 
     def sign(self, token: int) -> bytes:
-        """Return the text that stands for a control token."""
+        """Return the text that represents a control token."""
         return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
-        """Take in a token; return True when the answer ends with it, or pauses."""
+        """Process a token; return True if the answer ends or pauses with it."""
         self._n += 1
         raw = self._detokenizer.push(token)
         if self._splitter is None:
@@ -477,7 +479,7 @@ class Reader:
         return self._stops.found or self.pause is not None
 
     def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
-        """Continue after text that was put there in the model's place."""
+        """Continue after text that was inserted in place of the model's own."""
         left: list[Part] = []
         if self._splitter is not None and self.pause is Pause.SPENT:
             left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
@@ -487,11 +489,11 @@ class Reader:
 
     @property
     def stop(self) -> str | None:
-        """Return the stop string of the question that has come."""
+        """Return the requested stop string that occurred, if any."""
         return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:
-        """Release the text that was held back, at the end."""
+        """Release the held-back text at the end of the answer."""
         raw = self._detokenizer.flush()
         if self._splitter is None:
             self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
@@ -501,7 +503,7 @@ class Reader:
             self._flushed.append(Part(Kind.ANSWER, rest, rest))
 
     def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
-        """Return the deltas of the next token; without one, those of held-back text."""
+        """Return the deltas for the next token, or those of held-back text if there is no token."""
         if token_ids:
             parts: Sequence[Part] = self._parts.popleft()
         else:

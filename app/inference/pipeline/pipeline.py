@@ -1,4 +1,4 @@
-"""The lanes that carry micro-batches through the stages of a placement: requests in, tokens out."""
+"""The pipeline: lanes that carry micro-batches through the stages of a placement. Requests in, tokens out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
 
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
-    """Make runs on one machine compute in turn, earlier ones first."""
+    """Make runs on one machine take turns, with earlier runs first."""
     turns: dict[str, PriorityLock] = {}
     for rank, stage in enumerate(stages):
         if sum(other.machine == stage.machine for other in stages) > 1:
@@ -53,11 +53,13 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 
 
 class Pipeline:
-    """The stages of one placement, in order: the host's first run, lenders, the host's last run; or one whole model.
+    """The stages of one placement in order: the host's first run, the lenders, the host's last run; or one whole
+    model.
 
-    Enter it with `async with`, then `generate` any number of answers at once. When a stage is lost, `rebuilder` places
-    the model again, and every answer continues where it was. Without one, or when nothing can be done, all answers end
-    with StageLost, and so does every later one. The stages' workers belong to the caller that made them.
+    Enter it with `async with`, then `generate` any number of answers concurrently. When a stage is lost,
+    `rebuilder` places the model again and every answer continues from where it was. Without a rebuilder, or if
+    recovery fails, all answers end with StageLost, and later requests are refused with the same error. The workers
+    of the stages belong to the caller that created them.
     """
 
     def __init__(
@@ -99,15 +101,15 @@ class Pipeline:
         await self._group.__aexit__(None, None, None)
 
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
-        """Yield tokens, then one Finish. Closing it at any moment cancels: use contextlib.aclosing.
+        """Yield tokens, then one Finish. Closing the generator at any time cancels: use contextlib.aclosing.
 
-        Between them come Notices, when a stage was lost and what is done about it. Raises BadInput,
-        Busy, or StageLost with what was yielded so far being right.
+        Notices in between report that a stage was lost and how it is being replaced. Raises BadInput, Busy or
+        StageLost; tokens yielded before that remain valid.
         """
         return heard(partial(self.submit, request))
 
     def submit(self, request: Request) -> Asking:
-        """Submit a request as `generate` does, for a caller that reads it with sequence.heard. Raises at once."""
+        """Submit a request as `generate` does, for a caller that reads it with sequence.heard. Raises immediately."""
         if self.lost is not None:
             raise self.lost
         asking = self._work.submit(request)
@@ -116,23 +118,24 @@ class Pipeline:
         return asking
 
     def join(self, place: int, heir: Callable[[Asking, Loss], bool]) -> None:
-        """Make this one of several pipelines of the same model. `heir` takes over what a lost one began, if it can."""
+        """Make this one of several pipelines of the same model. `heir` takes over sequences of a lost pipeline if it
+        can."""
         self._work.place, self._heir = place, heir
 
     def adopt(self, asking: Asking) -> None:
-        """Continue what another pipeline of the same model began."""
+        """Continue a sequence that another pipeline of the same model began."""
         self._work.adopt(asking)
         if self.news is not None:
             asking.put(self.news)
 
     async def wait_lost(self) -> StageLost:
-        """Wait until the pipeline has ended, and return why."""
+        """Wait until the pipeline has ended, and return the reason."""
         await self._over.wait()
         assert self.lost is not None
         return self.lost
 
     def standing(self, request: Request) -> ReplicaState:
-        """Return how a new request would fare here, for routing."""
+        """Return the load and speed of this pipeline as a new request would meet them, for routing."""
         work, (ahead, held) = self._work, self._work.standing(request)
         serves = self.lost is None and self.news is None
         return ReplicaState(
@@ -155,15 +158,15 @@ class Pipeline:
         return self._work.n_waiting
 
     def line(self) -> tuple[QueuedRequest, ...]:
-        """Return the requests that wait for a slot, in order."""
+        """Return the requests waiting for a slot, in order."""
         return self._work.line()
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """Return the figures of each stage since the pipeline began."""
+        """Return the figures of each stage since the pipeline started."""
         return tuple(stage.figures() for stage in self._stages)
 
     def steps_s(self) -> dict[str, float]:
-        """Return the seconds that a token takes on each machine, by its id, where that is known."""
+        """Return the seconds per token of each machine whose speed is known, by machine id."""
         known = [(stage.key, stage.pace) for stage in self._stages]
         seconds: dict[str, float] = {}
         for key, pace in known:
@@ -172,18 +175,18 @@ class Pipeline:
         return seconds
 
     def break_off(self, loss: Loss) -> bool:
-        """Place again what a lost machine holds, or end with that loss; False if these stages are gone already."""
+        """End the current round with this loss. Return False if these stages are already lost."""
         if self._broken is None or self._broken.done():
             return False
         self._broken.set_result(loss)
         return True
 
     def tell(self, notice: Notice) -> None:
-        """Send a notice to all waiting readers while everything still works."""
+        """Send a notice to all waiting readers while the stages still work."""
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
-        """Break off as `break_off` does, but on purpose, at a boundary between two tokens."""
+        """End the current round as `break_off` does, but on purpose and between two tokens."""
         present = self._broken
         if present is None or present.done():
             return  # these stages are gone already: a hold would last into the next ones
@@ -192,7 +195,7 @@ class Pipeline:
             present.set_result(loss)
 
     async def _go_round(self) -> None:
-        """Run one round for each set of stages, until one is lost that cannot be replaced."""
+        """Run one round for each set of stages, until a lost set cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
             why, begins_anew = fault_table.loss_error(loss.why), False
@@ -223,7 +226,7 @@ class Pipeline:
             await self._recover(loss, rebuilder, why if begins_anew else None)
 
     def _end_cause(self, cause: Asking, loss: Loss) -> None:
-        """End this answer alone: processes ended whenever they computed it, and no machine is at fault."""
+        """End this answer alone: processes died each time they computed it, and no machine is at fault."""
         log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
         self._work.end_cause(cause, fault_table.loss_error(ends_process_reason(loss)))
         if self._rebuilder is not None:
@@ -233,11 +236,11 @@ class Pipeline:
         return not self._over.is_set() and self._heir(asking, loss)
 
     def _needs_rebuild(self, rebuilder: Rebuilder) -> bool:
-        """Return whether a request waits for tokens, or will in a moment."""
+        """Return whether a request is waiting for tokens, or soon will be."""
         return self._work.wanted or rebuilder.wanted()
 
     async def _round(self) -> Loss:
-        """Serve with the present stages until one of them is lost."""
+        """Serve with the current stages until one of them is lost."""
         self._broken = asyncio.get_running_loop().create_future()
         _share_turns(self._stages)
         async with asyncio.TaskGroup() as group:
@@ -262,10 +265,10 @@ class Pipeline:
         return duties
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
-        """Replace the stages and replay on them what was said and drawn so far.
+        """Replace the stages and replay on them the text and random draws of every answer so far.
 
-        ended: the error with which answers just ended, while all layers are whole; if no one waits, nothing is
-        restarted then.
+        ended: the error with which answers have just ended although all layers are intact; in that case nothing is
+        restarted unless a request is waiting.
         """
         log.warning("%s is lost; under way: %s. %s", loss.name, self._work.names, loss.why)
         self._doubted.clear()
@@ -299,7 +302,7 @@ class Pipeline:
         self.on_news()
 
     def _doubt(self, name: str, seconds: float | None) -> None:
-        """Report that a stage is not heard and is being repaired; or that it is again, after so many seconds."""
+        """Report that a stage is silent and its connection is being repaired; with `seconds`, that it is back."""
         if seconds is None:
             self._doubted[name] = None
             self._say(reconnecting_notice(name))
@@ -312,7 +315,7 @@ class Pipeline:
             self._settled()
 
     def _settle_replayed(self) -> None:
-        """Wait until the interrupted answers continue before reporting that all is well."""
+        """Report that the pipeline is healthy again once the interrupted answers continue."""
         if self._replays and not self._work.interrupted:
             self._replays = False
             self._settled()
@@ -336,7 +339,7 @@ class Pipeline:
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """Return the stage whose numbers, or whose word, are wrong when a stage reports unusable input."""
+        """Return the stage to blame when a stage reports unusable input, and why: its numbers or its report are wrong."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
@@ -344,13 +347,13 @@ class Pipeline:
         return stage, reason
 
     def _before(self, stage: StageClient) -> StageClient | None:
-        """Return the machine that computed that stage's input; None: this one did."""
+        """Return the stage on another machine that computed this stage's input, or None if this machine did."""
         place = self._stages.index(stage) if stage in self._stages else 0
         before = self._stages[place - 1] if place else None
         return before if before is not None and before.is_elsewhere else None
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
-        """Return the slots of the step that was computed there: one of that machine's runs computes at a time."""
+        """Return the slots of the step that was being computed there. Only one run of a machine computes at a time."""
         runs = [other for other in self._stages if other.machine == stage.machine]
         computing = _computing([run for run in runs if run.lost is None])
         slots = stage.working_on or frozenset().union(*(run.working_on for run in computing))
@@ -364,7 +367,7 @@ class Pipeline:
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:
-        """Carry one micro-batch after another."""
+        """Carry one micro-batch after another through the stages."""
         while True:
             carried = await self._work.next_batch()
             arrived = await self._arrived(carried)
@@ -387,7 +390,7 @@ class Pipeline:
                 await self._work.take_back_guesses(carried, self._stages)
 
     async def _sampled(self, step: Step) -> Step:
-        """Return the last run's tokens. Raises StageLost where another machine returned invalid ones."""
+        """Return the tokens sampled by the last run. Raises StageLost if another machine returned invalid ones."""
         last = self._stages[-1]
         tokens = await last.forward(step)
         if last.is_elsewhere and not self._work.are_tokens(tokens):
@@ -397,14 +400,14 @@ class Pipeline:
         return tokens
 
     async def _arrived(self, carried: MicroBatch) -> Step | None:
-        """Return a micro-batch as the last run takes it; None: it was computed for a wrong guess."""
+        """Return a micro-batch as input for the last run, or None if it was computed for a wrong guess."""
         stages = self._stages[:-1]
         if carried.guess is not None:
             return await go_ahead(carried.guess, carried.step, stages)
         return await self._through(stages, carried.step)
 
     def _following(self, carried: MicroBatch) -> MicroBatch | None:
-        """Return the micro-batch that the first run may compute in the same trip as the last, in one worker."""
+        """Return the micro-batch that the first run may compute in the same round trip as the last run, in one worker."""
         return self._work.following(carried) if len(self._stages) > 1 else None
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
@@ -454,7 +457,7 @@ class Pipeline:
 
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
-    """Return the reason as that machine's own: what it says of itself holds for no other, which may do better."""
+    """Return the reason as that machine's own claim, which says nothing about other machines: they may do better."""
     fault = fault_table.classify(reason)
     if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason
@@ -462,7 +465,7 @@ def _as_its_word(reason: Reason, machine: str) -> Reason:
 
 
 def _computing(stages: Sequence[StageClient]) -> list[StageClient]:
-    """Return, for each machine that has something to do, the stage whose turn it is."""
+    """Return, for each busy machine, the stage whose turn it is."""
     oldest: dict[str, StageClient] = {}
     for stage in stages:
         other = oldest.get(stage.machine)

@@ -1,4 +1,4 @@
-"""The loop that carries out what app/core/recovery/recovery.py decides, until there are new stages or no hope."""
+"""The recovery loop: carries out the decisions of app/core/recovery/recovery.py until new stages serve or none can."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ Say = Callable[[Notice], None]
 
 
 class Rebuilder(Protocol):
-    """The node's ability to place the same model again; errors are blamed on a machine by `blames`."""
+    """The node's ability to place the same model again. `blames` attributes errors to a machine."""
 
     def wanted(self) -> bool:
         """Note that the model is about to be used."""
         ...
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
-        """Choose a placement on the machines that are there, but these. Raises DoesNotFit or AppError."""
+        """Choose a placement on the available machines, except `without`. Raises DoesNotFit or AppError."""
         ...
 
     def failed(self, loss: Loss) -> None:
-        """Note a lost machine; one that fails again and again is left out of new plans."""
+        """Record a lost machine; one that fails repeatedly is left out of new plans."""
         ...
 
     def forgive(self, machines: Sequence[str]) -> None:
-        """Discount one failure of each of these machines, as an answer caused it."""
+        """Discount one failure of each of these machines, because an answer caused it."""
         ...
 
     async def alone(self) -> bool:
-        """Return whether this machine can hold the whole model; then that is planned next."""
+        """Return whether this machine can hold the whole model; if so, that is planned next."""
         ...
 
     async def build(self) -> Sequence[StageClient]:
-        """Open the stages of what was planned last, with a new epoch. Raises AppError."""
+        """Open the stages of the last plan, with a new epoch. Raises AppError."""
         ...
 
     async def changed(self) -> None:
-        """Wait until the household changes, or until it is time to look again anyway."""
+        """Wait until the household changes, or until it is time to check again anyway."""
         ...
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
-        """Return the machine that an error of `build` is about: its id, its name, whether to do without it."""
+        """Return the machine that caused an error of `build`: its id, its name, and whether to plan without it."""
         ...
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
@@ -68,10 +68,10 @@ async def recovered(
     *,
     waits: bool = True,
 ) -> Sequence[StageClient]:
-    """Return the stages of a new placement. Raises StageLost when there will be none.
+    """Return the stages of a new placement. Raises StageLost if there can be none.
 
-    waits: wait for a machine if nothing fits on those that are there. replay_s: the time to recompute these answers;
-    None: that of a usual prompt.
+    waits: wait for a machine if nothing fits on the available ones. replay_s: the time to recompute the interrupted
+    answers, or None to assume a usual prompt.
     """
     stages: Sequence[StageClient] = ()
     rebuilder.failed(loss)
@@ -123,7 +123,7 @@ async def _planned(
 
 
 def loss_of(error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic) -> Loss:
-    """Return why stages could not be opened, and whose they were."""
+    """Return why stages could not be opened, and on which machine."""
     log.warning("the stages could not be opened: %s", error.reason)
     machine, name, is_gone = rebuilder.blames(error)
     return Loss(machine, name, error.reason, clock(), is_gone=is_gone)

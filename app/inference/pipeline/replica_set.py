@@ -1,4 +1,4 @@
-"""Several pipelines of one model used as one: each request goes to one of them, and moves on if that is lost."""
+"""Several pipelines of one model used as one: each request goes to one of them, and moves on if that one is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.inference.pipeline.speed_measurement import StageFigures
 
 @dataclass(slots=True)
 class Replica:
-    """One pipeline, and the machines that compute it."""
+    """One pipeline and the machines that compute it."""
 
     name: str
     pipeline: Pipeline
@@ -29,7 +29,7 @@ class Replica:
 
 
 class Replicas:
-    """Chooses a replica by core/scheduler/routing.py. A lost one's sequences continue elsewhere, as they are."""
+    """The replicas of a model, chosen by core/scheduler/routing.py. Sequences of a lost replica continue on another."""
 
     def __init__(self) -> None:
         self._held: dict[int, Replica] = {}
@@ -38,19 +38,19 @@ class Replicas:
         self.leaves: Notice | None = None  # a machine that computes on while others load its layers
 
     def put(self, place: int, replica: Replica) -> None:
-        """Serve with this replica from now on, in the place of the one that was lost there."""
+        """Start serving with this replica, which replaces any lost one at the same place."""
         replica.pipeline.join(place, partial(self._inherit, place))
         replica.pipeline.on_news = self._notify
         replica.pipeline.on_mended = partial(self._mended, replica)
         self._held[place] = replica
 
     def moved(self, place: int, machines: frozenset[str]) -> None:
-        """Note which machines compute this replica from now on, if it is still there."""
+        """Record which machines compute this replica from now on, if it still exists."""
         if place in self._held:
             self._held[place].machines = machines
 
     def drop_if_over(self) -> bool:
-        """Drop replicas that are over; return whether none is left and nothing is served any more."""
+        """Return whether every replica has ended; if so, release those waiting for the end."""
         if self.lost is not None:
             self._over.set()
         return self._over.is_set()
@@ -65,19 +65,19 @@ class Replicas:
 
     @property
     def lost(self) -> StageLost | None:
-        """Return why all have ended, when all have."""
+        """Return why the replicas ended, once all have."""
         ends = [replica.pipeline.lost for replica in self._held.values()]
         return ends[0] if ends and all(ends) else None
 
     @property
     def news(self) -> Notice | None:
-        """Return the notice of the last replica's repair; None while another one serves, as then no request waits."""
+        """Return the repair notice if every remaining replica is under repair, else None, as no request then waits."""
         notices = [replica.pipeline.news for replica in self._held.values() if replica.pipeline.lost is None]
         return notices[0] if notices and all(notices) else None
 
     @property
     def held(self) -> Sequence[Replica]:
-        """Return all replicas, in the order of the plan."""
+        """Return all replicas in the order of the plan."""
         return [self._held[place] for place in sorted(self._held)]
 
     @property
@@ -89,7 +89,7 @@ class Replicas:
         return sum(replica.pipeline.n_running for replica in self._held.values())
 
     def line(self) -> tuple[QueuedRequest, ...]:
-        """Return the requests that wait for a slot, in order, of all replicas."""
+        """Return the requests waiting for a slot on any replica, in order."""
         return tuple(waiting for replica in self.held for waiting in replica.pipeline.line())
 
     def figures(self) -> tuple[StageFigures, ...]:
@@ -97,27 +97,27 @@ class Replicas:
         return tuple(stage for replica in self.held for stage in replica.pipeline.figures())
 
     async def wait_lost(self) -> StageLost:
-        """Wait until all have ended, and return why."""
+        """Wait until all replicas have ended, and return the reason."""
         await self._over.wait()
         assert self.lost is not None
         return self.lost
 
     def break_off(self, loss: Loss) -> None:
-        """Break off the replicas of a machine that is known to be gone."""
+        """Break off the replicas that use a machine known to be gone."""
         for replica in self._of(loss.machine):
             replica.pipeline.break_off(loss)
 
     def tell_leaving(self, name: str, remaining: Sequence[str], seconds: float) -> None:
-        """Tell waiting readers that a machine leaves once these others have loaded what it holds."""
+        """Tell waiting readers that a machine will leave once these others have loaded its layers."""
         self.leaves = leaving_notice(name, remaining, seconds)
         for replica in self._held.values():
             replica.pipeline.tell(self.leaves)
         self.on_news()
 
     async def leave(self, loss: Loss) -> None:
-        """Retire a replica on purpose: it gets no new request, and its answers move between two tokens.
+        """Retire a replica on purpose: it gets no new requests, and its answers move between two tokens.
 
-        If it is the only one it is placed again under its answers, and for the next request.
+        If it is the only replica, it is placed again for its current answers and later requests.
         """
         left = self._of(loss.machine)
         for replica in left:
@@ -131,12 +131,11 @@ class Replicas:
         self.on_news()
 
     def _mended(self, replica: Replica) -> None:
-        """Note that a replica has stages again that are not reclaimed: its machine has left, or stays after all."""
+        """Note that a replica's stages are no longer reclaimed: the machine has left, or stays after all."""
         replica.draining, self.leaves = False, None
 
     def _of(self, machine: str) -> list[Replica]:
-        """Return the replicas that the machine is part of; the only one always counts, as its stages move between
-        machines."""
+        """Return the replicas that use the machine. A sole replica always counts, as its stages move between machines."""
         every = not machine or len(self._held) == 1
         return [replica for replica in self._held.values() if every or machine in replica.machines]
 
@@ -147,7 +146,7 @@ class Replicas:
         return self._held[place].pipeline
 
     def _route(self, request: Request, known: int, output: int, but: int | None = None) -> int | None:
-        """Return the replica that takes the request, by expected wait; one under repair only if there is no other."""
+        """Return the replica with the shortest expected wait; one under repair is chosen only if there is no other."""
         places = [
             place
             for place, replica in sorted(self._held.items())
@@ -169,7 +168,7 @@ class Replicas:
         return replace(standing, is_open=standing.is_open and not replica.draining)
 
     def _inherit(self, place: int, asking: Asking, loss: Loss) -> bool:
-        """Continue elsewhere what the replica in this place began, if possible."""
+        """Continue a sequence of the replica at this place on another replica, if possible."""
         output = asking.request.max_tokens - asking.answer_tokens
         to = self._route(asking.request, asking.known, output, but=place)
         if to is None:

@@ -99,9 +99,9 @@ REST_EACH_S = 30.0  # after a try that came to nothing, for each try so far
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first positions of one sequence: they depend on nothing that the run computed before.
+    """The first positions of one sequence, which depend on nothing that the run computed before.
 
-    They went through the run alone, so that recomputing them does exactly the same.
+    They were computed as a micro-batch of their own, so recomputing them repeats exactly the same operations.
     """
 
     run: Run
@@ -111,7 +111,7 @@ class Sample:
 
 
 class Samples:
-    """The samples of one pipeline. `draw`: a random number from 0 to 1."""
+    """The samples of one pipeline. `draw` returns a random number from 0 to 1."""
 
     def __init__(self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._draw, self._clock = draw, clock
@@ -120,7 +120,7 @@ class Samples:
         self._put_off: dict[bytes, tuple[int, float]] = {}  # tries, and when the next one may be
 
     def look(self, run: Run, step: Step, after: Step) -> None:
-        """Look at a step that a run has computed, and keep it if it is its turn."""
+        """Keep a sample of this step if one is due."""
         if run.role is not Role.MIDDLE or step.n_segments != 1 or run.pipeline in self._kept:
             return
         _, n_rows, pos = SEGMENT.unpack(step.table)
@@ -135,16 +135,13 @@ class Samples:
 
     @property
     def oldest(self) -> Sample | None:
-        """Return the sample that has waited longest and is not resting after a try, if any."""
+        """Return the sample that has waited longest, except those put off for now, or None."""
         now_s, never = self._clock(), (0, float("-inf"))
         due = (sample for key, sample in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
         return next(due, None)
 
     def put_off(self, sample: Sample) -> int:
-        """Put off a sample that could not be recomputed this time; return how often it was tried.
-
-        The others come first.
-        """
+        """Put off a sample that could not be recomputed now, behind the others. Return how often it has been tried."""
         pipeline, n_tries = sample.run.pipeline, 1
         if self._kept.pop(pipeline, None) is not None:
             n_tries += self._put_off.get(pipeline, (0, 0.0))[0]
@@ -153,7 +150,7 @@ class Samples:
         return n_tries
 
     def forget(self, sample: Sample) -> None:
-        """Forget a sample that was recomputed, or no longer can be."""
+        """Remove a sample that has been recomputed or no longer can be."""
         pipeline = sample.run.pipeline
         self._kept.pop(pipeline, None)
         self._put_off.pop(pipeline, None)
@@ -163,7 +160,7 @@ class Samples:
 
 
 def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> list[bytes]:
-    """Drop the oldest entries, mostly of runs that are gone; return which."""
+    """Drop the oldest entries, mostly of closed runs; return their keys."""
     gone = list(kept)[: max(0, len(kept) - MOST_RUNS + 1)]
     for pipeline in gone:
         del kept[pipeline]

@@ -1,5 +1,4 @@
-"""The work of a pipeline: requests that wait, sequences that run, the slots they run in, and the micro-batches they
-form."""
+"""The scheduler of a pipeline: waiting requests, running sequences, their slots, and the micro-batches they form."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ class MicroBatch:
         return cls(step, (Part(sequence, segment, True),), guess)
 
     def following(self) -> MicroBatch:
-        """Return the next position of each sequence, for the tokens that this micro-batch yields."""
+        """Return the micro-batch with the next position of each sequence, for the tokens that this one yields."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
         parts = [Part(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)]
         return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
@@ -94,7 +93,7 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """The sizes that a pipeline was opened with, and how it is used."""
+    """The sizes and rules that a pipeline was opened with."""
 
     slots: int
     kv_cells: int  # positions over all slots
@@ -109,9 +108,9 @@ class PipelineConfig:
 
 
 class Scheduler:
-    """Chooses by app/core/scheduler/schedule.py, and does the bookkeeping.
+    """Applies app/core/scheduler/schedule.py and does the bookkeeping.
 
-    Everything here happens between two awaits.
+    State changes only between two awaits.
     """
 
     def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
@@ -149,7 +148,7 @@ class Scheduler:
     # requests
 
     def submit(self, request: Request) -> Sequence:
-        """Queue a request. Raises BadInput when it cannot be answered, Busy when too many wait."""
+        """Queue a request. Raises BadInput if it cannot be answered, Busy if too many are waiting."""
         room = min(self._limits.context, self._limits.kv_cells)
         check_request(request, room, self._shape.n_vocab, self._shape.trained)
         if len(self._waiting) >= self._shape.max_waiting:
@@ -161,7 +160,7 @@ class Scheduler:
         return sequence
 
     def leave(self, sequence: Sequence) -> None:
-        """Let nothing more of this sequence enter: its reader is gone, or has read the end."""
+        """Stop computing this sequence: its reader is gone or has read the end."""
         sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
@@ -177,13 +176,14 @@ class Scheduler:
     # interruptions
 
     def end_slots(self, slots: frozenset[int], error: AppError) -> None:
-        """End the answers in these slots with this error; in all slots if none is named."""
+        """End the answers in these slots with this error, or in all slots if none are given."""
         for sequence in self._running.values():
             if sequence.slot in slots or not slots:
                 sequence.end(error)
 
     def judged(self, loss: Loss) -> tuple[Loss, Sequence | None]:
-        """Return the loss with the step that caused it, if known, and the answer that caused too many."""
+        """Return the loss with the step that caused it, if known, and the answer to end if it has caused too many
+        losses."""
         if not ended_in_step(loss):
             return loss, None
         took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.over]
@@ -195,7 +195,7 @@ class Scheduler:
         return loss, took_part[0] if is_cause else None
 
     def end_cause(self, sequence: Sequence, why: AppError) -> None:
-        """End this answer alone: others are not affected by what it did."""
+        """End this answer alone, and clear the others of suspicion."""
         sequence.end(why)
         before = len(sequence.interruption.deaths) - 1
         for other in self._running.values():
@@ -203,13 +203,14 @@ class Scheduler:
                 other.interruption.absolve(before)
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
-        """Return the loss that interrupted an answer in these slots, or in any, that has had no token since."""
+        """Return the loss that interrupted an answer in these slots (or any slot) which has had no token since, or
+        None."""
         losses = [s.interruption.loss for s in self._running.values() if not slots or s.slot in slots]
         return next((loss for loss in losses if loss is not None), None)
 
     @property
     def wanted(self) -> bool:
-        """Return whether a request waits for tokens."""
+        """Return whether a request is waiting for tokens."""
         return bool(self._waiting) or any(not s.over for s in self._running.values())
 
     def tell(self, notice: Notice) -> None:
@@ -220,18 +221,18 @@ class Scheduler:
 
     @property
     def names(self) -> list[str]:
-        """Return the ids of the requests that have a slot; those of the window have none."""
+        """Return the ids of the requests that have a slot, except those of the window, which have no id."""
         return [s.request.name for s in self._running.values() if s.request.name]
 
     @property
     def is_tired(self) -> bool:
-        """Return whether an answer has been recovered as often as allowed."""
+        """Return whether an answer has already been recovered as often as allowed."""
         return any(not s.over and not may_recover(s.interruption.times) for s in self._running.values())
 
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
-        """Handle the loss of the stages with all they held. Answers that were interrupted too often end now.
+        """Handle the loss of the stages and their KV caches. Answers that were interrupted too often end now.
 
-        alone: this machine computes all of it next.
+        alone: this machine computes the whole model next.
         """
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.timing.begun_at:  # it only waits the longer: nothing of it is lost
@@ -251,11 +252,11 @@ class Scheduler:
 
     @property
     def interrupted(self) -> list[Sequence]:
-        """Return the sequences that have a slot and have waited for their next token since a stage was lost."""
+        """Return the sequences with a slot that have had no token since a stage was lost."""
         return [s for s in self._running.values() if s.interruption.loss and not s.over]
 
     def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
-        """Offer all sequences to other pipelines, from where they are: the stages here are lost."""
+        """Offer all sequences to other pipelines in their current state, because the stages here are lost."""
         mine = (*self._running.values(), *self._waiting)
         for sequence in sorted(mine, key=lambda waiting: waiting.timing.asked_at, reverse=True):
             if sequence.over or not may_recover(sequence.interruption.times):
@@ -271,18 +272,19 @@ class Scheduler:
                 self._waiting.remove(sequence)
 
     def adopt(self, sequence: Sequence) -> None:
-        """Take over a sequence that another pipeline began: it is next, and continues after its last token."""
+        """Take over a sequence from another pipeline: it is next in line, and continues after its last token."""
         sequence.home = self
         self._waiting.insert(0, sequence)
         self._door.set()
 
     def standing(self, request: Request) -> tuple[int, int]:
-        """Return how many rows are to be computed before a new request, and how many of its own are not."""
+        """Return how many rows are queued ahead of a new request, and how many of its own rows the cache already
+        contains."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable(request, list(self._idle.values()))
 
     def go_on(self, limits: Limits) -> None:
-        """Continue with new stages: `attend` begins the running sequences on them."""
+        """Continue with new stages: `attend` restarts the running sequences on them."""
         self._beginning = None
         self._limits, before, self._gain = limits, self._figures(), Gain()
         for sequence in self._running.values():
@@ -290,7 +292,7 @@ class Scheduler:
         self._door.set()
 
     async def hold(self, seconds: float) -> None:
-        """Let nothing enter, and wait for what is under way: a boundary between two tokens."""
+        """Start no new micro-batches, and wait until none is in flight: a boundary between two tokens."""
         self._held = True
         self._quiet.clear()
         if self._under_way:
@@ -317,7 +319,7 @@ class Scheduler:
         return carried
 
     def deliver(self, carried: MicroBatch, step: Step, *, followed: bool = False) -> None:
-        """Give a sampled token to every sequence that was due one: a micro-batch is back."""
+        """Process a micro-batch that has come back: give each sequence the token it was due."""
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
         for part in carried.parts:
@@ -329,7 +331,7 @@ class Scheduler:
         self.drop(carried)
 
     def drop(self, carried: MicroBatch) -> None:
-        """Note that a micro-batch is back, or goes no further."""
+        """Record that a micro-batch has come back or was abandoned."""
         self._under_way -= 1
         if not self._under_way and self._order is not None and self._order.is_behind:
             self._door.set()
@@ -339,7 +341,7 @@ class Scheduler:
         self.wake()
 
     async def take_back_guesses(self, carried: MicroBatch, stages: SequenceOf[StageClient]) -> None:
-        """Forget, on every stage it reached, what was computed of its sequences for wrong guesses."""
+        """Remove the positions computed for wrong guesses from every stage they reached."""
         for part in carried.parts:
             sequence = part.sequence
             if n_wrong := len(sequence.guesses.wrong):
@@ -348,12 +350,12 @@ class Scheduler:
                 self.wake()
 
     def are_tokens(self, step: Step) -> bool:
-        """Return whether the tokens that another machine sampled are in this vocabulary."""
+        """Return whether all tokens sampled by another machine are in the vocabulary."""
         ids = struct.unpack(f"<{len(step.rows) // 4}i", step.rows)
         return all(0 <= token < self._shape.n_vocab for token in ids)
 
     def heard_likely(self, frame: Frame) -> None:
-        """Take in how likely a token and its alternatives were; arrives before the token.
+        """Store the log probabilities of the next token and its alternatives, which arrive before the token.
 
         An invalid frame is dropped.
         """
@@ -365,9 +367,9 @@ class Scheduler:
                 sequence.likely = likely
 
     def following(self, carried: MicroBatch) -> MicroBatch | None:
-        """Return the next step, where everything but its tokens is known, and count it as under way.
+        """Return the next step if everything but its tokens is known, and count it as in flight.
 
-        That is so when the same answers continue and no other can join them.
+        This is the case when the same answers continue and no other can join them.
         """
         parts = carried.parts
         if self._shape.recurrent:  # what it computes too much could not be taken back
@@ -379,7 +381,7 @@ class Scheduler:
         return self._entered(carried.following())
 
     async def take_back(self, following: MicroBatch, first: StageClient) -> None:
-        """Stop a micro-batch after the first run, which has computed it and forgets it."""
+        """Abandon a micro-batch after the first run, which has computed it and now forgets it."""
         for part in following.parts:
             await first.forget(part.segment.slot, part.segment.pos)
         for part in following.parts:
@@ -387,7 +389,7 @@ class Scheduler:
         self.drop(following)
 
     def wake(self) -> None:
-        """Let one lane look: something may be ready."""
+        """Let one lane check for work."""
         if self._held and not self._under_way:
             self._quiet.set()
         while self._lanes:
@@ -406,7 +408,7 @@ class Scheduler:
         return self._carry(batch) if batch is not None else None
 
     def _guess(self) -> MicroBatch | None:
-        """Return a position whose token is only guessed, while a machine would be idle otherwise."""
+        """Return a position with a guessed token if a machine would otherwise be idle."""
         running = self._running.values()
         if self._held or self._shape.recurrent or not has_spare_machine(running, self._limits, self._under_way):
             return None
@@ -425,7 +427,7 @@ class Scheduler:
         return self._entered(MicroBatch.of(parts))
 
     def _entered(self, carried: MicroBatch) -> MicroBatch:
-        """Note that a micro-batch is under way."""
+        """Record that a micro-batch is in flight."""
         self._number += 1
         self._under_way += 1
         for part in carried.parts:
@@ -440,7 +442,7 @@ class Scheduler:
             self._release(sequence)
 
     def _judge(self, sequence: Sequence, seconds: float, followed: bool) -> None:
-        """Judge the guess for this position now that its token came so long after the last one."""
+        """Judge the guess for this position now that its token has come, `seconds` after the previous one."""
         if sequence.leaving:
             sequence.guesses.drop()
         elif sequence.request.guesses and self._limits.machines > 1:
@@ -450,7 +452,7 @@ class Scheduler:
     # slots
 
     async def attend(self, stages: SequenceOf[StageClient], order: SlotOrder) -> None:
-        """Give slots to waiting sequences, and empty those of sequences that left. Runs forever."""
+        """Assign slots to waiting sequences, and clear the slots of those that left. Runs forever."""
         self._order = order
         for sequence in list(self._running.values()):
             await self._start(sequence, stages)
@@ -468,7 +470,7 @@ class Scheduler:
 
     @property
     def beginning(self) -> frozenset[int]:
-        """The slot whose sequence the last run is told of."""
+        """Return the slot whose sequence is being started on the last run, if any."""
         return frozenset() if self._beginning is None else frozenset((self._beginning,))
 
     def _admission(self) -> Admission | None:
@@ -498,7 +500,7 @@ class Scheduler:
         await self._start(sequence, stages)
 
     async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
-        """Make the last run sample the sequence; then begin it on every stage and let it enter."""
+        """Set up sampling for the sequence on the last run, then let its positions enter the pipeline."""
         sequence.under_way, self._beginning = 1, sequence.slot
         try:
             await stages[-1].begin(*sequence.beginning())
@@ -511,7 +513,7 @@ class Scheduler:
         self.wake()
 
     def _release(self, sequence: Sequence) -> None:
-        """Its slot is idle from now on, and keeps what a later turn of the conversation may share."""
+        """Make its slot idle, keeping the cache that a later turn of the conversation may reuse."""
         if self._running.get(sequence.slot) is not sequence:
             return
         del self._running[sequence.slot]

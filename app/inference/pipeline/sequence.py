@@ -1,4 +1,4 @@
-"""One request on its way: its token ids, its unread tokens, what a replay would need."""
+"""One request in progress: its token ids, its unread tokens, and the state needed to replay it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ MOST_BIAS = 100  # OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A text to continue, and how.
+    """A prompt to continue, and how.
 
-    The KV cache is reused only within one `conversation`. A server of several people or API keys must make theirs
-    differ, or timing would reveal to one what another asked.
+    The KV cache is reused only within one `conversation`. A server with several users or API keys must give each
+    its own conversations, or timing would reveal to one user what another asked.
     """
 
     ids: tuple[int, ...]
@@ -59,9 +59,9 @@ class Request:
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
-    """Raise BadInput for what cannot be answered with so many positions and token ids.
+    """Raise BadInput if a request cannot be answered in `room` positions or contains invalid ids or settings.
 
-    trained: positions there would be at most, however the model was loaded.
+    trained: the maximum context of the model, however it was loaded.
     """
     if not request.ids:
         raise BadInput("prompt_empty")
@@ -78,7 +78,7 @@ def check_request(request: Request, room: int, n_vocab: int, trained: int | None
 
 
 def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
-    """Raise BadInput for a number that no sampler takes."""
+    """Raise BadInput for a number that no sampler accepts."""
     for name, (least, most) in RANGES.items():
         if not least <= getattr(sampling, name) <= most:
             raise BadInput("sampling_odd", name=name, least=least, most=most)
@@ -99,14 +99,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The last thing a stream says."""
+    """The last item of a stream."""
 
     reason: str  # "stop": an end token, or `ends_with`; "length": max_tokens or the context is full
     figures: RequestFigures
 
 
 class Home(Protocol):
-    """The place where a sequence is computed."""
+    """The pipeline that computes a sequence."""
 
     place: int
 
@@ -116,7 +116,7 @@ class Home(Protocol):
 
 @dataclass(slots=True)
 class Timing:
-    """The moments of one request on a monotonic clock, from which its figures are made; 0: not yet."""
+    """Timestamps of one request on a monotonic clock, the source of its figures; 0 if not reached yet."""
 
     asked_at: float = field(default_factory=time.monotonic)
     begun_at: float = 0.0  # when it first had a slot
@@ -126,14 +126,14 @@ class Timing:
     stages_before: tuple[StageFigures, ...] = ()  # when it had its slot, or was last recovered
 
     def token(self, now: float) -> None:
-        """Count a token that came now."""
+        """Count a token that arrived now."""
         self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
         self.last_at = now
         self.first_at = self.first_at or now
 
 
 class Unread:
-    """The queue of one sequence between the pipeline, which fills it, and its reader."""
+    """The queue of one sequence, filled by the pipeline and read by its client."""
 
     def __init__(self) -> None:
         self._items: deque[Token | Notice | Finish | AppError] = deque()
@@ -175,7 +175,7 @@ class Unread:
 
 @dataclass(slots=True)
 class Sequence:
-    """A request that waits, runs or has ended. Changed by the pipeline's tasks only."""
+    """A request that is waiting, running or finished. Only the pipeline's tasks change it."""
 
     request: Request
     cells: int  # positions promised to it
@@ -210,7 +210,7 @@ class Sequence:
 
     @property
     def until(self) -> int:
-        """Return the last position of its next chunk; in an identical replay, where a chunk ended before."""
+        """Return the last position of its next chunk; in an exact replay, the end of the original chunk."""
         if self.entered >= self.alike:
             return self.known
         edges = (self.reused, self.n_prompt, self.entered + 1)
@@ -218,7 +218,7 @@ class Sequence:
 
     @property
     def over(self) -> bool:
-        """Return whether its reader has been told the end, or has left."""
+        """Return whether its stream is closed: the end was sent, or the reader has left."""
         return self.unread.is_closed
 
     @property
@@ -231,7 +231,7 @@ class Sequence:
 
     @property
     def goes_first(self) -> bool:
-        """Return whether it goes first, as everything does that another pipeline began."""
+        """Return whether it goes first, like every sequence that another pipeline began."""
         return self.request.goes_first or self.timing.begun_at > 0
 
     @property
@@ -244,13 +244,13 @@ class Sequence:
 
     @property
     def lasts(self) -> bool:
-        """Return whether it continues after its next token, as far as is known before that is sampled."""
+        """Return whether it continues after its next token, as far as can be known before that is sampled."""
         ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
         return not (ends or self.leaving or len(self.unread) + 1 >= MAX_UNREAD)
 
     @property
     def guessable(self) -> bool:
-        """All that is known of it is under way, and it goes on after the next guess, should that be right."""
+        """Return whether all its known positions are in flight and it would continue after another right guess."""
         ahead = self.guesses
         if not self.request.guesses or not self.begun or self.leaving or ahead.wrong:
             return False
@@ -261,7 +261,7 @@ class Sequence:
 
     @property
     def n_read(self) -> int:
-        """Tokens of the prompt that were computed for it, or are on their way there."""
+        """Return the number of prompt tokens computed for it or in flight."""
         entered = self.n_prompt if self.timing.first_at else min(self.entered, self.n_prompt)
         return max(0, entered - self.reused)
 
@@ -278,11 +278,14 @@ class Sequence:
         return self.slot, self.due_from, sampling, history, drawn
 
     def rewind(self, *, alone: bool = False) -> None:
-        """No stage holds any of it: all tokens so far are to be computed again, and the next is due then.
+        """Reset it because no stage holds its cache: all tokens so far are computed again before the next one is
+        sampled.
 
-        alone: nobody else is answered. Then a greedy answer enters token by token again, if that took no longer than
-        ALIKE_S: engines compute one row by another way than several, slightly different numbers come of it, and
-        later a near tie may fall the other way. docs/same-words.md has the figures.
+        alone: no other answer is running. A greedy answer is then replayed token by token if it took no longer than
+        ALIKE_S:
+        engines compute a single row differently from several, which changes the numbers slightly and may later
+        decide a near
+        tie the other way. docs/same-words.md has the figures.
         """
         greedy = self.request.sampling.temperature <= 0
         self.alike = self.known if alone and greedy and self.timing.spoke_s <= ALIKE_S else 0
@@ -292,12 +295,12 @@ class Sequence:
         self.guesses.clear()
 
     def replay_s(self, pace: Pace) -> float:
-        """Return the seconds until all of it has been computed again after `rewind`."""
+        """Return the seconds that recomputing all of it takes after `rewind`."""
         alone = self.answer_tokens if self.alike else 0
         return (self.known - alone) * pace.row_s + alone * pace.step_s
 
     def sampled(self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
-        """Its next token is there."""
+        """Process the next sampled token."""
         if self.leaving:
             return
         if token == FORM_TOO_HEAVY:
@@ -321,13 +324,13 @@ class Sequence:
     # between pipeline and reader
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
-        """Give something to the reader."""
+        """Send an item to the reader."""
         if isinstance(item, Notice):
             self.interruption.hear(item)
         self.unread.put(item)
 
     def end(self, item: Finish | AppError) -> None:
-        """The last thing the reader gets."""
+        """End the sequence with this last item for the reader."""
         self.leaving = True
         if not self.over:
             self.unread.is_closed = True
@@ -352,15 +355,15 @@ class Sequence:
 
 
 def replayed_s(again: SequenceOf[Sequence], paces: SequenceOf[Pace | None]) -> float | None:
-    """Return the seconds until these have been recomputed on equally fast stages; None: that was not measured."""
+    """Return the seconds to recompute these sequences on equally fast stages, or None if the speed is unknown."""
     pace = pace_of(paces)
     return None if pace is None else sum(sequence.replay_s(pace) for sequence in again)
 
 
 async def heard(submit: Callable[[], Sequence]) -> AsyncGenerator[Token | Notice | Finish, None]:
-    """Submit a sequence and yield what its reader gets, up to its Finish.
+    """Submit a sequence and yield its items up to and including Finish.
 
-    Closing it at any moment cancels: use contextlib.aclosing.
+    Closing the generator at any time cancels: use contextlib.aclosing.
     """
     sequence = submit()
     try:

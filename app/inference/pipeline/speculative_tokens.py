@@ -1,4 +1,4 @@
-"""Guessed tokens of one answer that are under way before they are known, and what becomes of them."""
+"""Guessed tokens of one answer that are computed before they are known, and their outcome."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.inference.stages.stage_client import StageClient, Step, forget
 
 
 class Wrong(Exception):
-    """Another token came: what was computed for the guessed one is of no use."""
+    """A guess was wrong: the positions computed for it are useless."""
 
 
 @dataclass(slots=True)
 class Guess:
-    """One position with a guessed token, on its way as far as the last run, which only sees what is right."""
+    """One position with a guessed token. It waits before the last run, which only gets right guesses."""
 
     token: int
     pos: int
@@ -29,18 +29,18 @@ class Guess:
     _verdict: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def enters(self) -> None:
-        """Check that it still makes sense before it is sent to its next run. Raises Wrong when it does not."""
+        """Check that the guess may still be right before it is sent to its next run. Raises Wrong otherwise."""
         if self._verdict.done() and not self.right:
             raise Wrong
         self.n_reached += 1
 
     @property
     def right(self) -> bool:
-        """Its token has come."""
+        """Return whether the guess has proved right."""
         return self._verdict.done() and self._verdict.result()
 
     async def proved(self) -> None:
-        """Wait for the token that comes. Raises Wrong."""
+        """Wait for the real token. Raises Wrong if the guess was wrong."""
         if not await self._verdict:
             raise Wrong
 
@@ -50,7 +50,7 @@ class Guess:
 
 @dataclass(slots=True)
 class Guesses:
-    """The guesses of one sequence about its own tokens. Changed by the pipeline's tasks only."""
+    """The guesses of one sequence about its own tokens. Only the pipeline's tasks change them."""
 
     n_made: int = 0
     n_right: int = 0
@@ -63,7 +63,7 @@ class Guesses:
     _followed: bool = False  # the first run had computed that position when the token before it came
 
     def next(self, tokens: array[int], gain: Gain) -> Guess | None:
-        """A guess that is worth its time, for the position after all that is under way."""
+        """Return a worthwhile guess for the position after all those in flight, or None."""
         chance, match = 1.0, self._found
         if self.pending:
             chance = self.pending[-1].chance
@@ -81,10 +81,10 @@ class Guesses:
         return guess
 
     def came(self, tokens: array[int], seconds: float, followed: bool, gain: Gain) -> Gain:
-        """The last of `tokens` is new, so long after the one before: the guesses for it are judged. Returns
-        what is known now of all guesses' gain.
+        """Judge the guesses for the last of `tokens`, which came `seconds` after the one before. Return the updated
+        gain.
 
-        followed: the first run has computed its position in the same time.
+        followed: the first run computed the next position within the same time.
         """
         token, way = tokens[-1], self._way
         begun = self._followed - followed  # what of this position was computed before, less of the next
@@ -116,14 +116,14 @@ class Guesses:
         self.pending.clear()
 
     def clear(self) -> None:
-        """No run holds anything any more."""
+        """Forget all guesses: no run holds them any more."""
         self.pending.clear()
         self.wrong.clear()
         self._way = None
 
 
 async def go_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> Step | None:
-    """Compute a guessed step as far as the last run, and wait for its token; None: another one came."""
+    """Compute a guessed step up to the last run and wait for its token. Return None if the guess was wrong."""
     try:
         sent_at = time.monotonic()
         for stage in stages:
@@ -136,7 +136,7 @@ async def go_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> S
 
 
 async def take_back(guesses: Guesses, slot: int, stages: Sequence[StageClient]) -> int:
-    """Make every run that was sent a wrong guess forget it. Returns how many positions remain."""
+    """Make every run that received a wrong guess forget it. Return how many positions remain."""
     keep = guesses.wrong[0].pos
     if n_reached := max(guess.n_reached for guess in guesses.wrong):
         await forget(stages[:n_reached], slot, keep)

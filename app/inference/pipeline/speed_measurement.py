@@ -1,4 +1,4 @@
-"""Measured speed of stages and requests. Times are seconds of a monotonic clock."""
+"""Measured speed of stages and requests. Times are in seconds on a monotonic clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SURE_S = 0.25  # a step far above the others was no computing: silence of the ne
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """The work of one stage. While several requests run, the figures of one include the others' work."""
+    """The work of one stage. While several requests run, the figures of each include the others' work."""
 
     name: str
     steps: int = 0
@@ -36,7 +36,7 @@ class StageFigures:
 
 @dataclass(frozen=True, slots=True)
 class RequestFigures:
-    """One request, measured where its tokens were delivered."""
+    """The figures of one request, measured where its tokens were delivered."""
 
     prompt_tokens: int
     reused_tokens: int  # of the prompt, found in the KV cache
@@ -53,7 +53,7 @@ class RequestFigures:
 
 @dataclass(slots=True)
 class StageMeter:
-    """Counts what one stage does."""
+    """Measures the work of one stage."""
 
     name: str
     steps: int = 0
@@ -97,7 +97,7 @@ class Deadlines:
     dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
-        """Limit of one step, from what this stage was seen to need."""
+        """Return the time limit of one step, based on the measured speed of this stage."""
         if not meter.steps:
             return self.first_s
         if prefill:
@@ -107,5 +107,5 @@ class Deadlines:
         return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
 
     def of_worker(self, slowest_s: float) -> float:
-        """Limit of any step, for a lender's node, which does not read what the steps are."""
+        """Return the time limit of any step, for a lender's node, which does not know what the steps contain."""
         return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s

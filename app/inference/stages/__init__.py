@@ -1,1 +1,1 @@
-"""A stage as the host drives it and as a lender serves it: frames, order, channels."""
+"""A stage as the host drives it and a lender serves it: frames, their order, channels."""

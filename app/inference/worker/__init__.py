@@ -1,1 +1,1 @@
-"""Worker processes of this machine: started, bounded, spoken to, measured."""
+"""Worker processes of this machine: how they are started, limited, addressed and measured."""
