@@ -339,7 +339,7 @@ class Pipeline:
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """Return the stage to blame when a stage reports unusable input, and why: its numbers or its report are wrong."""
+        """Return the stage to blame when a stage reports unusable input, and why."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
@@ -407,7 +407,7 @@ class Pipeline:
         return await self._through(stages, carried.step)
 
     def _following(self, carried: MicroBatch) -> MicroBatch | None:
-        """Return the micro-batch that the first run may compute in the same round trip as the last run, in one worker."""
+        """Return the micro-batch that the first run may compute in the same trip as the last, in one worker."""
         return self._work.following(carried) if len(self._stages) > 1 else None
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:

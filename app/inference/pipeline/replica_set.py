@@ -135,7 +135,7 @@ class Replicas:
         replica.draining, self.leaves = False, None
 
     def _of(self, machine: str) -> list[Replica]:
-        """Return the replicas that use the machine. A sole replica always counts, as its stages move between machines."""
+        """Return the replicas that use the machine. A sole replica always counts: its stages move between machines."""
         every = not machine or len(self._held) == 1
         return [replica for replica in self._held.values() if every or machine in replica.machines]
 
