@@ -1,1 +1,1 @@
-"""The Chat page: the history, the list of chats, the conversation."""
+"""The Chat page: the list of chats, the conversation, and the history that stores them."""

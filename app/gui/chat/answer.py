@@ -24,9 +24,9 @@ MAX_TOKENS = 2_048  # of an answer, unless the chat sets another limit
 
 
 class InterruptedAnswers:
-    """The chats whose answer was interrupted by the loss of a model.
+    """The chats whose answer was interrupted because a model was lost.
 
-    The Chat page keeps this up to date; the tray opens these chats, even before that page was ever shown.
+    The Chat page keeps this up to date. The tray opens these chats, even before that page has been shown.
     """
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class Ending:
 
 
 class Answer(QObject):
-    """An answer that the node generates. `begin` or `follow` starts it; `grew` comes with each piece, `ended` once.
+    """An answer that the node generates. `begin` or `follow` starts it. Emits `grew` for each piece and `ended` once.
 
-    The node keeps the answer under `key` if this window is killed, until a window follows it.
+    If this window is killed, the node keeps the answer under `key` until a window follows it.
     """
 
     grew = Signal()
@@ -86,7 +86,7 @@ class Answer(QObject):
         self._first_tokens = 0  # in the first piece
 
     def begin(self, load: dict[str, Any] | None = None) -> None:
-        """Ask the question. load: the body of a POST /load that comes first."""
+        """Ask the question. load: the body of a POST /load to send first."""
         if load is None:
             self._ask()
             return
@@ -95,7 +95,7 @@ class Answer(QObject):
         )
 
     def follow(self) -> None:
-        """Follow an answer that a window asked for which has ended."""
+        """Follow an answer requested by a window that has since ended."""
         self._request("GET", None)
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ class Answer(QObject):
         self._end(Ending("failed", self.stats(), error=error))
 
     def stats(self) -> AnswerStats:
-        """Return the statistics that are known before the answer is complete."""
+        """Return the statistics known so far."""
         later_tokens, later_s = self.n_tokens - self._first_tokens, self._last_at - self._first_at
         return AnswerStats(
             tokens=self.n_tokens,
@@ -189,7 +189,7 @@ def question(chat: Chat, branch: Sequence[Message], default_sampling: Mapping[st
 
 
 def _message_body(message: Message) -> dict[str, str]:
-    """Return a message as the API takes it. The model's template decides which thoughts are repeated."""
+    """Return a message in the form that the API accepts. The model's template decides which thoughts are repeated."""
     body = {"role": str(message.role), "content": content(message)}
     thought = message.details.get(THOUGHT)
     return body | ({"thought": str(thought)} if thought else {})

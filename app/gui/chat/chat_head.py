@@ -1,4 +1,4 @@
-"""The line above a conversation: its title, the model that answers, and the used part of the context."""
+"""The line above a conversation: its title, the answering model, and the used part of the context."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHOLE = "whole"  # the role of a stage that holds all layers
 
 
 def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
-    """Return a line for each machine that processes a chat, and one about what the others receive.
+    """Return a line for each machine that processes a chat, and one about the data that the others receive.
 
     Empty while no model answers.
     """
@@ -74,7 +74,7 @@ METER_WIDTH = 96
 
 
 class ChatHead(QWidget):
-    """`settings` opens the settings of the chat; `go` opens a page of the window."""
+    """The line above a conversation. `settings` opens the settings of the chat; `go` opens a page of the window."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class ChatHead(QWidget):
         self.meter.setValue(min(self.used, self.context))
 
     def menu(self) -> QMenu:
-        """Return a popover with a line for each machine, and a link to the page Pool."""
+        """Return a popover with a line for each machine and a link to the Pool page."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setAccessibleName(self.machines.accessibleName())
@@ -143,11 +143,11 @@ class ChatHead(QWidget):
         self.menu().popup(self.machines.mapToGlobal(self.machines.rect().bottomLeft()))
 
     def _answering(self, chat: Chat) -> LoadedModel | None:
-        """Return the model that answers next, if it is loaded."""
+        """Return the model that will answer next, or None if it is not loaded."""
         return self._pool.now.model(chat.model)
 
     def _model_text(self, chat: Chat) -> str:
-        """Return who answers next, and where."""
+        """Return which model answers next, and where."""
         now = self._pool.now
         if not self._pool.is_there:
             return ""  # no model answers, as the bar above every page says
@@ -171,6 +171,6 @@ class ChatHead(QWidget):
 
 
 def used_tokens(chat: Chat) -> int:
-    """Return the tokens of the context that are used according to the last answer of the branch; 0 if unknown."""
+    """Return how many tokens of the context the last answer of the branch left in use; 0 if unknown."""
     known = (AnswerStats.stored(message.details).context_tokens for message in reversed(tree.path(chat)))
     return next((tokens for tokens in known if tokens is not None), 0)

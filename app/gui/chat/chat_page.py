@@ -1,4 +1,4 @@
-"""The Chat page: the list of chats, and beside it the chat that is open."""
+"""The Chat page: the list of chats, the open chat beside it, and its announcements to a screen reader."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LIST_SHARE = 0.36  # of the page, at most, until a person moves the border
 
 
 class ListAndChat(QSplitter):
-    """The list of chats beside the open one. The list keeps its width until a person moves the border."""
+    """The list of chats beside the open one. The list keeps its width until the user moves the divider."""
 
     def __init__(self, theme: Theme, chats: QWidget, chat: QWidget) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class ListAndChat(QSplitter):
 
 
 class ChatPage(Page):
-    """Shows the chats of the history; `Session` carries out what a person does in them."""
+    """Shows the chats of the history. `Session` carries out the user's actions in them."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
@@ -201,7 +201,7 @@ class ChatPage(Page):
         self.session.close()
 
     def close_history(self) -> None:
-        """Stop the answers and write everything."""
+        """Stop the answers and write all changes."""
         self.end()
         self.history.close()
 
@@ -215,7 +215,7 @@ class ChatPage(Page):
     def open(self, part: str) -> None:
         """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX.
 
-        The chat that is shown stays if it has this model, and is given the model if it is empty.
+        The current chat stays open if it uses this model. If it is empty, it is switched to the model.
         """
         if part.startswith(CHAT_ID_PREFIX):
             self.open_chat(part.removeprefix(CHAT_ID_PREFIX))
@@ -244,7 +244,7 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _open_match(self, chat_id: str, message: str, words: str) -> None:
-        """Show the message in which a search found these words; it may be on another branch."""
+        """Show the message in which a search found these words. It may be on another branch."""
         if chat_id != self.chat.id:
             self.open_chat(chat_id)
         if message in self.chat.messages:
@@ -268,7 +268,7 @@ class ChatPage(Page):
 
     @property
     def _running(self) -> Running | None:
-        """The answer in progress in the chat that is shown."""
+        """The answer in progress in the current chat."""
         return self.session.running.get(self.chat.id)
 
     def _messages_changed(self, chat_id: str) -> None:
@@ -393,7 +393,7 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _use_model_and_retry(self, model: str) -> None:
-        """Let another model continue the answer that failed or waits for a machine."""
+        """Let another model continue the answer that failed or is waiting for a machine."""
         self.notice.clear()
         self.session.stop(self.chat.id)
         self._choose_model(model)
@@ -413,11 +413,11 @@ class ChatPage(Page):
     # Settings
 
     def open_settings(self) -> None:
-        """Open the settings of the chat that is shown."""
+        """Open the settings of the current chat."""
         self._settings.open(self.chat, self._set_up)
 
     def _set_up_and_retry(self) -> None:
-        """Open the settings, and try again when they are saved."""
+        """Open the settings, and try again once they are saved."""
 
         def done(chosen: Chat) -> None:
             self._set_up(chosen)
@@ -435,7 +435,10 @@ class ChatPage(Page):
 
 
 class Speaker(QObject):
-    """Announces the answers of the chat that is shown. shown: returns its ID; end: returns its last text."""
+    """Announces the answers of the current chat to a screen reader: whole ones, or each finished paragraph.
+
+    shown: returns the ID of the current chat. end: returns its last text.
+    """
 
     def __init__(
         self,
@@ -474,9 +477,9 @@ class Speaker(QObject):
 
 
 def finished(text: str, start: int) -> int:
-    """Return where the last finished paragraph of a growing text ends; `start` if none has ended since.
+    """Return where the last finished paragraph of a growing text ends, or `start` if none has ended since.
 
-    Inside a block of code a blank line ends nothing.
+    A blank line inside a code block does not end a paragraph.
     """
     end, place, in_code = start, 0, False
     for line in text.splitlines(keepends=True):

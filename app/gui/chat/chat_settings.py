@@ -1,4 +1,4 @@
-"""Settings of one chat: model, context, system message, sampling. All defaults are visible."""
+"""The settings of one chat: model, context, system message and sampling. All defaults are visible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from app.gui.widgets.layouts import layout_widget, row
 
 
 class ModelNames(QObject):
-    """The models that a chat can be answered by: those of this machine, or those of a guest's hosts.
+    """The models that can answer a chat: those of this machine, or those of a guest's hosts.
 
     `changed` is called when the node has sent them.
     """
@@ -58,7 +58,7 @@ class ModelNames(QObject):
         return names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
 
     def context_length(self, name: str) -> int | None:
-        """Return the context that a model of this machine was trained for; None if that is not known."""
+        """Return the context length that a local model was trained for, or None if unknown."""
         lengths = {model.name: model.context_length for model in (self._models or Models()).models}
         return lengths.get(name)
 
@@ -69,7 +69,7 @@ class ModelNames(QObject):
             self._call = self._client.get("/models", self._loaded, answer=Models)
 
     def pool_changed(self) -> None:
-        """Request the models again if other hosts answer now."""
+        """Request the models again if the set of answering hosts has changed."""
         if self._models is not None and self._pool.now.hosts != self._hosts:
             self.load()
 
@@ -83,7 +83,7 @@ class ModelNames(QObject):
 
 
 def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[str]:
-    """Return the names of the models that can answer. hosts: of a guest that answers nothing itself."""
+    """Return the names of the models that can answer. hosts: the hosts of a guest, which answers nothing itself."""
     offered = [model.name for model in models.offered if model.writes]
     if hosts is not None:
         return offered
@@ -101,16 +101,16 @@ SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """The longest context of a model; None if it is not known."""
+    """The longest context of a model; None if unknown."""
 
     context: int | None = None
     is_guide: bool = False  # the Guide receives only the last question
 
 
 class ChatSettings(CompactDialog):
-    """Calls `changed` with the changed chat when Save is pressed.
+    """The dialog for the settings of a chat. Calls `changed` with the changed chat when they are saved.
 
-    limits: of a model by name; for None, of the model that is loaded.
+    limits: returns the limits of a model by name, or those of the loaded model for None.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class ChatSettings(CompactDialog):
             box.currentIndexChanged.connect(self._offer_removal)
 
     def _form(self, *fields: tuple[str, QWidget], columns: int = 1) -> QGridLayout:
-        """Return a form with each field beside its name, `columns` of them in a row."""
+        """Return a form with a label beside each field, and `columns` fields in a row."""
         form = QGridLayout()
         form.setHorizontalSpacing(sizes.L)
         form.setVerticalSpacing(sizes.S)
@@ -240,7 +240,7 @@ class ChatSettings(CompactDialog):
         return box
 
     def _offer_contexts(self) -> None:
-        """Offer the contexts that the chosen model supports."""
+        """Offer the contexts that the selected model supports."""
         limits, chosen = self._limits(self.model.currentData()), self.context.currentData()
         longest = limits.context
         self.context.clear()
@@ -282,7 +282,7 @@ class ChatSettings(CompactDialog):
         return box
 
     def _fill(self, chat: Chat) -> None:
-        """Show the values of this chat; an empty chat has the defaults."""
+        """Show the values of this chat. An empty chat has the defaults."""
         self.model.setCurrentIndex(max(0, self.model.findData(chat.model)))
         self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
         self.system.setPlainText(chat.system)
@@ -332,13 +332,13 @@ class ChatSettings(CompactDialog):
             self._fill_knobs(values)
 
     def _offer_removal(self) -> None:
-        """Offer to remove the chosen preset if a person made it."""
+        """Offer to remove the selected preset if the user created it."""
         system, sampling = self.system_presets.currentText(), self.sampling_presets.currentText()
         self.remove_system.setVisible(system in self._presets.own_systems())
         self.remove_sampling.setVisible(sampling in self._presets.own_samplings())
 
     def _drop_system(self) -> None:
-        """Remove the preset; its text stays in the field and can be kept again."""
+        """Remove the preset. Its text stays in the field and can be saved again."""
         self._presets.remove_system(self.system_presets.currentText())
 
     def _drop_sampling(self) -> None:
@@ -407,7 +407,7 @@ def _knob_names(dialog: ChatSettings) -> dict[str, str]:
 
 
 class ChatSettingsOpener:
-    """Opens the settings of a chat with the models that can be chosen. model_of: the model that answers in a chat."""
+    """Opens the settings of a chat with the available models. model_of: returns the model that answers in a chat."""
 
     def __init__(
         self, services: AppContext, models: ModelNames, model_of: Callable[[Chat], str], parent: QWidget
@@ -417,7 +417,7 @@ class ChatSettingsOpener:
         self._presets = Presets(services.preferences, parent)
 
     def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
-        """Open the settings; `done` receives the changed chat when they are saved."""
+        """Open the settings. `done` receives the changed chat when they are saved."""
         system, sampling = preferences.new_chat_defaults(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
 

@@ -91,7 +91,7 @@ class Field(QPlainTextEdit):
         self.fit()
 
     def fit(self) -> None:
-        """Take the height of the text, within limits."""
+        """Adjust the height to the text, within limits."""
         self.updateGeometry()
         QTimer.singleShot(0, self, self._show_scroll_bar)  # after it has its new height
 
@@ -106,12 +106,12 @@ class Field(QPlainTextEdit):
         self._show_scroll_bar()
 
     def _height_of(self, max_lines: float) -> int:
-        """Return its height with at most so many lines of its text."""
+        """Return the height of the field when it shows at most `max_lines` lines."""
         n_lines = min(max_lines, max(1, int(self.document().size().height())))
         return int(n_lines * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
 
     def _show_scroll_bar(self) -> None:
-        """Show the scroll bar only if needed: a bar shortens the lines, so that there are more of them."""
+        """Show the scroll bar only if needed, because it shortens the lines and so makes the text longer."""
         policy = Qt.ScrollBarPolicy
         scrolls = self._height_of(inf) > self.height()
         self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)
@@ -137,9 +137,9 @@ class Field(QPlainTextEdit):
 
 
 class Composer(QFrame):
-    """Emits `sent` with a message, and `stopped` while an answer comes.
+    """The message field with its buttons. Emits `sent` with a message, and `stopped` during an answer.
 
-    A message that is sent while an answer comes is queued; `send_queued` sends it.
+    A message sent during an answer is queued; `send_queued` sends it.
     """
 
     sent = Signal(str, list)  # text, attachments
@@ -190,7 +190,7 @@ class Composer(QFrame):
         self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
     def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
-        """Show the draft of this chat."""
+        """Show the draft of the current chat."""
         self.is_queued = False
         # Before the text: receivers of its signal read the files too.
         self._files = list(files)
@@ -200,7 +200,7 @@ class Composer(QFrame):
         self._show_files()
 
     def show_busy(self, busy: bool) -> None:
-        """Let the button stop the answer in progress, or send."""
+        """Make the button stop the answer in progress, or send if there is none."""
         self._is_busy = busy
         self.send.setText(self.tr("Stop") if busy else self.tr("Send"))
         with_enter = self.field.sends_with_enter()
@@ -221,7 +221,7 @@ class Composer(QFrame):
         self.attached.emit()
 
     def count(self, file: Details, tokens: int) -> None:
-        """Show how many tokens a file of this message has."""
+        """Show how many tokens an attached file has."""
         if any(attached is file for attached in self._files):  # otherwise another chat is shown by now
             self._files = [{**attached, "tokens": tokens} if attached is file else attached for attached in self._files]
             self._show_files(by_person=False)  # a queued message stays queued
@@ -276,7 +276,7 @@ class Composer(QFrame):
             self.sent.emit(self.text, self.files)
 
     def send_queued(self, *, succeeded: bool) -> None:
-        """Send the queued message after an answer, unless that failed: then a person decides."""
+        """Send the queued message after an answer. If the answer failed, leave the decision to the user."""
         if self.is_queued and succeeded:
             self._send()
         self._set_queued(False)
@@ -290,7 +290,7 @@ class Composer(QFrame):
 class TokenCounts:
     """Counts the tokens of a draft's text files, once for each text and model.
 
-    `counted(file, tokens)` is called with each count. Nothing is counted before the model is loaded.
+    Calls `counted(file, tokens)` for each count. Nothing is counted until the model is loaded.
     """
 
     def __init__(self, services: AppContext, counted: Callable[[Details, int], object]) -> None:
@@ -299,7 +299,7 @@ class TokenCounts:
         self._counts: dict[tuple[str, str], int | None] = {}  # by model and text; None: requested
 
     def request(self, files: Sequence[Details], model: str | None) -> None:
-        """Count the files that have no count yet, for a chat with this model."""
+        """Count the files that have not been counted yet, for a chat with this model."""
         loaded = self._pool.now.model(model)
         for file in files if loaded is not None else ():
             key = (loaded.model if loaded is not None else "", str(file["text"]))
@@ -331,9 +331,9 @@ LAST_MODEL = "chat/last_model"  # in the preferences: the model that answered la
 
 
 class ComposerHint(QWidget):
-    """A line above the composer that says what sending will do when that is not obvious.
+    """A line above the composer that explains what sending will do if that is not obvious.
 
-    `use(model)` when a person chooses the offered model: the one that answered last, or the Guide.
+    Calls `use(model)` when the user picks the offered model: the one that answered last, or the Guide.
     """
 
     def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
@@ -366,7 +366,7 @@ class ComposerHint(QWidget):
     ) -> None:
         """Show the hint for the next message of this chat.
 
-        is_queued: the message was sent while an answer comes. guide_fails: the Guide was asked here and does not fit.
+        is_queued: the message was sent during an answer. guide_fails: the Guide was chosen here but does not fit.
         """
         text = offer = ""
         self._offered = self.last_model

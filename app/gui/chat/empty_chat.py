@@ -1,4 +1,4 @@
-"""The substitutes for a conversation: suggestions in an empty chat, or why the chats are locked."""
+"""The views that replace a conversation: suggestions in an empty chat, or why the chats are locked."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ NO_KEY = ("history_key_gone", "history_key_wrong")  # a new history helps; a loc
 
 
 class Suggestions(QWidget):
-    """A greeting with questions to begin with; `chosen(question)` when one is pressed.
+    """A greeting with suggested questions. Emits `chosen(question)` when one is clicked.
 
-    If no model answers, `models` opens the models and `guide` asks the Guide in this chat.
+    If no model answers, `models` opens the Models page and `guide` chooses the Guide for this chat.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Suggestions(QWidget):
         self._chosen(self._questions[place])
 
     def show_failure(self, model: str) -> None:
-        """Say that this model could not be loaded, so that no model answers."""
+        """Show that this model could not be loaded, so no model answers."""
         self._show_buttons(questions=False)
         self.title.setText(self.tr("No model is available"))
         text = self.tr(
@@ -111,7 +111,7 @@ class Suggestions(QWidget):
 
 
 class LockedChats(QStackedWidget):
-    """The chats, or why they are locked: encrypted without their key. Nothing can be typed meanwhile."""
+    """The chats, or why they are locked: encrypted, and the key is missing. While locked, nothing can be typed."""
 
     def __init__(self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)

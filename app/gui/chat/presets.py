@@ -20,7 +20,7 @@ MAX_SEED = (1 << 32) - 2
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A sampling value as the node accepts it. `default` None: chosen by chance each time."""
+    """A sampling value as accepted by the node. `default` None: a new random value each time."""
 
     name: str
     least: float
@@ -59,7 +59,7 @@ def _fits(knob: Knob, value: object) -> bool:
 
 
 class Presets(QObject):
-    """The presets of the app and of the person, whose own are in the preferences and win by name."""
+    """The presets of the app and of the user, whose own are stored in the preferences and win by name."""
 
     changed = Signal()
 
@@ -68,7 +68,7 @@ class Presets(QObject):
         self._preferences = preferences
 
     def systems(self) -> dict[str, str]:
-        """Return system messages by name: the app's, then the person's."""
+        """Return system messages by name: first the app's, then the user's."""
         builtin = {
             self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so when you do not know."),
             self.tr("Explain simply"): self.tr(
@@ -85,12 +85,12 @@ class Presets(QObject):
         return builtin | self.own_systems()
 
     def own_systems(self) -> dict[str, str]:
-        """Return the person's own system messages, which can be removed."""
+        """Return the user's system messages, which can be removed."""
         kept = self._kept(SYSTEM)
         return {name: text for name, text in kept.items() if isinstance(text, str)}
 
     def samplings(self) -> dict[str, Sampling]:
-        """Return sampling values by name; missing ones keep their default."""
+        """Return sampling values by name; missing values keep their defaults."""
         builtin: dict[str, Sampling] = {
             self.tr("Balanced"): {},
             self.tr("Precise"): {"temperature": 0.2, "top_p": 0.9},
@@ -100,15 +100,15 @@ class Presets(QObject):
         return builtin | self.own_samplings()
 
     def own_samplings(self) -> dict[str, Sampling]:
-        """Return the person's own sampling values, which can be removed."""
+        """Return the user's sampling values, which can be removed."""
         return {name: usable(values) for name, values in self._kept(SAMPLING).items()}
 
     def keep_system(self, name: str, text: str) -> None:
-        """Store a system message under a name; an existing one is replaced."""
+        """Store a system message under a name, replacing any existing one."""
         self._keep(SYSTEM, name, text[:TEXT_CHARACTERS])
 
     def keep_sampling(self, name: str, values: Sampling) -> None:
-        """Store sampling values under a name; existing ones are replaced."""
+        """Store sampling values under a name, replacing any existing ones."""
         self._keep(SAMPLING, name, usable(values))
 
     def remove_system(self, name: str) -> None:

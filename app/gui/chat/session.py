@@ -1,4 +1,4 @@
-"""The actions of a chat: send, stop, regenerate, edit, continue. Each is in the history at once."""
+"""The actions of a chat: send, stop, regenerate, edit, continue. Each is stored in the history immediately."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ANSWERING_STATES = ("ready", "recovering")
 
 @dataclass(slots=True)
 class Running:
-    """An answer in progress. It continues the text `before`, which took `stats`."""
+    """An answer in progress. It continues the text `before`, whose statistics are `stats`."""
 
     chat: ChatId
     message: MessageId
@@ -70,7 +70,7 @@ class Running:
 
     @property
     def thought(self) -> str:
-        """The whole thought, including that of the text it continues."""
+        """The whole thought, including that of the continued text."""
         return self.thought_before + self.answer.thought
 
     @property
@@ -86,12 +86,12 @@ class Running:
         return {THOUGHT: self.thought, THOUGHT_S: self.thought_s} if self.thought else {}
 
     def whole_stats(self, part: AnswerStats) -> AnswerStats:
-        """Return the statistics of the whole answer, whose new part took `part`."""
+        """Return the statistics of the whole answer, whose new part has the statistics `part`."""
         return self.stats.continued(part) if self.before else part
 
 
 class Session(QObject):
-    """Answers of several chats may be in progress at once. The history owns the chats."""
+    """Carries out the actions of chats. Several answers may be in progress at once. The history owns the chats."""
 
     changed = Signal(str)  # the messages of this chat have changed, or its answer has ended
     grew = Signal(str)  # its answer has more text; at most every PAINT_MS
@@ -121,7 +121,7 @@ class Session(QObject):
     # Actions
 
     def send(self, chat: Chat, text: str, attachments: Sequence[Details] = ()) -> None:
-        """Append `text` to the branch that is shown, and have it answered."""
+        """Append `text` to the current branch and request an answer."""
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
         message = Message(self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details)
         chat = replace(tree.add(chat, message), draft="", draft_files=())
@@ -129,13 +129,13 @@ class Session(QObject):
         self.answer(chat.id, message.id)
 
     def regenerate(self, chat_id: ChatId, message: MessageId) -> None:
-        """Generate another answer beside this one."""
+        """Generate another version of this answer."""
         chat = self._history.chat(chat_id)
         if chat is not None and (parent := chat.messages[message].parent) is not None:
             self.answer(chat_id, parent)
 
     def edit(self, chat_id: ChatId, message: MessageId, text: str) -> None:
-        """Add another version beside a message. A question is answered again."""
+        """Add another version of a message. A question is answered again."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -164,7 +164,7 @@ class Session(QObject):
         self._begin(tree.add(chat, message), message.id, "", branch, notes)
 
     def go_on(self, chat_id: ChatId, message: MessageId) -> None:
-        """Continue an answer that ended early; its text stays as it is."""
+        """Continue an answer that ended early, keeping its text."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -181,7 +181,7 @@ class Session(QObject):
         return chat in self._trimmed
 
     def leave_out(self, chat: ChatId) -> None:
-        """Leave out the oldest messages from now on when the context is too short for all."""
+        """From now on, leave out the oldest messages if the context is too short for all of them."""
         self._trimmed.add(chat)
 
     def close(self) -> None:
@@ -190,12 +190,12 @@ class Session(QObject):
             self.stop(chat)
 
     def model_of(self, chat: Chat) -> str:
-        """Return the name of the model that answers in this chat now."""
+        """Return the name of the model that currently answers in this chat."""
         loaded = self._pool.now.loaded
         return chat.model or (loaded.model if loaded is not None else GUIDE)
 
     def _idle_chat(self, chat: ChatId) -> Chat | None:
-        """Return a chat without an answer in progress."""
+        """Return a chat, or None if it has an answer in progress."""
         return None if chat in self.running else self._history.chat(chat)
 
     # The life of an answer
@@ -220,7 +220,7 @@ class Session(QObject):
             self._ask(running, chat)
 
     def resume(self) -> None:
-        """Follow the answers that a killed window had asked for: the node has continued them."""
+        """Follow the answers that a killed window requested, which the node has continued."""
         if self._pool.link is Link.THERE and self._history.locked is None:
             self._pool.client.get("/answers", self._resume, answer=AnswerKeys)
 
@@ -241,7 +241,7 @@ class Session(QObject):
             answer.follow()
 
     def _run(self, chat: Chat, running: Running) -> None:
-        """Show the answer as it comes."""
+        """Show the answer as it arrives."""
         answer, details = running.answer, chat.messages[running.message].details
         running.stats = AnswerStats.stored(details)
         running.thought_before = str(details.get(THOUGHT_BEFORE) or "")
@@ -256,7 +256,7 @@ class Session(QObject):
         self._timer.start()
 
     def _link_changed(self) -> None:
-        """Ask what waited for the node, or fail it if the node does not come."""
+        """Ask the questions that were waiting for the node, or fail them if it cannot be reached."""
         link = self._pool.link
         self.resume()
         if link in NODE_IS_COMING:
@@ -275,9 +275,9 @@ class Session(QObject):
         running.answer.begin(self._load_first(chat))
 
     def _load_first(self, chat: Chat) -> dict[str, Any] | None:
-        """Return the body of the POST /load that must come first.
+        """Return the body of the POST /load that must be sent first, or None.
 
-        The chat may want a longer context, or the Guide beside another model.
+        The chat may need a longer context, or the Guide alongside another model.
         """
         now = self._pool.now
         if now.hosts is not None:
@@ -330,7 +330,7 @@ class Session(QObject):
         running.answer.deleteLater()
 
     def _with_ending(self, chat: Chat, running: Running, ending: Ending) -> Chat:
-        """Return the chat with the ended answer, or without it if nothing of it came."""
+        """Return the chat with the finished answer, or without it if it is empty."""
         message = chat.messages[running.message]
         if running.text or running.thought or ending.how in ("stop", "length", FULL):
             details = _ended_details(message, running, ending)
@@ -342,7 +342,7 @@ class Session(QObject):
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
 
     def _note_interruption(self, running: Running, ending: Ending) -> None:
-        """Note whether the answer failed with its model, or while it waited for a machine."""
+        """Note whether the answer failed along with its model, or while it was waiting for a machine."""
         error = ending.error
         if isinstance(error, StageLost) or (error is not None and running.answer.trouble):
             self._interrupted.add(running.chat, running.model)
@@ -350,10 +350,10 @@ class Session(QObject):
             self._interrupted.remove(running.chat)
 
     def _fitting(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
-        """Return the messages to send, and notes about what is left out.
+        """Return the messages to send, and notes about those left out.
 
-        Without the oldest messages if a person has agreed to that and not all fit. For the Guide only the last
-        question: it learned single questions and is confused by a long conversation.
+        The oldest are left out if the user has agreed to that and not all fit. The Guide receives only the last
+        question: it was trained on single questions and is confused by a long conversation.
         """
         if self.model_of(chat) == GUIDE:
             return tree.last_turn(branch), ()
@@ -402,7 +402,7 @@ def _answer_key(chat: ChatId, message: MessageId) -> str:
 
 
 def _tokens_per_character(branch: Sequence[Message]) -> float:
-    """Return the ratio that the last answer of the branch measured, or the usual one."""
+    """Return the ratio measured by the last answer of the branch, or a typical one."""
     for place in range(len(branch) - 1, 0, -1):
         if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
             characters = sum(len(content(message)) for message in branch[:place])

@@ -1,4 +1,4 @@
-"""Export and import from the list of chats: file dialogs, progress, and the result."""
+"""Export of chats to files, and import: the jobs, file dialogs, progress and results."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
 
 
 def export(chats: Chats, form: Format, target: Path, title: str, report: Told, *, thoughts: bool = True) -> int:
-    """Export chats and return their number. Raises AppError; an existing file then stays unchanged.
+    """Export chats and return their number. Raises AppError and leaves an existing file unchanged.
 
-    thoughts: include the thoughts of answers. JSON, which can be imported again, always includes them.
+    thoughts: include the thoughts of answers. JSON always includes them, so that it can be imported again.
     """
     if not thoughts and form != JSON:
         chats = _without_thoughts(chats)
@@ -148,7 +148,7 @@ class _Cancelled(Exception):
 class Work(QObject):
     """Runs a job in another thread.
 
-    Emits exactly one of `done` and `failed`, in the thread that created it; neither after `cancel`.
+    Emits exactly one of `done` and `failed`, in the thread that created it, or neither after `cancel`.
     """
 
     progress = Signal(int)
@@ -157,7 +157,7 @@ class Work(QObject):
     _over = Signal(object)  # how to say it, once it is back in this thread
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
-        """`job` receives a function that reports progress, and that raises an exception when the work is canceled."""
+        """`job` receives a function that reports progress and raises an exception once the work is canceled."""
         super().__init__()
         self._job, self._cancelled = job, False
         self._over.connect(self._deliver)
@@ -225,7 +225,7 @@ class ExchangeDesk(QWidget):
             application.aboutToQuit.connect(self.cancel)
 
     def export(self, form: Format, ids: Sequence[ChatId] | None, name: str) -> None:
-        """Export chats (None: all) into a file that a person chooses."""
+        """Export chats (None: all) to a file that the user chooses."""
         words = _NOT_IN_NAMES.sub(" ", name).strip(" .") or self.tr("Chats")
         place = QStandardPaths.StandardLocation.DocumentsLocation
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
@@ -260,7 +260,7 @@ class ExchangeDesk(QWidget):
         self._begin(Work(job), words, len(ids), partial(self._exported, target))
 
     def bring_in(self) -> None:
-        """Import a file that a person chooses."""
+        """Import a file that the user chooses."""
         title = self.tr("Import chats")
         chosen, _ = QFileDialog.getOpenFileName(
             self.window(), title, self._taken_from.folder(), f"{JSON.name} (*{JSON.suffix})"
@@ -270,7 +270,7 @@ class ExchangeDesk(QWidget):
             self.read(Path(chosen))
 
     def read(self, source: Path) -> None:
-        """Import `source`: check it completely, then add its chats little by little."""
+        """Import `source`: check the whole file, then add its chats in small batches."""
         words = self.tr("Reading {name}…").format(name=source.name)
         self._begin(Work(partial(_read, source)), words, 0, self._read)
 
@@ -339,7 +339,7 @@ class ExchangeDesk(QWidget):
         self._turn.start(0)
 
     def _rescued(self, chats: list[Chat]) -> None:
-        """Add the chats that are not in the new file yet: open ones have been written there."""
+        """Add the rescued chats that are not in the new file yet; open ones have already been written there."""
         self._read([chat for chat in chats if self._history.heading(chat.id) is None])
 
     def _take_some(self) -> None:
@@ -378,7 +378,7 @@ def _read(source: Path, report: Told) -> list[Chat]:
 
 
 def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Chat]:
-    """Return the chats of a damaged file that are complete, in any thread; the file stays unchanged.
+    """Return the complete chats of a damaged file, in any thread. The file stays unchanged.
 
     `report` receives their number. Raises Damaged if there are none.
     """
@@ -395,7 +395,7 @@ def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Cha
 
 
 def _ids(db: sqlite3.Connection) -> list[ChatId]:
-    """Return the IDs of chats as far as they can be listed, without deleted ones."""
+    """Return the IDs of the chats that can be listed, without deleted ones."""
     ids: list[ChatId] = []
     with contextlib.suppress(sqlite3.DatabaseError):
         for (ident,) in db.execute("SELECT id FROM chats NOT INDEXED WHERE deleted_at IS NULL"):

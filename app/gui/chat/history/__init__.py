@@ -1,1 +1,1 @@
-"""The chats of this person in one file: stored, encrypted, searched."""
+"""The user's chats in one file: storage, encryption and search."""

@@ -1,4 +1,4 @@
-"""The encryption of the chats: whether it is on, and the key, which the node keeps."""
+"""The encryption of the chats: whether it is on, and access to the key, which the node keeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY = "/history/key"
 class ChatLock(QObject):
     """Opens the history, with the node's key if it is encrypted.
 
-    A key is created only when a person turns encryption on, and never replaces another one.
+    A key is created only when the user turns encryption on, and never replaces another key.
     """
 
     changed = Signal()  # one of the properties below is another now
@@ -70,7 +70,7 @@ class ChatLock(QObject):
 
     @property
     def _has_locked_words(self) -> bool:
-        """Return whether preferences are still encrypted, because the command line decrypted the chats alone."""
+        """Return whether preferences are still encrypted because the command line decrypted only the chats."""
         return not self.is_on and self._preferences.has_locked
 
     @property
@@ -83,12 +83,12 @@ class ChatLock(QObject):
         return self._asked or (self._history is not None and self._history.turning.busy)
 
     def wake(self) -> None:
-        """Get the key if chats are encrypted: some preferences are encrypted with them."""
+        """Request the key if chats are encrypted, because some preferences are encrypted with it too."""
         if self.is_on:
             _ = self.history
 
     def try_again(self) -> None:
-        """Ask for the key again after a person has unlocked the keyring or restored the key."""
+        """Request the key again after the user has unlocked the keyring or restored the key."""
         if self.is_locked:
             self.problem = None
             self.changed.emit()
@@ -108,7 +108,7 @@ class ChatLock(QObject):
             self._begin(Turn.OPEN, None)
 
     def begin_anew(self) -> Path | None:
-        """Rename the file of locked chats and begin a new history. Return its new name; None if that failed."""
+        """Rename the file of locked chats and begin a new history. Return its new name, or None if that failed."""
         aside = self.history.set_aside()
         if aside is None:
             self.problem = self.history.trouble
@@ -182,7 +182,7 @@ class ChatLock(QObject):
         self.changed.emit()
 
     def _remember(self) -> None:
-        """Remember in the preferences whether chats are encrypted, in case the file is lost."""
+        """Store in the preferences whether chats are encrypted, in case the file is lost."""
         if self.is_locked or self.history.file is None:
             return
         if self.is_on != self._preferences.flag(ENCRYPTED):

@@ -1,4 +1,4 @@
-"""The history of chats in one file. Every change is written at once and survives a crash."""
+"""The history of chats in one file. Every change is written immediately and survives a crash."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Beginning = Callable[[], tuple[str, Sampling]]
 class History(QObject):
     """The owner of the chats. Chats are values: read one, make a changed copy, and `keep` it.
 
-    Use `keep_soon` while an answer comes, and `keep` at its end. The title, the folder, and whether a
-    chat is pinned or archived are changed by their own methods only: `keep` leaves them as they are.
+    Use `keep_soon` during an answer, and `keep` at its end. The title, the folder, and whether a chat is pinned or
+    archived are changed only by their own methods; `keep` does not touch them.
     """
 
     changed = Signal(str)  # the chat that is new, or another now; "": many, or the folders
@@ -44,9 +44,9 @@ class History(QObject):
     unlocked = Signal()  # the chats are there now, or the file is another
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
-        """Open or create the file. Never raises for a bad file: `trouble` says what is wrong.
+        """Open or create the file. Never raises for a bad file: `trouble` has the error.
 
-        sealed: whether a new file is encrypted. An existing file says itself whether it is.
+        sealed: whether a new file is encrypted. An existing file records whether it is.
         """
         super().__init__(parent)
         self._waiting: dict[ChatId, Chat] = {}  # newer than the file
@@ -71,7 +71,7 @@ class History(QObject):
 
     @property
     def trouble(self) -> AppError | None:
-        """The error that exists now or existed when the file was opened."""
+        """The current error, or the one from opening the file."""
         return self._store.trouble
 
     @property
@@ -102,12 +102,12 @@ class History(QObject):
         return self._headings("archived = ?", archived)
 
     def heading(self, chat: ChatId) -> Heading | None:
-        """Return a chat's line of the list; None if it is not in the list yet, or was deleted."""
+        """Return a chat's entry in the list, or None if it is not listed yet or was deleted."""
         headings = self._headings("id = ?", chat)
         return headings[0] if headings else None
 
     def chat(self, chat: ChatId) -> Chat | None:
-        """Return the newest state of a chat, even if it is not written yet; None if there is no such chat."""
+        """Return the newest state of a chat, even if it is not written yet, or None if there is no such chat."""
         return self._waiting.get(chat) or self._begun.get(chat) or self._stored(chat)
 
     def folders(self) -> list[str]:
@@ -116,11 +116,11 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.names(db, codec), list[str]())
 
     def search(self, words: str, most: int = 200) -> list[Hit]:
-        """Return chats that have every word in their title or in one text, including archived ones."""
+        """Return chats that contain every word in their title or in one text, including archived ones."""
         return [hit for hit in self.looking(words, most) if hit is not None]
 
     def looking(self, words: str, most: int = 200) -> Iterator[Hit | None]:
-        """Yield the results of a search in steps; None after a step without a result."""
+        """Yield the results of a search step by step; None after a step without a result."""
         self._write_waiting()
         codec, indexed = self.codec, self._store.indexed
         if codec.seals:
@@ -142,24 +142,24 @@ class History(QObject):
         return made
 
     def keep(self, chat: Chat) -> None:
-        """Write the changes of a chat. If that fails, it stays in memory and is tried again."""
+        """Write the changes of a chat. If that fails, keep them in memory and try again."""
         self._under_way.discard(chat.id)
         self._note(chat)
         self._write_waiting()
 
     def keep_soon(self, chat: Chat) -> None:
-        """Write the changes within a second: for an answer in progress, and for drafts."""
+        """Write the changes within a second; used during an answer and for drafts."""
         self._under_way.add(chat.id)
         self._note(chat)
         if not self._timer.isActive():
             self._timer.start(SOON_MS)
 
     def flush(self) -> None:
-        """Write waiting changes now."""
+        """Write pending changes now."""
         self._write_waiting()
 
     def close(self) -> None:
-        """Write waiting changes, remove deleted chats, and close the file."""
+        """Write pending changes, remove deleted chats, and close the file."""
         if self.closed:
             return
         self.closed = True
@@ -172,7 +172,7 @@ class History(QObject):
         self._store.close()
 
     def duplicate(self, chat: ChatId, title: str) -> Chat | None:
-        """Copy a chat under another title. Return None if it does not exist any more."""
+        """Copy a chat under another title. Return None if it no longer exists."""
         old = self.chat(chat)
         return self.adopt(clone(old, chat, title)) if old else None
 
@@ -260,7 +260,7 @@ class History(QObject):
         self.delete_folder(name)
 
     def delete_folder(self, name: str) -> list[ChatId]:
-        """Delete a folder and return its chats, which stay without a folder; `move` can undo that."""
+        """Delete a folder and return its chats, which are kept without a folder. `move` can undo that."""
         inside, codec = self.inside(name), self.codec
         self.move(inside, "")
         self._store.write(lambda db: history_rows.remove(db, name, codec))
@@ -274,7 +274,7 @@ class History(QObject):
     # encrypted, or not
 
     def unlock(self, key: bytes) -> bool:
-        """Unlock encrypted chats. Return whether this is their key; `locked` says why not."""
+        """Unlock encrypted chats. Return whether the key is right; if not, `locked` has the reason."""
         if self.locked is None or not self._store.unlock(cipher := Cipher(key)):
             return self.locked is None
         self._write_again()
@@ -285,14 +285,15 @@ class History(QObject):
         return True
 
     def turn(self, turn: Turn, key: bytes | None = None) -> bool:
-        """Encrypt every text with `key`, or decrypt them all; `turning` reports on it. Return whether it began."""
+        """Start to encrypt every text with `key`, or to decrypt them all. `turning` reports on it. Return whether it
+        started."""
         self._write_waiting()
         self._purge.finish()
         cipher = Cipher(key) if key is not None else self.codec
         return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
 
     def set_aside(self) -> Path | None:
-        """Rename the file of locked chats and begin a new history. Return its new name; None if that failed."""
+        """Start to encrypt all texts with `key`, or to decrypt them; `turning` reports on it. Return whether it started."""
         aside = self._store.set_aside()
         if aside is not None:
             self._write_again()
@@ -306,7 +307,7 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.headings(db, codec, where, values), list[Heading]())
 
     def _stored(self, ident: ChatId) -> Chat | None:
-        """Return a chat as the file has it, from memory if it was read recently."""
+        """Return a chat as stored in the file, from memory if it was read recently."""
         if ident not in self._written:
             codec = self.codec
             chat = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
@@ -319,7 +320,7 @@ class History(QObject):
         return self._written[ident]
 
     def _note(self, chat: Chat) -> None:
-        """Note that a chat waits to be written, with the title and the folder from the list."""
+        """Note that a chat has to be written, with the title and the folder from the list."""
         known = self.chat(chat.id)
         now = history_rows.with_headline(chat, known) if known else chat
         if chat.id in self._begun and not (now.messages or now.draft or now.draft_files):
@@ -370,7 +371,7 @@ class History(QObject):
         return self._store.write(lambda db: db.executemany(order, rows))
 
     def _turned(self) -> None:
-        """Write what came while the file was encrypted or decrypted."""
+        """Write the changes made while the file was being encrypted or decrypted."""
         self._write_waiting()
         self.changed.emit("")
 

@@ -1,4 +1,4 @@
-"""Codecs for texts in the history's file: plain, or sealed with AES-256-GCM."""
+"""Codecs for the texts in the history's file: plain, or sealed with AES-256-GCM."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ Kept = str | bytes
 
 
 class Codec(Protocol):
-    """Text <-> the value of a column. `place` names the column and its row: a sealed text opens nowhere else."""
+    """Converts a text to the value of a column and back. `place` names the column and the row.
+
+    A sealed text can be opened only in its own place.
+    """
 
     @property
     def seals(self) -> bool: ...
     def seal(self, text: str, *place: str) -> Kept: ...
     def open(self, kept: Kept, *place: str) -> str:
-        """Raises sqlite3.DatabaseError, as for a damaged file, if it was changed or is of another place."""
+        """Return the text. Raises sqlite3.DatabaseError, as for a damaged file, if it was changed or moved."""
 
 
 class Plain:
@@ -39,7 +42,7 @@ class Plain:
 
 
 class Cipher:
-    """Seals texts with one key. Texts that are not sealed are read as they are."""
+    """Seals texts with one key. Texts that are not sealed are read unchanged."""
 
     seals = True
 

@@ -1,4 +1,4 @@
-"""Encryption and decryption of all texts in the history's file: complete, or not at all. No Qt."""
+"""Encryption and decryption of all texts in the history's file, in one transaction. No Qt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Turn(StrEnum):
 
 @contextlib.contextmanager
 def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
-    """Open a connection that writes texts only into the file, and that fails when `stop` is set."""
+    """Open a connection that writes texts nowhere but into the file, and that fails once `stop` is set."""
     with contextlib.closing(history_file.connect(file)) as db:
         db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         db.execute("PRAGMA temp_store = MEMORY")
@@ -66,7 +66,7 @@ def _drop_index(db: sqlite3.Connection) -> None:
 
 
 def _sweep(db: sqlite3.Connection) -> None:
-    """Overwrite all pages of the file, and of the files beside it, that contain earlier texts."""
+    """Overwrite all pages that contain earlier texts, in the file and in the files beside it."""
     db.execute("PRAGMA temp_store = FILE")  # what is copied now is sealed, and may be much
     db.execute("VACUUM")
     (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

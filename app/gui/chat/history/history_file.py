@@ -77,7 +77,7 @@ MARK = ("Poolhouse", "mark")  # the text, and its place
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open history. `trouble`: an error that a person must know; `indexed`: it has an index of words.
+    """An open history. `trouble`: an error that the user must know about. `indexed`: it has a full-text index.
 
     `locked`: why the sealed texts cannot be opened; `db` is then an empty database in memory.
     """
@@ -96,7 +96,7 @@ class _Newer(Exception):
 
 
 def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
-    """Open the history in `path`. A damaged file is set aside; a file of a newer version stays untouched.
+    """Open the history in `path`. A damaged file is set aside; a file from a newer version is left untouched.
 
     A sealed file needs its `cipher`. seal_new: whether a new file is sealed.
     """
@@ -116,7 +116,7 @@ def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = F
 
 
 def keep_aside(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
-    """Rename a damaged file, and open a new one in its place."""
+    """Rename a damaged file and open a new one in its place."""
     try:
         aside = move_aside(path, "damaged")
     except OSError as error:
@@ -125,17 +125,17 @@ def keep_aside(path: Path, cipher: Cipher | None = None, *, seal_new: bool = Fal
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the file is damaged, as opposed to the disk or the permissions."""
+    """Return whether the file is damaged, as opposed to a problem with the disk or permissions."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_index_damage(error: sqlite3.Error) -> bool:
-    """Return whether only the index of words is damaged, which can be rebuilt."""
+    """Return whether only the full-text index is damaged, which can be rebuilt."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 def mend(db: sqlite3.Connection) -> bool:
-    """Rebuild the index of words from the texts. Return whether that worked."""
+    """Rebuild the full-text index from the texts. Return whether that worked."""
     try:
         db.execute("INSERT INTO words (words) VALUES ('rebuild')")
     except sqlite3.DatabaseError:
@@ -144,14 +144,14 @@ def mend(db: sqlite3.Connection) -> bool:
 
 
 def why_not(error: sqlite3.Error, path: Path | None) -> AppError:
-    """Return the error for the person."""
+    """Return the error to show to the user."""
     if _code(error) == sqlite3.SQLITE_FULL:
         return DoesNotFit("history_full", path=str(path))
     return AppError("history_unwritten", path=str(path), why=str(error))
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's code of the error; 0 if the error is Python's."""
+    """Return SQLite's error code, or 0 if Python raised the error."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -179,7 +179,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection; the exporter has its own, in another thread."""
+    """Open a connection. The exporter has its own, in another thread."""
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, factory=_Connection)
     db.text_factory = _text
     db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
@@ -251,7 +251,7 @@ def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
 
 
 def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
-    """Return why the file is locked; None if the cipher opens it, or it is new."""
+    """Return why the file is locked, or None if it is new or the cipher opens it."""
     if cipher is None:
         return Refused("history_locked")
     if _version(db) == SEALED:
@@ -268,7 +268,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
-    """Create the tables of this version."""
+    """Create the tables of the current version."""
     if _version(db) >= VERSION:
         return
     db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};")
@@ -291,12 +291,12 @@ def mark_plain(db: sqlite3.Connection) -> None:
 
 
 def is_swept(db: sqlite3.Connection) -> bool:
-    """Return whether nothing is left in a sealed file from before it was sealed."""
+    """Return whether a sealed file contains nothing from before it was sealed."""
     return bool((db.execute("SELECT swept FROM seal").fetchone() or (0,))[0])
 
 
 def index(db: sqlite3.Connection) -> bool:
-    """Create the index of words. Return whether this SQLite supports it."""
+    """Create the full-text index. Return whether this SQLite supports it."""
     known = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
     if not can_index(db):
         for name in known.intersection(TRIGGERS):
@@ -316,7 +316,7 @@ def can_index(db: sqlite3.Connection) -> bool:
 
 
 def _look_around(db: sqlite3.Connection) -> None:
-    """Read what the list needs, so that damage is noticed now."""
+    """Read everything that the list needs, so that damage is noticed now."""
     db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
     db.execute("SELECT count(*) FROM messages").fetchone()
     db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours

@@ -1,4 +1,4 @@
-"""Chats and messages <-> rows of the history's file."""
+"""Conversion of chats and messages to rows of the history's file and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names(db: sqlite3.Connection, codec: Codec) -> list[str]:
 
 
 def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
-    """Return the stored form of a folder's name; the folder is created if needed."""
+    """Return the stored form of a folder's name, creating the folder if needed."""
     name = storable(name)
     known = _all(db, codec).get(name)
     if known is not None:
@@ -39,7 +39,7 @@ def move(db: sqlite3.Connection, chats: Sequence[ChatId], name: str, codec: Code
 
 
 def remove(db: sqlite3.Connection, name: str, codec: Codec) -> None:
-    """Delete a folder; its chats are then in none."""
+    """Delete a folder. Its chats are kept without a folder."""
     known = _all(db, codec).get(storable(name))
     if known is not None:
         db.execute("DELETE FROM folders WHERE name = ?", (known,))
@@ -73,7 +73,7 @@ def of_message(column: str, chat: str, message: str) -> tuple[str, ...]:
 
 
 def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
-    """Return the heading in the columns HEADING."""
+    """Return the heading stored in the columns HEADING."""
     ident, shown, folder, pinned, archived, changed_at, *_ = row
     return Heading(
         ChatId(ident),
@@ -130,7 +130,7 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
 
 
 def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool) -> None:
-    """Write the differences from `before`. whole: no answer is in progress, so the words are indexed."""
+    """Write the differences from `before`. whole: no answer is in progress, so the texts are indexed."""
     if before is None:
         _insert(db, chat, codec)
     elif _settings(chat) != _settings(before):
@@ -158,7 +158,7 @@ def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None
 
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
-    """Return `chat` with what only the list changes: title, folder, pinned, archived."""
+    """Return `chat` with the stored values that only the list changes: title, folder, pinned, archived."""
     return replace(chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived)
 
 
@@ -221,7 +221,7 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
 
 
 def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
-    """Return the settings as columns, and the title that the list shows."""
+    """Return the settings as columns, and the title shown in the list."""
     model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
     return (
         model,
@@ -281,7 +281,7 @@ def unpacked(text: str) -> dict[str, Any]:
 
 
 def headings(db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()) -> list[Heading]:
-    """Return the lines of the list: pinned ones first, then by last activity. `where` is trusted SQL."""
+    """Return the entries of the list: pinned ones first, then by last activity. `where` is trusted SQL."""
     rows = db.execute(
         f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
         " ORDER BY pinned DESC, changed_at DESC, id",

@@ -1,7 +1,7 @@
-"""Finding chats by words in titles, messages, attached files and system messages: with the index of words where it is
-and serves, else letter by letter.
+"""Search for words in titles, messages, attached files and system messages.
 
-Sealed texts have no index: they are opened one after another, a little at a time.
+It uses the full-text index if there is one that can answer the query; otherwise it compares the texts themselves.
+Sealed texts have no index: they are opened one after another, a few at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A result. `excerpt`: text around the words; "" if only the title has them."""
+    """A result. `excerpt`: the text around the words, or "" if only the title contains them."""
 
     heading: Heading
     message: MessageId | None
@@ -125,7 +125,7 @@ def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
 
 
 def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
-    """Yield results in sealed texts, in the order of the list; None after some texts without a result."""
+    """Yield the results in sealed texts, in the order of the list; None after some texts without a result."""
     words = [folded(word) for word in typed.split()[:MOST_WORDS]]
     if not words:
         return
@@ -152,7 +152,7 @@ def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: s
 
 
 def _messages(read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec) -> Iterator[Hit | None]:
-    """Search messages, newest first. Yields None after some without a result; a Hit is the last."""
+    """Search messages, newest first. Yields None after some without a result; a Hit comes last."""
     order = "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ? ORDER BY number DESC LIMIT ?"
     below = 1 << 62
     while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
@@ -184,13 +184,13 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def folded(text: str) -> str:
-    """Return text in lower case and without accents, as in the index."""
+    """Return text in lower case and without accents, as stored in the index."""
     low = text.casefold()
     return low if low.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", low))
 
 
 def excerpt(text: str, words: list[str]) -> str:
-    """Return a line of `text` around the first of `words` that it contains."""
+    """Return one line of `text` around the first of `words` that occurs in it."""
     low = text[:LOOKED_AT].casefold()
     places = [place for word in words if (place := low.find(word.casefold())) >= 0]
     place = min(places, default=0)

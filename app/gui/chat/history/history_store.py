@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Store(QObject):
-    """Reads and writes the file. No method raises for a bad file: `trouble` says what is wrong."""
+    """Reads and writes the file. No method raises for a bad file: `trouble` has the error."""
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing works again
@@ -49,7 +49,7 @@ class Store(QObject):
 
     @property
     def indexed(self) -> bool:
-        """Return whether the file has an index of words."""
+        """Return whether the file has a full-text index."""
         return self._opened.indexed
 
     @property
@@ -65,15 +65,15 @@ class Store(QObject):
     # sealed, or not
 
     def unlock(self, cipher: Cipher) -> bool:
-        """Open the sealed file. Return whether this is its key; `locked` says why not."""
+        """Open the sealed file. Return whether the key is right; if not, `locked` has the reason."""
         self._opened.db.close()
         self._open(cipher, seal_new=self._seal_new)
         return self.locked is None
 
     def hold(self, cipher: Cipher) -> Path | None:
-        """Only read until `release`, while another thread converts every text. Both forms can be read.
+        """Stop writing until `release`, while another thread converts every text. Both forms can be read.
 
-        Returns the file; None if there is none or it is locked.
+        Returns the file, or None if there is none or it is locked.
         """
         if self.file is not None:
             self._held = True
@@ -81,7 +81,7 @@ class Store(QObject):
         return self.file
 
     def release(self, cipher: Cipher) -> None:
-        """Continue with the file as it is now."""
+        """Resume reading and writing the converted file."""
         self._held = False
         self._opened.db.close()
         if not self._closed:
@@ -118,7 +118,8 @@ class Store(QObject):
             return otherwise
 
     def write(self, action: Callable[[sqlite3.Connection], object], *, later: bool = False) -> bool:
-        """Run `action` in a transaction. Return whether it was written. later: the caller tries again if not."""
+        """Run `action` in a transaction. Return whether it was written. later: the caller will try again if it was
+        not."""
         if self.locked is not None or self._held:
             if not later:
                 self.troubled.emit(self.locked or Refused("history_busy"))
@@ -142,12 +143,12 @@ class Store(QObject):
         self.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), list[object]())
 
     def close(self) -> None:
-        """Close the file for good."""
+        """Close the file permanently."""
         self._closed = True
         self._opened.db.close()
 
     def _meet(self, error: sqlite3.DatabaseError) -> None:
-        """Report an error once. A damaged file is replaced, a damaged index repaired."""
+        """Report an error once. Replace a damaged file; repair a damaged index."""
         if self._closed or self._held:  # whoever works on the file meets it as well
             return
         if not history_file.is_damage(error):
@@ -185,7 +186,7 @@ NO_CHANGE = 2  # a merge that had nothing to do counts fewer changes
 
 
 class Purge(QObject):
-    """Removes deleted chats from the file and its index, in steps too short to be noticed."""
+    """Removes deleted chats from the file and its index, in steps too short to notice."""
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -231,7 +232,7 @@ class Purge(QObject):
         self._store.shrink()
 
     def _count(self, order: str, values: tuple[object, ...]) -> int:
-        """Run a statement and return the number of changed rows; 0 if the file cannot be written."""
+        """Run a statement and return the number of changed rows, or 0 if the file cannot be written."""
         changes = 0
 
         def do(db: sqlite3.Connection) -> None:
@@ -255,7 +256,7 @@ _MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"
 class Turning(QObject):
     """Encrypts or decrypts all texts of the file in another thread.
 
-    The store is read-only while this is `busy`; `ended` comes when it writes again.
+    The store is read-only while this is `busy`. `ended` is emitted once it can write again.
     """
 
     progressed = Signal(int, int)  # so many texts of so many
@@ -275,7 +276,7 @@ class Turning(QObject):
         return self._cipher is not None
 
     def begin(self, turn: Turn, cipher: Cipher) -> bool:
-        """Start, and return whether that was possible: there is a file, and this is not busy."""
+        """Start. Return whether that was possible: there is a file, and no conversion is running."""
         file = None if self.busy else self._store.hold(cipher)
         if file is None:
             return False
@@ -286,7 +287,7 @@ class Turning(QObject):
         return True
 
     def stop(self) -> None:
-        """Stop because the window closes. Unfinished work is rolled back."""
+        """Stop because the window is closing. Unfinished work is rolled back."""
         if self.busy:
             self._stop.set()
             self._finished.wait()

@@ -34,9 +34,9 @@ PATIENCE_S = 0.3  # then what was found so far is shown
 
 
 class Finding(QObject):
-    """Searches the history in steps too short to be noticed.
+    """Searches the history in steps too short to notice.
 
-    `found` comes with all results, and before that with some if the search takes long.
+    Emits `found` with all results, and before that with the first ones if the search takes long.
     """
 
     found = Signal(object, bool)  # list[Hit]; whether these are all
@@ -57,7 +57,7 @@ class Finding(QObject):
         return self._steps is not None
 
     def begin(self, words: str) -> None:
-        """Search for words, or search again. The first step runs at once."""
+        """Search for words, or repeat the search. The first step runs immediately."""
         if self.busy and words == self._words:
             self._again = True  # what is under way comes to its end first
             return
@@ -115,7 +115,7 @@ class Deeds(Protocol):
 
 
 class ChatListMenu(QObject):
-    """The menus of the list, built when they open, because they contain the folders."""
+    """The menus of the list, built when they are opened because they contain the folders."""
 
     def __init__(self, theme: Theme, deeds: Deeds, parent: QWidget) -> None:
         super().__init__(parent)
@@ -200,7 +200,8 @@ BETWEEN = "\n"  # no folder has it in its name
 
 
 class ChatList(QWidget):
-    """Emits `opened` with the chat to show, and `found` with a chat, a message and the words of the search in it."""
+    """The list of chats. Emits `opened` with the chat to show, and `found` with a chat, a message and the search
+    words."""
 
     opened = Signal(str)
     found = Signal(str, str, str)
@@ -229,12 +230,12 @@ class ChatList(QWidget):
     # what the page calls
 
     def select(self, chat: str) -> None:
-        """Mark the chat that is shown, without emitting `opened`."""
+        """Mark the current chat without emitting `opened`."""
         self._open = ChatId(chat)
         self.view.mark(self._open)
 
     def begin_search(self) -> None:
-        """Put the cursor into the search field."""
+        """Focus the search field."""
         self.search.setFocus()
         self.search.selectAll()
 
@@ -253,7 +254,7 @@ class ChatList(QWidget):
         self._show_rows(rows, whole=True, empty=self._no_chats)
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
-        """Show results. over: these are all; before that it is too early to say "nothing found"."""
+        """Show results. over: the search is complete; before that it is too early to report that nothing was found."""
         if self.view.busy:  # they are looked for again then
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
@@ -275,7 +276,7 @@ class ChatList(QWidget):
         self.opened.emit(made.id)
 
     def rename(self) -> None:
-        """Let a person type a new name in place."""
+        """Let the user enter a new name in place."""
         if self.view.currentIndex().isValid():
             self.view.edit(self.view.currentIndex())
 
@@ -310,7 +311,7 @@ class ChatList(QWidget):
             self._offer_undo(words, lambda: self._history.archive(ids, False))
 
     def delete(self) -> None:
-        """Delete the chosen chats, or the chosen folder without its chats, and offer Undo."""
+        """Delete the selected chats, or the selected folder without its chats, and offer Undo."""
         self._forget_undo()
         folder = self.view.folder()
         if folder is not None:
@@ -329,7 +330,7 @@ class ChatList(QWidget):
         self._offer_undo(words, lambda: self._restore(ids, was_open))
 
     def export(self, form: Format) -> None:
-        """Export the chosen chats, or all chats of the chosen folder."""
+        """Export the selected chats, or all chats of the selected folder."""
         folder = self.view.folder()
         ids = self._history.inside(folder) if folder is not None else self._ids()
         self._desk.export(form, ids, folder or self._one_title())
@@ -466,7 +467,7 @@ class ChatList(QWidget):
         NameDialog(self._services.theme, title, asks, then, self).open()
 
     def _offer_rescue(self) -> None:
-        """Offer to rescue chats from a damaged history; the page says that it was set aside."""
+        """Offer to rescue chats from a damaged history. The page reports that the file was set aside."""
         trouble = self._history.trouble
         if trouble is None or trouble.reason.code != "history_set_aside":
             return
@@ -503,7 +504,7 @@ class ChatList(QWidget):
             undo()
 
     def _forget_undo(self) -> None:
-        """End the time for Undo, before the next deletion at the latest, and remove the deleted chats from the file."""
+        """Remove the deleted chats from the file, which ends Undo. Happens at the next deletion at the latest."""
         self._undo_timer.stop()
         if self._undo is not None:
             self._undo = None

@@ -1,4 +1,4 @@
-"""The list of chats as a Qt tree model of two levels, with renaming in place and dragging into folders."""
+"""The list of chats as a two-level Qt tree model, with renaming in place and dragging into folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A chat; as the result of a search, with an excerpt and its message."""
+    """A chat. As the result of a search, it has an excerpt and a message."""
 
     heading: Heading
     excerpt: str = ""
@@ -72,7 +72,7 @@ ROOT = QModelIndex()
 
 
 class ChatListModel(QAbstractItemModel):
-    """Shows `rows`. Changes by a person go to the history, whose signals then change the rows."""
+    """Shows `rows`. The user's changes go to the history, whose signals then change the rows."""
 
     def __init__(self, history: History, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -99,7 +99,7 @@ class ChatListModel(QAbstractItemModel):
         return section.lines[index.row()] if isinstance(section, Section) else None
 
     def place(self, chat: ChatId) -> QModelIndex:
-        """Return the index of a chat; invalid if it is not in the list."""
+        """Return the index of a chat, which is invalid if the chat is not in the list."""
         for number, row in enumerate(self._rows):
             if isinstance(row, Line) and row.heading.id == chat:
                 return self.createIndex(number, 0, 0)

@@ -1,4 +1,4 @@
-"""The tree view of chats, which keeps its selection and folding when the rows change."""
+"""The tree view of chats, which keeps its selection and expanded folders when the rows change."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ChatListDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _pin(self, painter: QPainter, room: QRect) -> QRect:
-        """Paint a pin at the right, and return the remaining room."""
+        """Paint a pin on the right and return the remaining space."""
         side = self._theme.px(sizes.L)
         picture = icon("pin", self._theme.colors.muted).pixmap(side, side)
         painter.drawPixmap(room.right() - side, room.center().y() - side // 2, picture)
@@ -112,12 +112,12 @@ class ChatListView(QTreeView):
 
     @property
     def busy(self) -> bool:
-        """Return whether a person is typing a name or dragging a chat, so that the rows must stay."""
+        """Return whether the user is typing a name or dragging a chat, so that the rows must not change."""
         usual = (QAbstractItemView.State.NoState, QAbstractItemView.State.AnimatingState)
         return self.state() not in usual
 
     def show_rows(self, rows: tuple[Row, ...], *, whole: bool) -> None:
-        """Show other rows. whole: with folders, as opposed to the results of a search."""
+        """Show other rows. whole: with folders, unlike the results of a search."""
         if rows == self.rows and whole == self._whole:
             return
         chosen, here = [heading.id for heading in self.chosen()], self.verticalScrollBar().value()
@@ -156,7 +156,7 @@ class ChatListView(QTreeView):
     def drawRow(  # noqa: N802  Qt's name
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Paint the background of a selected row; the style's has no round corners."""
+        """Paint the background of a selected row, because the style's has no rounded corners."""
         if self.selectionModel().isSelected(index):
             radius = self._theme.px(sizes.CONTROL_RADIUS)
             painter.save()

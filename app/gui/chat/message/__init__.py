@@ -1,1 +1,1 @@
-"""The messages of a conversation: showing and editing."""
+"""The messages of a conversation: display and editing."""

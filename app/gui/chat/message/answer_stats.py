@@ -1,4 +1,4 @@
-"""Statistics of an answer in words: its speed beside the forecast, its tokens and machines, the steps of loading."""
+"""The statistics of an answer in words: speed compared with the forecast, tokens, machines, and steps of loading."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @classmethod
     def stored(cls, details: Mapping[str, Any]) -> AnswerStats:
-        """Return the statistics in the details of a message; empty ones if they cannot be read."""
+        """Return the statistics in the details of a message, or empty ones if they cannot be read."""
         try:
             return convert(details.get(FIGURES) or {}, cls)
         except ValueError:  # another version, or another program, wrote them
@@ -78,7 +78,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def continued(self, part: AnswerStats) -> AnswerStats:
         """Return the statistics of an answer that was continued by `part`.
 
-        Times are those of the last part, and so is the prompt, which holds the tokens of the earlier parts.
+        Times and the prompt are those of the last part, whose prompt includes the tokens of the earlier parts.
         """
         before = None if self.tokens is None else self.tokens + (self.before_tokens or 0)
         whole = msgspec.structs.replace(
@@ -96,12 +96,12 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def context_tokens(self) -> int | None:
-        """The tokens of the context that a chat takes up after this answer."""
+        """The tokens of the context that the chat uses after this answer."""
         return self.prompt_tokens + (self.tokens or 0) if self.prompt_tokens else None
 
 
 def caption(stats: AnswerStats) -> str:
-    """Return the line below an answer, without what was not measured."""
+    """Return the line below an answer, leaving out anything that was not measured."""
     parts = []
     if stats.decode_tok_s:
         forecast = stats.predicted.decode_tok_s if stats.predicted else 0.0
@@ -119,7 +119,7 @@ def caption(stats: AnswerStats) -> str:
 
 
 def details(stats: AnswerStats) -> list[str]:
-    """Return the other measurements, a line each."""
+    """Return the other measurements, one per line."""
     lines = []
     prompt, reused, queued = stats.prompt_tokens or 0, stats.reused_tokens or 0, stats.queued_s or 0.0
     if prompt:
@@ -171,7 +171,7 @@ def machines(stats: AnswerStats) -> list[str]:
 
 
 def step(progress: Progress) -> str:
-    """Return the step of loading a model that is in progress, in words."""
+    """Return the current step of loading a model, in words."""
     words = STEPS.get(progress.step)
     text = QCoreApplication.translate("Answer", str(words)) if words else _tr("Loading")
     if progress.machine and progress.step == "measuring":

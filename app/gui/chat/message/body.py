@@ -1,4 +1,4 @@
-"""The text of a message as widgets, one below the other. Very long text is shown in portions."""
+"""The text of a message as widgets, one below another. Very long text is shown in portions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Look:
 
 
 class TextBlock(QTextBrowser):
-    """A widget for text, as high as its content. It loads nothing and does not follow links by itself."""
+    """A widget for text, as high as its content. It loads nothing and does not follow links on its own."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -86,16 +86,16 @@ class TextBlock(QTextBrowser):
         self.fit()
 
     def mark(self, words: Sequence[str]) -> int | None:
-        """Mark these words, ignoring case. Return the place of the first match."""
+        """Mark these words, ignoring case. Return the text position of the first match."""
         self._sought = words
         return _mark(self, words, self._look.theme)
 
     def seen_at(self, place: int) -> QPoint:
-        """Return the position of a place of the text in this widget."""
+        """Return where a text position is shown in this widget."""
         return _seen_at(self, place)
 
     def fit(self) -> None:
-        """Take the height of the text at this width."""
+        """Adjust the height to the text at this width."""
         document = self.document()
         height = document.size().height()
         if document.idealWidth() > self.viewport().width():  # a wide table
@@ -122,7 +122,7 @@ class TextBlock(QTextBrowser):
 
 
 class Listing(QPlainTextEdit):
-    """The code of a listing, not wrapped, as high as its content. Characters that would reorder it are written out."""
+    """A code listing without wrapping, as high as its content. Characters that would reorder it are written out."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -165,7 +165,7 @@ class Listing(QPlainTextEdit):
         self.mark(self._sought)
 
     def fit(self) -> None:
-        """Take the height of the lines."""
+        """Adjust the height to the lines."""
         first = self.blockBoundingRect(self.document().firstBlock()).height()
         bar = self.horizontalScrollBar()
         widest = self.fontMetrics().horizontalAdvance("m") * max(map(len, self._code.split("\n")))
@@ -183,7 +183,7 @@ class Listing(QPlainTextEdit):
             self._look.slices.add(self, self._coloring())
 
     def _coloring(self) -> Iterator[None]:
-        """Color the lines that are not colored yet, one after another."""
+        """Color the remaining lines, one after another."""
         began = time.monotonic()
         block = self.document().firstBlock()
         for number, spans in enumerate(highlight.lines(self._code, self._language)):
@@ -233,7 +233,7 @@ class CodeBlock(QFrame):
         self.setLayout(column(head, inner, gap=0))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show other code, or the same with more at its end."""
+        """Show other code, or the same code with more at its end."""
         if segment == self._segment and growing:
             return
         self._segment = segment
@@ -274,7 +274,7 @@ def _broken(code: str) -> Iterator[str]:
 
 
 def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
-    """Mark words in the colors of a selection. Return the place of the first match."""
+    """Mark words in the selection colors. Return the text position of the first match."""
     marks: list[QTextEdit.ExtraSelection] = []
     for word in words:
         match = view.document().find(word)
@@ -296,7 +296,7 @@ def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
 
 
 def _make_high(view: TextBlock | Listing, height: int) -> None:
-    """Set the height of a view. Qt does not adapt the viewport's height while it changes its width."""
+    """Set the height of a view, because Qt does not adapt the viewport's height while its width changes."""
     if view.height() != height:
         view.setFixedHeight(height)
         view.setViewportMargins(0, 0, 0, 0)  # sets it again
@@ -311,7 +311,7 @@ def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
 
 
 def _indent(html: str) -> int:
-    """Return an indentation of lists that is wide enough for their largest number."""
+    """Return a list indentation that is wide enough for the largest number."""
     begins = max((int(number) for number in _START.findall(html)), default=1)
     digits = len(str(begins + html.count("<li>"))) if "<ol" in html else 1
     return sizes.XL + sizes.S * max(0, digits - 2)
@@ -363,7 +363,7 @@ class Body(QWidget):
         return self._text
 
     def show_text(self, text: str, *, growing: bool = False) -> None:
-        """Show a text. A growing text is shown completely, and only its end is laid out again."""
+        """Show a text. A growing text is shown completely, but only its end is laid out again."""
         if not text.startswith(self._text):
             self._reader, self._limit = Reader(), PORTION
         grew = growing or len(self._text) > self._limit
@@ -417,7 +417,7 @@ class Body(QWidget):
             self._drop(self.blocks.pop())
 
     def _at(self, place: int, segment: Segment) -> Block:
-        """Return the widget at a place, replaced if it is of the wrong kind."""
+        """Return the widget at an index, replacing it if it is of the wrong kind."""
         if place < len(self.blocks):
             if isinstance(self.blocks[place], CodeBlock) is (segment.kind is Kind.CODE):
                 return self.blocks[place]
@@ -434,6 +434,6 @@ class Body(QWidget):
 
 
 def _end_of_line(text: str, limit: int) -> int:
-    """Return the end of the line with the character `limit`, unless it is far away."""
+    """Return the end of the line that contains position `limit`, unless it is far away."""
     end = text.find("\n", limit, limit + PORTION // 4)
     return min(limit, len(text)) if end < 0 else end + 1

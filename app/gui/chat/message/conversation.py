@@ -1,4 +1,4 @@
-"""The messages of the branch that is shown: first the last ones, then earlier ones as a person scrolls up."""
+"""The messages of the current branch: first the last ones, then earlier ones as the user scrolls up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOON_MS = 200  # after the last change
 
 
 class ReadingOrder(QObject):
-    """Lets the Tab key go through messages in reading order, starting after `begin`."""
+    """Makes the Tab key move through messages in reading order, starting after `begin`."""
 
     def __init__(self, begin: QWidget, views: Callable[[], Sequence[QWidget]]) -> None:
         super().__init__(begin)
@@ -60,7 +60,7 @@ NEAR = 32  # pixels from an end that count as being there
 
 
 class Conversation(QScrollArea):
-    """Shows messages, and follows the end while the end is in view."""
+    """Shows messages. Follows the end as long as it is in view."""
 
     asked = Signal(object, str, str)  # Deed, message, text or version
 
@@ -115,11 +115,11 @@ class Conversation(QScrollArea):
 
     @property
     def is_editing(self) -> bool:
-        """Return whether a person is editing a message."""
+        """Return whether the user is editing a message."""
         return any(view.is_editing for view in self._views)
 
     def open(self, shown: Sequence[Shown]) -> None:
-        """Show another chat at its end."""
+        """Show another chat, scrolled to its end."""
         self._clear()
         self._shown, self._follows = shown, True
         self.setUpdatesEnabled(False)
@@ -132,7 +132,7 @@ class Conversation(QScrollArea):
         self._more.start()
 
     def update_to(self, shown: Sequence[Shown]) -> None:
-        """Show the same chat with changed messages; equal ones stay."""
+        """Show the same chat with changed messages; unchanged ones keep their widgets."""
         known = {view.message.id: view for view in self._views}
         first = next((n for n, message in enumerate(shown) if message.message.id in known), None)
         if first is None:
@@ -156,7 +156,7 @@ class Conversation(QScrollArea):
             self._views[min(had_focus, len(self._views) - 1)].setFocus()
 
     def _place_of_focus(self) -> int | None:
-        """Return the place of the message that has the keyboard focus; a replacement receives it."""
+        """Return the index of the message with the keyboard focus, so that its replacement can be focused."""
         focus: QObject | None = self.window().focusWidget()  # also while another window is in front
         while focus is not None and not isinstance(focus, MessageView):
             focus = focus.parent()
@@ -183,7 +183,7 @@ class Conversation(QScrollArea):
         self._sought = view
 
     def mark(self, words: str, message: str = "") -> None:
-        """Mark words in this message only."""
+        """Mark words in this message and nowhere else."""
         for view in self._views:
             view.body.mark(words if view.message.id == message else "")
 
@@ -212,7 +212,7 @@ class Conversation(QScrollArea):
     # Making views
 
     def _bring(self, view: MessageView) -> None:
-        """Scroll to a message as soon as its place is known."""
+        """Scroll to a message as soon as its position is known."""
         self._follows, self._anchor, self._sought = False, view, None
 
         def scroll() -> None:
@@ -229,7 +229,7 @@ class Conversation(QScrollArea):
         self._sought = None
 
     def _look_at(self, view: MessageView) -> None:
-        """Scroll to the beginning of a message, or to the mark in it if that would not be visible."""
+        """Scroll to the beginning of a message, or to the mark in it if that would be out of view."""
         top = view.mapTo(self._inner, QPoint()).y() - NEAR
         marked = view.body.marked_at
         if marked is not None:
@@ -272,7 +272,7 @@ class Conversation(QScrollArea):
         self._order.changed()
 
     def _one_earlier(self) -> None:
-        """Add a message above without moving the visible ones."""
+        """Add an earlier message at the top without moving the visible ones."""
         if len(self._views) >= min(self._wanted, len(self._shown)):
             return
         self._add_before(self._shown[-len(self._views) - 1])

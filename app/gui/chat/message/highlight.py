@@ -1,4 +1,4 @@
-"""Syntax highlighting by Pygments, in time slices that do not block the window."""
+"""Syntax highlighting with Pygments, in time slices that do not block the window."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NONE: tuple[Span, ...] = ()
 
 
 def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
-    """Yield the colored spans of each line; nothing for an unknown language."""
+    """Yield the colored spans of each line, or nothing for an unknown language."""
     lexer = _lexer(language) if language else None
     if lexer is None or max(map(len, code.split("\n"))) > LONG_LINE:
         return
@@ -45,7 +45,7 @@ def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
 
 
 def warm() -> Iterator[None]:
-    """Load the lexers of common languages, because the first use of one takes some time."""
+    """Load the lexers of common languages, because their first use takes some time."""
     for language in USUAL:
         _lexer(language)
         yield
@@ -72,7 +72,7 @@ SLICE_S = 0.006
 
 
 class Slices(QObject):
-    """Runs generators one after another in slices of a few milliseconds; each `yield` is a place to stop."""
+    """Runs generators one after another in slices of a few milliseconds. They can be paused at each `yield`."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -83,7 +83,7 @@ class Slices(QObject):
         self._timer.timeout.connect(self._run)
 
     def add(self, owner: QObject, work: Iterator[object]) -> None:
-        """Run work soon, instead of earlier work of the same owner. It is dropped with its owner."""
+        """Run work soon, replacing earlier work of the same owner. It is dropped when its owner is destroyed."""
         key = id(owner)
         if key not in self._known:
             self._known.add(key)
@@ -97,7 +97,7 @@ class Slices(QObject):
         self._waiting.pop(id(owner), None)
 
     def finish(self) -> None:
-        """Run all work at once."""
+        """Run all work immediately."""
         while self._waiting:
             deque(self._waiting.pop(next(iter(self._waiting))), maxlen=0)
 

@@ -1,6 +1,6 @@
-"""The Markdown parser: CommonMark, tables, strike-through. HTML stays text, pictures become links.
+"""The Markdown parser: CommonMark, tables and strikethrough. HTML stays text, and images become links.
 
-What a model writes is not trusted: no paragraph costs more than a few milliseconds to read.
+The output of a model is not trusted, so parsing a paragraph never takes more than a few milliseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The content of one widget. `language`: of code, as it was named; "" if it was not."""
+    """The content of one widget. `language`: the language of code, or "" if it was not named."""
 
     kind: Kind
     content: str
@@ -42,7 +42,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """The state that is needed to continue reading inside a block that was split."""
+    """The state needed to continue inside a block that was split."""
 
     prefix: str = ""  # goes before the rest: the fence of a listing, the head of a table
     number: int | None = None  # where a list goes on counting
@@ -51,7 +51,7 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment and where it begins in the text."""
+    """A segment and its position in the text."""
 
     at: int
     segment: Segment
@@ -61,7 +61,7 @@ class Part:
 class Reader:
     """Reads a growing message. `feed` receives the whole text so far.
 
-    Only the text from the last open segment on is parsed again, so each piece of an answer costs the same.
+    Only the text from the last open segment on is parsed again, so the cost of each piece stays the same.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Reader:
         return first
 
     def finish(self, text: str) -> int:
-        """Read the complete text: the addresses of links may have come after the links."""
+        """Read the complete text again, because the addresses of links may come after the links."""
         if not self._n_closed or not _DEFINITION.search(text):
             return self.feed(text)
         before, whole = self.segments, Reader()
@@ -100,12 +100,12 @@ def segments(text: str) -> list[Segment]:
 
 
 def plain(text: str) -> list[Segment]:
-    """Return plain text in segments that a widget lays out quickly."""
+    """Return plain text in segments that a widget can lay out quickly."""
     return [Segment(Kind.PLAIN, piece) for _, piece in pieces(text, PIECE_CHARS)]
 
 
 def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
-    """Yield pieces of a text with their places, split at line ends, or else at spaces, or else anywhere."""
+    """Yield pieces of a text with their positions, split at line ends if possible, otherwise at spaces or anywhere."""
     at = 0
     while at < len(text):
         end = at + most
@@ -178,7 +178,7 @@ class _Cutter:
         self._size += size + 1
 
     def _as_it_is(self, block: Sequence[Token]) -> None:
-        """Show the source of a block that is too long or too deep to be laid out."""
+        """Show the source of a block that is too long or too deeply nested to be laid out."""
         self._close()
         start, end = self._span(block)
         self.parts += _plain_parts(self._text[start:end].rstrip("\n"), start - self._shift)
@@ -263,10 +263,10 @@ TOKEN_WEIGHT = 5  # what a token costs to show, in characters
 
 
 class _Renderer(RendererHTML):
-    """Renders pictures as links, links without a title, and tables with lines, which Qt supports only as attributes."""
+    """Renders images as links, links without a title, and tables with lines, which Qt supports only as attributes."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a picture, which is never loaded, as a link with its alternative text."""
+        """Render an image as a link with its alternative text, because images are never loaded."""
         token = tokens[idx]
         address = str(token.attrs.get("src", ""))
         words = self.renderInlineAsText(token.children, options, env) or address
@@ -275,19 +275,19 @@ class _Renderer(RendererHTML):
         return str(self.render(inside, options, env))
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a link without a title, which Qt would show as an HTML tooltip."""
+        """Render a link without its title, which Qt would show as an HTML tooltip."""
         tokens[idx].attrs.pop("title", None)
         return str(self.renderToken(tokens, idx, options, env))
 
     def paragraph_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Add a margin below a list or table, which have none in Qt."""
+        """Add a margin below a list or table, because Qt adds none."""
         token = tokens[idx]
         if token.level == 0 and idx and tokens[idx - 1].type in STANDS_OFF:
             token.attrs["class"] = "after"
         return str(self.renderToken(tokens, idx, options, env))
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a heading as a class: Qt gives <h1> a size that no style sheet can change."""
+        """Render a heading as a class, because Qt gives <h1> a size that no style sheet can change."""
         return f'<p class="{tokens[idx].tag}">'
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -298,7 +298,7 @@ class _Renderer(RendererHTML):
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the inside of each paragraph, unless it is extremely long."""
+    """Parse the inline content of each paragraph, unless it is extremely long."""
     for token in state.tokens:
         if token.type != "inline":
             continue
@@ -320,17 +320,17 @@ _MARKDOWN = _parser()
 
 
 def tokens(text: str) -> list[Token]:
-    """Return all tokens; those of level 0 have their lines."""
+    """Return all tokens; those at level 0 have line numbers."""
     return _MARKDOWN.parse(text, {})
 
 
 def html(tokens: Sequence[Token]) -> str:
-    """Return tokens as HTML that Qt can show."""
+    """Return tokens as HTML that Qt can display."""
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
 
 
 def blocks(tokens: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
-    """Yield the tokens of each block of a level."""
+    """Yield the tokens of each block at a level."""
     held: list[Token] = []
     for token in tokens:
         held.append(token)
@@ -346,10 +346,10 @@ def lines(block: Sequence[Token]) -> tuple[int, int]:
 
 
 def weight(block: Sequence[Token]) -> int:
-    """Return the cost of showing a block: its characters, and some more for each token."""
+    """Return the cost of showing a block: its number of characters, plus an amount for each token."""
     return sum(len(token.content) + TOKEN_WEIGHT for token in block)
 
 
 def is_deep(block: Sequence[Token]) -> bool:
-    """Return whether the parser may have left out the deepest parts."""
+    """Return whether the block is so deep that the parser may have omitted its deepest parts."""
     return max(token.level for token in block) > DEEPEST

@@ -1,4 +1,4 @@
-"""The actions of a message: copy, select, fork, open a link; others are passed to the session."""
+"""The actions of a message: copy, select, fork, open a link. Others are passed to the session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_LINE = 4_000  # is broken to be seen: one endless line takes seconds to lay
 
 
 def as_text(text: str) -> str:
-    """Return Markdown as text without its markup."""
+    """Return Markdown as plain text, without its markup."""
     parts = []
     for segment in markdown.segments(text):
         if segment.kind is Kind.TEXT:
@@ -66,7 +66,7 @@ BREAK = "\u200b"  # a line may end here: an address has no spaces
 
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
-    """Ask before a link is opened. Links that no browser or mail program opens can only be copied."""
+    """Ask before opening a link. A link that no browser or mail program can open can only be copied."""
     words = _tr("This link from an answer leads to:")
     box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
@@ -83,7 +83,7 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
 
 
 def _shown(address: str) -> str:
-    """Return an address as the browser sees it, with look-alike characters written out."""
+    """Return an address in the form a browser uses, with look-alike characters written out."""
     whole = QUrl(address).toString(QUrl.ComponentFormattingOption.FullyEncoded) or address
     return whole if len(whole) <= SHOWN_CHARACTERS else f"{whole[:SHOWN_CHARACTERS]}…"
 
@@ -93,7 +93,7 @@ def _tr(text: str) -> str:
 
 
 class MessageDeeds(QObject):
-    """Carries out the actions of messages. `opened(chat)` receives a new chat; dialogs open over `window`."""
+    """Carries out the actions of messages. `opened(chat)` receives a new chat. Dialogs open above `window`."""
 
     def __init__(
         self, history: History, session: Session, theme: Theme, opened: Callable[[str], object], window: QWidget
@@ -126,7 +126,7 @@ class MessageDeeds(QObject):
                 self._fork(chat, chosen)
 
     def open_link(self, address: str) -> None:
-        """Open a link after a person has seen where it leads."""
+        """Open a link after showing the user where it leads."""
         ask_link(self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def _copy(self, text: str) -> None:

@@ -49,7 +49,7 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 
 class Wrapped(QLabel):
-    """A label that is as high as its text at its width, without telling Qt that it wraps.
+    """A label as high as its wrapped text at the current width, without telling Qt that it wraps.
 
     Otherwise a scrolled column would reserve the height of all labels at their narrowest.
     """
@@ -80,9 +80,9 @@ class Wrapped(QLabel):
 
 
 class ThoughtView(QWidget):
-    """The thought before an answer, folded below a line that says how long it took.
+    """The thought before an answer, collapsed below a line with its duration.
 
-    It is laid out when it is opened.
+    It is laid out when it is expanded.
     """
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
@@ -122,7 +122,7 @@ class ThoughtView(QWidget):
         self._tell()
 
     def turn(self) -> None:
-        """Open or fold the thought."""
+        """Expand or collapse the thought."""
         self._frame.setVisible(not self.is_open)
         self._tell()
 
@@ -151,9 +151,9 @@ LINES, ENDLESS = 12, 1 << 20
 
 
 class Editor(QWidget):
-    """Edits a message in the place of its text.
+    """Edits a message in place.
 
-    Calls `done(text)` with a changed text, or `gone()`. same_too: an unchanged text is done, too.
+    Calls `done(text)` with a changed text, or `gone()`. same_too: an unchanged text also calls `done`.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Editor(QWidget):
         Escape(self.field, gone)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        """Fit the height to the text, up to some lines, and the buttons, which wrap in a narrow column."""
+        """Adjust the height to the text, up to a few lines, and to the buttons, which wrap in a narrow column."""
         super().resizeEvent(event)
         self._fit()
 
@@ -233,7 +233,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message as it is shown now. `state`: what an answer in progress does; None when it is complete."""
+    """A message as currently shown. `state`: the state of an answer in progress; None when it is complete."""
 
     message: Message
     versions: tuple[MessageId, ...]
@@ -246,7 +246,7 @@ class Shown:
 
 
 class _Head(QWidget):
-    """The line above a message, wrapped if it is too narrow. Its height follows its width."""
+    """The line above a message, which wraps if it is too narrow. Its height depends on its width."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__()
@@ -272,7 +272,7 @@ class _Head(QWidget):
 
 
 class MessageView(QFrame):
-    """A message. Emits `asked(action, message ID, text or version)` when a person chooses an action."""
+    """A message. Emits `asked(action, message ID, text or version)` when the user chooses an action."""
 
     asked = Signal(object, str, str)
     editing = Signal()  # its text is being edited: it should be seen
@@ -333,12 +333,12 @@ class MessageView(QFrame):
         self.body.show_text(text, growing=True)
 
     def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
-        """Show more of the thought. growing: the answer itself has not begun."""
+        """Show more of the thought. growing: the answer itself has not started."""
         if text:
             self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
     def show_state(self, state: str) -> None:
-        """Show what an answer in progress does."""
+        """Show the state of an answer in progress."""
         if self._state.text() != state:
             self._state.setText(state)
             self._state.setVisible(bool(state))
@@ -358,7 +358,7 @@ class MessageView(QFrame):
         self.body.restyle()
 
     def edit(self) -> None:
-        """Edit the message in place of its text."""
+        """Edit the message in place."""
         if self._editor is None:
             accept = self.tr("Save as version") if self._is_answer else self.tr("Resend")
             self._editor = Editor(
