@@ -181,7 +181,7 @@ class Session(QObject):
         return chat in self._trimmed
 
     def leave_out(self, chat: ChatId) -> None:
-        """From now on, leave out the oldest messages if the context is too short for all of them."""
+        """Leave out the oldest messages from now on if the context is too short for all of them."""
         self._trimmed.add(chat)
 
     def close(self) -> None:

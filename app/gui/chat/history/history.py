@@ -293,7 +293,7 @@ class History(QObject):
         return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
 
     def set_aside(self) -> Path | None:
-        """Start to encrypt all texts with `key`, or to decrypt them; `turning` reports on it. Return whether it started."""
+        """Rename the file of locked chats and begin a new history. Return its new name, or None if that failed."""
         aside = self._store.set_aside()
         if aside is not None:
             self._write_again()

@@ -246,7 +246,7 @@ class Details(FullHeightFrame):
         self.tell_actions()
 
     def _tell_smaller(self) -> None:
-        """If a local model is too big, name the smaller file that the list found to fit."""
+        """Name the smaller file that the list found to fit, if a local model is too big."""
         known = self._judging.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
             self.verdict.show_smaller(known.quantisation)

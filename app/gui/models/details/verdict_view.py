@@ -98,7 +98,7 @@ class VerdictView(QWidget):
         return judgement
 
     def show_smaller(self, quantisation: str) -> None:
-        """If the model is too big, offer a smaller file of it that would fit."""
+        """Offer a smaller file of the model that would fit, if the model is too big."""
         judgement = self.judgement
         if judgement is None or judgement.verdict.word is not VerdictWord.TOO_BIG or judgement.estimate:
             return
