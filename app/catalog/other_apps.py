@@ -72,7 +72,7 @@ def app_folders(
 
 
 def app_of(path: Path, known: list[AppFolder]) -> str | None:
-    """The program in whose folder a file lies."""
+    """Return the program whose folder contains a file."""
     return next((place.app for place in known if path.is_relative_to(place.folder)), None)
 
 
@@ -196,5 +196,5 @@ def _chosen_by_lm_studio(home: Path) -> Path | None:
 
 
 def gone_error(path: Path, app: str) -> BadInput:
-    """The error for a file that its program has deleted."""
+    """Return the error for a file that its program has deleted."""
     return BadInput("found_not_here", path=str(path), app=app)

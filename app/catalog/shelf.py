@@ -189,7 +189,8 @@ class Shelf:
                     log.warning("what %s said on one machine is not kept: %s", now.name, said(error))
 
     def header(self, entry: Entry) -> Header:
-        """The header of a model's file. Raises AppError: its disk may be away, or the file gone, by now."""
+        """Return the header of a model's file. Raises AppError, as its disk may be disconnected or the file gone by
+        now."""
         self._check_near(entry)
         try:
             return read_header(Path(entry.path))

@@ -124,7 +124,7 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The nearest-rank percentile: the smallest value that `share` of all do not exceed."""
+    """Return the nearest-rank percentile: the smallest value that `share` of all do not exceed."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]

@@ -77,7 +77,7 @@ class Heading:
 
 
 def path(chat: Chat) -> tuple[Message, ...]:
-    """The branch that is shown, from its first message to its leaf."""
+    """Return the branch that is shown, from its first message to its leaf."""
     return path_to(chat, chat.leaf)
 
 
@@ -109,7 +109,7 @@ def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
-    """The versions of a message, itself among them, in the order they were made."""
+    """Return the versions of a message, including itself, in the order they were made."""
     here = chat.messages[message]
     return tuple(
         sibling.id for sibling in chat.messages.values() if sibling.parent == here.parent and sibling.role == here.role
@@ -187,7 +187,7 @@ def clone(chat: Chat, new: ChatId, title: str) -> Chat:
 
 
 def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:
-    """A chat of its own with only the messages that lead to `at`."""
+    """Return a new chat with only the messages that lead to `at`."""
     kept = {message.id: message for message in path_to(chat, at)}
     return replace(clone(chat, new, title), messages=kept, leaf=at)
 
@@ -219,7 +219,7 @@ def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], 
 
 
 def heading(chat: Chat) -> Heading:
-    """The chat's line in the list."""
+    """Return the chat's entry in the list."""
     return Heading(chat.id, title_of(chat), chat.folder, chat.pinned, chat.archived, chat.changed_at)
 
 

@@ -105,7 +105,7 @@ F32_END = 2.0**128  # from here on a value is infinite in f32; a NaN is not belo
 
 
 def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
-    """The rows of a payload as in backends/wire_numbers.py. Raises ValueError when its length is wrong."""
+    """Return the rows of a payload as in backends/wire_numbers.py. Raises ValueError if its length is wrong."""
     size = number.row_bytes(width)
     if len(payload) % size:
         raise ValueError(f"{len(payload)} bytes are no whole number of rows of {size}")
@@ -164,7 +164,7 @@ def are_usable(payload: bytes, width: int, number: Number) -> bool:
 
 
 def as_f32(rows: Sequence[Row]) -> bytes:
-    """The payload of these rows in f32."""
+    """Return the payload of these rows in f32."""
     return b"".join([struct.pack(f"<{len(row)}f", *row) for row in rows])
 
 

@@ -62,7 +62,7 @@ def effort_of(header: Header, model: Model) -> Effort:
 
 
 def main_kind(header: Header, model: Model) -> str:
-    """The number type of most of the layers' bytes."""
+    """Return the number type of most of the layers' bytes."""
     kinds: Counter[int] = Counter()
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
@@ -72,7 +72,7 @@ def main_kind(header: Header, model: Model) -> str:
 
 
 def kind_of(quantization: str) -> str:
-    """The number type of most weights of a mix, by its name: Q4_K of Q4_K_M."""
+    """Return the number type of most weights of a mix, by its name: Q4_K for Q4_K_M."""
     plain = quantization.upper().removeprefix("UD-").removesuffix("_MOE")
     names = sorted(_CODES, key=len, reverse=True)
     return next((name for name in names if plain.startswith(name)), "Q4_K")

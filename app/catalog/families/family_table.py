@@ -252,7 +252,7 @@ def recurrents(header: Header, family: Family) -> Kinds | None:
 
 
 def attentions(header: Header, family: Family) -> Kinds:
-    """The layers with a KV cache. Raises BadInput."""
+    """Return the layers with a KV cache. Raises BadInput."""
     state = recurrents(header, family)
     if state is None or (family.recurrent and family.recurrent.everywhere):
         return (True,) * n_layers(header)
@@ -380,7 +380,7 @@ def _traits(family: Family, input_scale: float) -> Traits:
 
 
 def idle_kind(width: int) -> int:
-    """The smallest number type for rows of this width that nothing reads."""
+    """Return the smallest number type for unused rows of this width."""
     if width % 256 == 0:
         return tensor_types.TQ1_0
     return tensor_types.Q4_0 if width % 32 == 0 else tensor_types.F16

@@ -18,7 +18,7 @@ LONG_CONTEXT = 1 << 20  # GLM-5.2's; before it every layer had an indexer of its
 
 
 def named(header: Header, name: str) -> str:
-    """The metadata key of this name for the file's architecture."""
+    """Return the metadata key of this name for the file's architecture."""
     return f"{header.text('general.architecture')}.{name}"
 
 

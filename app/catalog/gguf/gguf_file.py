@@ -104,7 +104,7 @@ class Header:
     n_parts: int = 1
 
     def path_of(self, tensor: Tensor) -> str:
-        """The file in which a tensor lies."""
+        """Return the file that contains a tensor."""
         return tensor.path or self.path
 
     def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
@@ -160,7 +160,7 @@ class Header:
         return strings
 
     def odd(self, key: str, problem: str) -> BadInput:
-        """The error for an entry that cannot be right."""
+        """Return the error for an invalid entry."""
         return BadInput("gguf_odd", path=self.path, key=shown(key), found=problem)
 
 
@@ -170,7 +170,7 @@ def shown(foreign: str, most: int = 64) -> str:
 
 
 def aligned(n: int, alignment: int) -> int:
-    """The next multiple of the alignment, a power of two."""
+    """Return the next multiple of the alignment, a power of two."""
     return (n + alignment - 1) & -alignment
 
 

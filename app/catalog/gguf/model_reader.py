@@ -90,7 +90,7 @@ def architecture_of(header: Header) -> str:
 
 
 def layer_of(tensor_name: str) -> int | None:
-    """The layer a tensor belongs to, or None for the embedding, the head and the shared ones."""
+    """Return the layer that a tensor belongs to, or None for the embedding, the head and shared tensors."""
     match = _LAYER.match(tensor_name)
     return int(match[1]) if match else None
 

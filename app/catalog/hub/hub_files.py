@@ -83,7 +83,7 @@ class Body:
 
 
 def new_session() -> aiohttp.ClientSession:
-    """A client for downloads: the system's trust, no cookies, nothing read from the environment."""
+    """Return a client for downloads: the system's certificates, no cookies, nothing read from the environment."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=trusting()),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -288,7 +288,7 @@ class OutageWatch:
 
 
 def why_away(error: Exception) -> Reason:
-    """The words for a line that does not come about, or that breaks."""
+    """Return the reason for a connection that fails or breaks."""
     match error:
         case aiohttp.ClientConnectorDNSError():
             return Reason("host_unknown")

@@ -94,14 +94,14 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
 
 
 def stage_header(model: Model, header: Header, role: Role, layers: Layers) -> Header:
-    """The metadata that a stage of these layers in this role has, without its tensors."""
+    """Return the metadata of a stage of these layers in this role, without its tensors."""
     job = Job(model, header, FAMILIES[model.architecture], layers, role)
     data = header_bytes(header.alignment, _entries(job), [])
     return header_in(data, Path(header.path))
 
 
 def _entries(job: Job) -> list[bytes]:
-    """The metadata of the stage, each entry as the bytes of its file."""
+    """Return the metadata of the stage, each entry as bytes of its file."""
     header, changed, entries = job.header, changed_entries(job), []
     slices = Rule.F14 in job.family.rules and job.role is not Role.WHOLE
     for key, value in header.entries.items():
@@ -410,7 +410,7 @@ Source = FromFile | Given | Zeros | Reordered
 
 
 def read(source: Source, start: int = 0) -> Iterator[bytes]:
-    """The bytes of a piece from `start` on, in chunks of at most 1 MiB. Raises Damaged."""
+    """Yield the bytes of a piece from `start` on, in chunks of at most 1 MiB. Raises Damaged."""
     match source:
         case FromFile():
             yield from _from_file(source, start)
@@ -424,7 +424,7 @@ def read(source: Source, start: int = 0) -> Iterator[bytes]:
 
 
 def sha256(source: Source) -> str:
-    """The hash of a piece. Raises Damaged."""
+    """Return the hash of a piece. Raises Damaged."""
     digest = hashlib.sha256()
     for chunk in read(source):
         digest.update(chunk)

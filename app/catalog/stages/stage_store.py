@@ -81,7 +81,7 @@ class StageStore:
         self._receiving: dict[str, int] = {}  # and how large each becomes
 
     def path(self, stage_id: str) -> Path | None:
-        """The stage file, or None when it is not here. Hashed again only when it was touched."""
+        """Return the stage file, or None if it does not exist. It is hashed again only if it was touched."""
         index = self._index(stage_id)
         if index is None:
             return None
@@ -180,7 +180,7 @@ class StageStore:
         return sum(_size(path) for path in self.folder.iterdir())
 
     def _install(self, manifest: Manifest) -> Path:
-        """The part is whole: check it as the engine will see it, and give it its name."""
+        """Check a complete stage as the engine will see it, and give it its name."""
         paths = self._paths(manifest.id)
         try:
             _check_layout(manifest, paths.part)

@@ -218,7 +218,7 @@ def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) 
 
 
 def apply(household: Household, event: Event) -> Household:
-    """The household after the event. News of a machine that is no member changes nothing."""
+    """Return the household after the event. News about a machine that is not a member changes nothing."""
     machines = dict(household.machines)
     strangers = household.strangers
     match event:

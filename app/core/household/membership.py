@@ -113,7 +113,7 @@ def is_superseded(operation: Operation, log: Log) -> bool:
 
 
 def founder(log: Log) -> MachineId | None:
-    """The machine in whose first line the household began."""
+    """Return the machine that the first operation of the household names."""
     founding = (line.signer for line in log.operations if _founds(line, log.household))
     return next(founding, None)
 
@@ -432,7 +432,7 @@ def _with_roles(member: Member | None, add: Add) -> Member:
 
 
 def _changed(member: Member, roles: Operation | None, name: Operation | None) -> Member:
-    """The member as the last lines about it have it. The right to sign stays as it was added."""
+    """Return the member as changed by the latest operations about it. Its right to sign stays as it was added."""
     if roles is not None and isinstance(roles.body, SetRoles):
         admin = member.roles & {Role.ADMIN}
         member = replace(member, roles=frozenset(roles.body.roles) | admin)

@@ -99,7 +99,7 @@ class Operation:
 
     @property
     def id(self) -> OperationId:
-        """The hash that names this line."""
+        """Return the hash that identifies this operation."""
         return OperationId(hashlib.sha256(encode(self)).hexdigest())
 
 

@@ -306,7 +306,7 @@ def _begun(text: str, end: str) -> int:
 
 
 def literal(text: str) -> str:
-    """A text as GBNF writes it."""
+    """Return a text as a GBNF literal."""
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         text = text.replace(sign, written)
     return f'"{text}"'

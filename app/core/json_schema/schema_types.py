@@ -32,7 +32,7 @@ def restricted_to(schema: object, kind: object) -> object:
 
 
 def kinds_of(value: object) -> tuple[str, ...]:
-    """The kinds that a JSON value is of: a whole number is also a number."""
+    """Return the types of a JSON value: an integer is also a number."""
     match value:
         case None:
             return ("null",)

@@ -256,7 +256,7 @@ def _in_need(senses: Readings, room: LendableMemory) -> bool:
 
 
 def executable(name: str) -> str:
-    """A program's name as it is compared: no folder, no `.exe`, in small letters."""
+    """Return a program's name for comparison: no folder, no `.exe`, lowercase."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1].casefold()
     return last.removesuffix(".exe")
 

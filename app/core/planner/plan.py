@@ -306,7 +306,7 @@ class Proved:
         return (*unproved, *doubted)
 
     def explain(self, error: AppError) -> AppError:
-        """The error of a plan that the machines left out would perhaps have saved."""
+        """Return the error of a plan that the excluded machines might have made possible."""
         if not isinstance(error, BadInput | DoesNotFit):
             return error
         if self.doubted and not self.unproved:

@@ -145,7 +145,7 @@ def _step_s(measured: MeasuredLayer, effort: Effort, rows: int) -> float:
 
 
 def _chunk_s(measured: MeasuredLayer, effort: Effort) -> float:
-    """A whole chunk of a prompt."""
+    """Return the time of a whole chunk of a prompt."""
     rows = measured.batch_rows
     weights = effort.weights + STATE_OPERATIONS * effort.state_values
     return measured.many_s(weights, rows) + _experts_s(measured, effort.experts, rows)

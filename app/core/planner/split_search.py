@@ -96,7 +96,7 @@ class LayerAllocation:
         self.visited = 0  # counts that were looked at
 
     def best(self, below: float) -> tuple[float, Blocks] | None:
-        """The counts with the smallest cost, and that cost, if it is below this."""
+        """Return the counts with the smallest cost, and that cost, if it is below this."""
         known, best, best_counts = 0.0, below * BETTER, None  # nothing better has less work than `known`
         work_limit = best
         while known < best and not self._hopeless:
@@ -124,7 +124,7 @@ class LayerAllocation:
         return max(member.work[n] for member, n in zip(self._members, counts, strict=True))
 
     def _least_latency(self, work_limit: float, below: float) -> Blocks | None:
-        """The counts with the smallest latency below `below`, among those with less work than the limit."""
+        """Return the counts with the smallest latency below `below` among those with less work than the limit."""
         most = [bisect_left(member.work, work_limit, 1, member.most + 1) - 1 for member in self._members]
         self._limit, self._found = below, None
         if self._filled(most, self._cheapest) is None:
@@ -159,7 +159,7 @@ class LayerAllocation:
         return not self._hopeless
 
     def _lowest_pace(self, most: Sequence[int], high: int) -> int:
-        """The first pace within which the machines can hold everything."""
+        """Return the first pace within which the machines can hold everything."""
         low = 0
         while low < high:
             middle = (low + high) // 2
@@ -327,7 +327,7 @@ class SplitSearch:
         return [(0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)]
 
     def set_of(self, used: Container[MachineId]) -> MachineSet:
-        """The set of these machines."""
+        """Return the set of these machines."""
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
     def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
@@ -553,7 +553,7 @@ def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[
 
 
 def _walk(firsts: int, starts: Sequence[int], lengths: Sequence[int], order: Sequence[int]) -> int | None:
-    """The shortest first run with which this order fits."""
+    """Return the shortest first run with which this order fits."""
     reach, total = firsts, 0
     for lender in order:
         reach = (reach & starts[lender]) << lengths[lender]

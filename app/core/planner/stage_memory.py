@@ -177,7 +177,7 @@ class StateCosts:
 
     @property
     def least_rows(self) -> int:
-        """The shortest prompt after which keeping it is worth while."""
+        """Return the length of the shortest prompt after which keeping the state is worthwhile."""
         if not self.row_s:
             return 1
         return min(MOST_ROWS, max(1, ceil((USES + 1) * self.copy_s / self.row_s)))

@@ -275,12 +275,12 @@ def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
 
 
 def lost_notice(loss: Loss) -> Notice:
-    """A machine is gone: the first thing that is said."""
+    """Return the first notice about a lost machine."""
     return Notice("lost", loss.name, loss.why)
 
 
 def reconnecting_notice(name: str) -> Notice:
-    """A machine is not heard, or its connection broke: that is mended first."""
+    """Return the notice that a machine is silent or its connection broke, and is being reconnected."""
     return Notice("reconnecting", name, Reason("recovery_reconnecting", {"machine": name}))
 
 

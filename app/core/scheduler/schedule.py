@@ -86,7 +86,7 @@ def chunk_size(pending: int, chunk_rows: int) -> int:
 
 
 def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...]:
-    """The chunks in which a prompt enters an otherwise idle pipeline."""
+    """Return the chunks in which a prompt enters an otherwise idle pipeline."""
     sizes = []
     while n_tokens:
         sizes.append(chunk_size(n_tokens, chunk_rows))
@@ -241,7 +241,8 @@ def reusable(request: CacheQuery, idle: Sequence[IdleSlot]) -> int:
 
 
 def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot, int]:
-    """The idle slot to take and the positions to keep: longest shared prefix, else an empty, else the oldest."""
+    """Return the idle slot to use and the positions to keep: the longest shared prefix, else an empty slot, else the
+    oldest."""
     best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
     if request.conversation is None:
         return best, 0

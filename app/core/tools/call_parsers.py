@@ -266,7 +266,7 @@ class _Between(_OfFormat, ABC):
 
     @abstractmethod
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
-        """The call that begins here, read up to the end of its arguments. Raises CutShort, NotACall."""
+        """Return the call that begins here, read up to the end of its arguments. Raises CutShort, NotACall."""
 
     def _address(self, text: str, tools: Tools) -> str:
         """Return the head of a message to a tool, if one begins here."""
@@ -642,7 +642,7 @@ def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
 
 
 def _json(cursor: Cursor, name: str) -> ParserSteps[Call]:
-    """A call with the object that begins here as its arguments. Raises CutShort, NotACall."""
+    """Return a call with the object that begins here as its arguments. Raises CutShort, NotACall."""
     begin = sent = cursor.at
     scan, has_begun = JsonScan(begin), False
     while True:

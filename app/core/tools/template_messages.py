@@ -46,7 +46,7 @@ Message = dict[str, Any]  # as chat templates read it
 
 
 def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """A conversation as templates of this format of calls take it."""
+    """Return a conversation in the form that templates of this call format require."""
     if form is None:
         return messages
     if not form.past.writes_calls:
