@@ -40,13 +40,6 @@ def _holds(group: Sequence[int], layers: Layers) -> bool:
     return place < len(group) and group[place] < layers.last
 
 
-# The measured effect of a q8_0 KV cache on answers: the Guide's 200 questions, greedy, 34 tokens of answer on average
-# (`python -m guide.kv`). Other models and longer texts were not measured.
-
-KV_ANSWERS = 200
-KV_SAME_ANSWERS = 197  # answers that stayed the same token for token
-
-
 PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary
 PLACEHOLDER_BYTES = 2  # of one of its values, f16
 

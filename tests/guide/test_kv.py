@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
+from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS
 from guide.kv import ask, questions, same_tokens, totals
 from guide.score import MODEL
 

@@ -12,8 +12,7 @@ from app.cli import safe_text
 from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Output
-from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
-from backends.contract import KvType
+from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS, KvType
 
 if TYPE_CHECKING:
     from app.api.answers import Loaded, LoadedEmbedderAnswer

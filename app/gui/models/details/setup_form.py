@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QSlider, QSpinBox, QWidget
 
 from app.api.plans import Alternative, Forecast, Plan
 from app.api.snapshot import Machine
-from app.core.model import KV_ANSWERS, KV_SAME_ANSWERS
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats, sizes
 from app.gui.models.details.plan_loader import Setup
@@ -19,6 +18,7 @@ from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
+from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS
 
 EXACT, SMALL = "f16", "q8_0"
 LEAST_CHARACTERS = 12  # of a line, visible at any width
