@@ -286,8 +286,8 @@ class ModelManager:
         """Return the first loaded model and the others, with the memory that each machine lends now."""
         here = self.planner_inputs.machines(self.released(), {})
         first = self.loaded.first
-        others = [with_limits(placement.describe(), *here) for placement in self.loaded.except_for(first)]
-        return with_limits(first.describe(), *here) if first else None, others
+        further = [with_limits(placement.describe(), *here) for placement in self.loaded.except_for(first)]
+        return with_limits(first.describe(), *here) if first else None, further
 
     def failed_load(self) -> FailedLoad | None:
         """Return why the last load failed, unless a model is loaded."""
