@@ -1,7 +1,7 @@
-"""A run of layers as the driver sees it, behind the pipe of its own worker or behind a lender's channel.
+"""A run of layers as the host drives it, over the pipe of its own worker or over a lender's channel.
 
-The hot path of the app: a micro-batch passes here once for each stage. So rows stay bytes in the form of the
-wire, and an answer is compared as a whole with the header that the right answer must have.
+This is the app's hot path: every micro-batch passes here once per stage. So rows stay bytes in wire format, and an
+answer is compared as a whole with the header that the right answer must have.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
 
 @dataclass(slots=True)
 class SlotOpLog:
-    """The count of steps that the first run of a pipeline was sent; each step has its number."""
+    """The number of steps sent to the first run of a pipeline, which numbers them."""
 
     entered: int = 0  # steps that its first run was sent: each has its number
 
@@ -95,7 +95,7 @@ class SlotOpCursor:
     _later: deque[tuple[int, int, int]] = field(default_factory=deque)
 
     def enter(self, number: int) -> int:
-        """Return the number of the step that is sent now, assigned by the first run."""
+        """Return the number of the step being sent; the first run assigns it."""
         if self.is_first:
             self.course.entered += 1
             return self.course.entered
@@ -103,7 +103,7 @@ class SlotOpCursor:
         return number
 
     def put_off(self, slot: int, keep: int) -> None:
-        """Queue a forget that the first run is told now."""
+        """Queue a forget that the first run receives now."""
         self._later.append((self.course.entered, slot, keep))
 
     @property
@@ -118,9 +118,9 @@ class SlotOpCursor:
 
 
 async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
-    """Forget on the first run of a pipeline and on some after it, at the same place among the steps.
+    """Forget on the first run of a pipeline and on its followers, at the same point among the steps.
 
-    Return whether some of them do so later, because earlier steps are still under way to them.
+    Return whether some of them will do so later, because earlier steps are still in flight to them.
     """
     first, *followers = runs
     await first.forget(slot, keep, followers)
@@ -128,7 +128,7 @@ async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
 
 
 class SlotOrder:
-    """The order of slot operations over the runs that make one pipeline now."""
+    """Keeps the order of slot operations the same on all runs of one pipeline."""
 
     def __init__(self, runs: Sequence[StageClient]) -> None:
         self._runs, self._course = runs, SlotOpLog()
@@ -140,7 +140,7 @@ class SlotOrder:
         self.is_behind = await forget(self._runs, slot, keep) or self.is_behind
 
     async def settle(self) -> None:
-        """Send what was put off; nothing is under way at this moment."""
+        """Send the operations that were put off. Nothing may be in flight."""
         self.is_behind, number = False, self._course.entered
         for run in self._runs:
             await run.catch_up(number + 1)
@@ -159,7 +159,7 @@ class PriorityLock:
         self._number = 0
 
     async def take(self, rank: int) -> None:
-        """Wait for this machine's next turn; steps of one rank keep their order."""
+        """Wait for this machine's next turn. Steps of the same rank keep their order."""
         if not self._taken:
             self._taken = True
             return
@@ -174,8 +174,8 @@ class PriorityLock:
             raise
 
     def leave(self) -> None:
-        """The step is computed. Whoever leaves may have the better step ready in this very moment,
-        so the next turn is given a moment later."""
+        """Release the lock on the next loop iteration, since the releasing task may have a step of better rank ready
+        by then."""
         asyncio.get_running_loop().call_soon(self._give)
 
     def _give(self) -> None:
@@ -192,7 +192,7 @@ class PriorityLock:
 
 @dataclass(slots=True)
 class InFlight:
-    """A frame under way, oldest first in its stage's queue."""
+    """A frame that has been sent and not answered, and what the right answer to it looks like."""
 
     seq: int
     kind: Kind
@@ -226,7 +226,7 @@ class Link(Protocol):
     async def send(self, frame: bytes) -> None: ...
 
     async def listen(self, stage: StageClient) -> None:
-        """Hand over what comes back, until the link ends or this is cancelled."""
+        """Pass incoming frames to the stage until the link ends or this is canceled."""
         ...
 
     def last_done_at(self) -> float:
@@ -234,8 +234,10 @@ class Link(Protocol):
         ...
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
-        """The oldest answer should be here in so many seconds, or have come: see whether that can be mended then.
-        True when whatever computes there says that it does: then it is slow, not gone."""
+        """Prepare for an answer that is due within `in_s` seconds or late: try to repair the connection by then.
+
+        Return True if the other side reports that it is computing, so that it is slow and not gone.
+        """
         ...
 
     def stands_still_s(self, now: float) -> float:
@@ -243,16 +245,16 @@ class Link(Protocol):
         ...
 
     def silence(self, machine: str, seconds: float) -> StageLost:
-        """Return the loss that so long a silence means."""
+        """Return the loss to report after a silence of this length."""
         ...
 
     def give_up(self, why: StageLost) -> None:
-        """The stage is of no more use."""
+        """Cut the link: the stage is no longer used."""
         ...
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether another machine computes there, whose word counts less than our own."""
+        """Return whether another machine computes there; its reports are trusted less than our own."""
         ...
 
     async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
@@ -263,7 +265,7 @@ class Link(Protocol):
 
 
 class StageClient:
-    """Sends steps to one run and matches what comes back. Used from the pipeline's tasks only."""
+    """Sends steps to one run and matches the answers. Used only from the pipeline's tasks."""
 
     def __init__(
         self, run: Run, link: Link, name: str, *, deadlines: Deadlines | None = None, machine: str = "", key: str = ""
@@ -292,15 +294,17 @@ class StageClient:
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
         """Make the run compute a step, in the order of these calls.
 
-        Raises StageLost when the run is gone or answers anything else. An exception from `enters`, called when the
-        step's turn has come, keeps it from being sent.
+        Raises StageLost if the run is gone or answers incorrectly. `enters` is called when the step's turn has
+        come; if it raises, the step is not sent.
         """
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
 
     async def forward_into(self, step: Step, first: StageClient, following: Step) -> tuple[Step, Step]:
-        """The last run computes a step, and the first run, in the same worker, at once the one after it:
-        `following`, whose rows are the tokens sampled. Both steps' answers. Raises as `forward`.
+        """Compute a step on the last run and, right after it in the same worker, the following step on the first run.
+
+        The rows of `following` are the tokens just sampled. Return the answers to both. Raises the errors of
+        `forward`.
         """
         computing = self._compute_both(step, first, following)
         data, data_after, number = await self._in_turn(computing)
@@ -371,7 +375,7 @@ class StageClient:
     async def forget(self, slot: int, keep: int = 0, followers: Sequence[StageClient] = ()) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
 
-        others: runs after this one, which are told so at the same place.
+        followers: later runs of the pipeline, which forget at the same point.
         """
         async with self._passage.line:
             for run in followers:
@@ -383,7 +387,7 @@ class StageClient:
         self._passage.put_off(slot, keep)
 
     async def catch_up(self, number: int | None = None) -> bool:
-        """Say what may be said now, or all that comes before the step of this number; whether that is all."""
+        """Send the operations that are due now, or before the step of this number. Return whether none remain."""
         async with self._passage.line:
             await self._forget_before(number)
         return not self._passage.is_behind
@@ -396,7 +400,7 @@ class StageClient:
         await self._put(head + table)
 
     async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
-        """A slot of the last run starts a sequence, before the steps sent from now on (orders.Begin)."""
+        """Start a sequence in a slot of the last run, before the steps sent from now on (worker_orders.Begin)."""
         order = worker_orders.Begin(
             request=0,
             pipeline=self.run.pipeline.hex(),
@@ -427,7 +431,7 @@ class StageClient:
             self._fail_by(error)
 
     def received(self, data: bytes) -> bool:
-        """A frame came from the run; whether it was the answer that was waited for."""
+        """Process a frame from the run. Return whether it was the awaited answer."""
         sent = self._sent[0] if self._sent else NOTHING
         if len(data) == sent.n_answer and data.startswith(sent.expected):
             self._sent.popleft()
@@ -448,7 +452,7 @@ class StageClient:
 
     @property
     def working_on(self) -> frozenset[int]:
-        """The slots of the oldest frame without an answer; once it is lost, of what was so then."""
+        """Return the slots of the oldest unanswered frame; after a loss, of the frame that was oldest then."""
         return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
 
     @property
@@ -496,12 +500,12 @@ class StageClient:
         self._awake_at = now
 
     def doubted(self, seconds: float | None = None) -> None:
-        """Report that it is not heard and that this is being repaired; or that it is again, after so many seconds."""
+        """Report that the stage is silent and its connection is being repaired; with `seconds`, that it is back."""
         if self.on_doubt is not None and self.lost is None:
             self.on_doubt(self.machine, seconds)
 
     def unanswered(self) -> list[bytes]:
-        """The frames under way, oldest first, to be sent again."""
+        """Return the frames in flight, oldest first, to be sent again."""
         self._repeated = self._seq
         return [sent.frame for sent in self._sent]
 
@@ -514,7 +518,7 @@ class StageClient:
         self._link.give_up(why)
 
     def fail(self, error: StageLost) -> None:
-        """Everything under way ends with this error, and all later calls too."""
+        """End everything in flight with this error, and refuse all later calls."""
         if self.lost is not None:
             return
         self._ended_with = self._oldest
@@ -541,7 +545,7 @@ class StageClient:
         await self._link.close()
 
     def _announce(self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]) -> bytes:
-        """The frame of a step, after noting what the right answer looks like."""
+        """Record the expected answer to a step, and return the step's frame."""
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()
@@ -578,7 +582,7 @@ class StageClient:
             self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
 
     def _received_other(self, data: bytes, sent: InFlight) -> bool:
-        """Anything but the expected rows: news, something late, or an error; or what was waited for has been done."""
+        """Process a frame other than the expected rows. Return whether it completes the oldest frame."""
         head = read_head(data)
         if head.pipeline != self.run.pipeline:
             raise BadFrame("an answer for another run")

@@ -81,7 +81,7 @@ class Lent:
             self.answers.put_nowait(data)
 
     def overrun(self) -> bool:
-        """The host sends without reading, or far more than its credit: nothing here may pile up."""
+        """Return whether the host sends without reading or far beyond its credit; nothing may pile up here."""
         worker = self.carried()
         unanswered = worker.under_way + self.answers.qsize()
         most = MAX_UNDER_WAY + 2 * self.agreed.slots  # forgets come for several slots at once
@@ -91,7 +91,7 @@ class Lent:
         self.answers.put_nowait(error)
 
     def carried(self) -> Worker:
-        """The worker of a run that is open."""
+        """Return the worker of an open run."""
         assert self.worker is not None
         return self.worker
 
@@ -136,7 +136,7 @@ class StageHost:
 
     @property
     def used_bytes(self) -> int:
-        """Promised to runs that are open or opening."""
+        """Return the bytes promised to runs that are open or opening."""
         return sum(lent.wanted.needed_bytes for lent in self._open.values())
 
     @property
@@ -145,11 +145,11 @@ class StageHost:
 
     @property
     def unloaded_bytes(self) -> int:
-        """Promised, and still among what the system calls free."""
+        """Return the promised bytes that the system still counts as free."""
         return sum(lent.unloaded_bytes() for lent in self._open.values())
 
     def busy(self) -> bool:
-        """Something is computed for a host now."""
+        """Return whether a step is being computed for a host."""
         workers = (lent.worker for lent in self._open.values())
         return any(worker is not None and worker.busy_since is not None for worker in workers)
 
@@ -189,9 +189,9 @@ class StageHost:
         return opened
 
     async def renew(self, pipeline: bytes, epoch: int) -> worker_orders.Opened:
-        """The same run with a new epoch, and nothing in its KV cache: its host plays everything again.
+        """Reopen the run with a new epoch and an empty KV cache; its host replays everything.
 
-        Raises Refused when it is not open here, or StageLost.
+        Raises Refused if it is not open here, or StageLost.
         """
         lent = self._open.get(pipeline)
         if lent is None or lent.opened is None or lent.carried().died is not None:
@@ -229,7 +229,7 @@ class StageHost:
         return lent
 
     def _forget(self, lent: Lent) -> None:
-        """Its process is gone: the promise ends. Repeating is harmless."""
+        """Release the promised memory of a run whose process is gone. May be repeated."""
         pipeline = lent.wanted.run.pipeline
         if self._open.get(pipeline) is lent:
             del self._open[pipeline]
@@ -237,7 +237,7 @@ class StageHost:
             self.on_ended(pipeline)
 
     def required(self, pipeline: bytes) -> Lent:
-        """The run, if it is open here. Raises Refused."""
+        """Return the run if it is open here. Raises Refused otherwise."""
         lent = self._open.get(pipeline)
         if lent is None or lent.opened is None:
             raise Refused("lend_not_open")
@@ -290,7 +290,7 @@ class StageHost:
                 self._forget(lent)
 
     async def _take(self, lent: Lent, channel: FrameChannel) -> None:
-        """Frames from the host go to the worker as they are, once they are of the agreed shape."""
+        """Pass the host's frames to the worker unchanged once their shape has been checked."""
         worker = lent.carried()
 
         def take(data: bytes) -> None:
@@ -346,7 +346,7 @@ class StageHost:
                     self._forget(lent)
 
     def _objection(self, lent: Lent, now: float) -> Reason | None:
-        """Why this run must end now, if so."""
+        """Return why this run must end now, or None."""
         worker, allowed = lent.carried(), int(lent.wanted.needed_bytes * GROWTH) + PROCESS_BYTES
         used = worker.resident_bytes()
         if used > allowed:
@@ -392,7 +392,7 @@ def _most_payload(frame: Frame, agreed: Agreed) -> int:
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
-    """A LOST frame. The worker's own words stay here; the host is told the kind of end."""
+    """Return a LOST frame. It tells the host the kind of end; the worker's own words stay here."""
     facts: dict[str, Fact] = {**error.reason.facts, "machine": machine, "words": Reason("worker_log")}
     payload = json.dumps(Reason(error.reason.code, facts).to_json()).encode()
     return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))
