@@ -25,7 +25,7 @@ Text = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The vector of a text: of length one, or all zeros."""
+    """The vector of a text, of length one or all zeros."""
 
     values: Sequence[float]
     n_tokens: int
@@ -33,21 +33,21 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The relevance of a text to a query: higher is better, and only scores of one model compare."""
+    """The relevance of a text to a query. Higher is better; only scores of the same model are comparable."""
 
     value: float
     n_tokens: int  # of both
 
 
 class Embedder:
-    """One loaded model. Texts are read one after another."""
+    """One loaded model, which processes texts one at a time."""
 
     def __init__(self, worker: Worker, width: int, context: int) -> None:
         self._worker, self.width, self.context = worker, width, context
 
     @classmethod
     async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
-        """Load it. An answer that is computed beside goes first. Raises BadInput, DoesNotFit or StageLost."""
+        """Load the model at low priority, so that answers go first. Raises BadInput, DoesNotFit or StageLost."""
         reads = part_paths(Path(path))
         worker = await Worker.start(HERE, threads=Threads(threads), low_priority=True, reads=reads)
         order = worker_orders.OpenEmbedder(
@@ -65,9 +65,9 @@ class Embedder:
         return self._worker.died is None
 
     async def embed(self, text: Text, size: int, *, cut: bool) -> Vector:
-        """Return the first `size` values of a text's vector, scaled to length one. Raises BadInput, StageLost.
+        """Return the first `size` values of a text's vector, scaled to length one. Raises BadInput or StageLost.
 
-        cut: read the beginning of a text that is too long, instead of refusing it.
+        cut: truncate a text that is too long instead of refusing it.
         """
         order = worker_orders.Embed(request=0, cut=cut)
         if isinstance(text, str):
@@ -83,7 +83,7 @@ class Embedder:
         return Vector(normalised(array("f", got.vector)[:size]), got.n_tokens)
 
     async def rank(self, query: str, text: str) -> Score:
-        """Return how well a text answers a query. Raises BadInput, StageLost."""
+        """Return how relevant a text is to a query. Raises BadInput or StageLost."""
         order = worker_orders.Rank(request=0, query=query, text=text)
         got = await self._worker.ask(order, worker_orders.Ranked, EMBED_S)
         if got.score is None:
@@ -91,7 +91,7 @@ class Embedder:
         return Score(got.score, got.n_tokens)
 
     def kill(self) -> None:
-        """Release its memory at once."""
+        """Kill the worker, which releases its memory at once."""
         self._worker.kill(Reason("worker_closed", {"worker": "embedder"}))
 
     async def close(self) -> None:
@@ -99,6 +99,6 @@ class Embedder:
 
 
 def normalised(values: Sequence[float]) -> Sequence[float]:
-    """Return the vector scaled to length one; zeros stay."""
+    """Return the vector scaled to length one. A zero vector is unchanged."""
     length = sqrt(sum(value * value for value in values))
     return array("f", (value / length for value in values)) if length else values

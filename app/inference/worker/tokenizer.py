@@ -1,4 +1,4 @@
-"""Tokens and text, by the vocabulary of the model's own file, in a worker of its own."""
+"""Conversion between text and tokens, in a worker of its own that loads the vocabulary from the model's file."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Detokenizer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
-        """Return the text that this token completes; a token beyond the vocabulary has none."""
+        """Return the text that this token completes; a token outside the vocabulary has none."""
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else b""
         return self._decoder.decode(piece or self._signs.get(token, b""))
 
     def flush(self) -> str:
-        """Return the rest of a character that was never completed."""
+        """Return the bytes of a character that was never completed, as text."""
         return self._decoder.decode(b"", final=True)
 
 
 class StopFinder:
-    """Looks for stop strings in text that comes in parts."""
+    """Finds stop strings in text that arrives in parts."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
@@ -61,11 +61,11 @@ class StopFinder:
 
     @property
     def found(self) -> bool:
-        """Return whether a stop string has come."""
+        """Return whether a stop string has occurred."""
         return self.match is not None
 
     def push(self, text: str) -> str:
-        """Return the text that can be shown now; nothing more after `found`."""
+        """Return the text that can be shown now; nothing after a stop string."""
         if self.found or not self._stops:
             return "" if self.found else text
         text = self._held + text
@@ -78,13 +78,13 @@ class StopFinder:
         return text[: len(text) - keep]
 
     def flush(self) -> str:
-        """Return the text that was held back, now that no more comes."""
+        """Return the text that was held back, at the end of the input."""
         held, self._held = self._held, ""
         return held
 
 
 def _tail(text: str, stop: str) -> int:
-    """Return the length of the longest end of `text` that begins `stop`."""
+    """Return the length of the longest suffix of `text` that is a prefix of `stop`."""
     for length in range(min(len(text), len(stop) - 1), 0, -1):
         if text.endswith(stop[:length]):
             return length
@@ -92,7 +92,7 @@ def _tail(text: str, stop: str) -> int:
 
 
 class Prompt(NamedTuple):
-    """A chat as the model reads it, up to where the answer begins or continues."""
+    """A rendered chat, up to the point where the answer begins or continues."""
 
     ids: tuple[int, ...]
     text: str  # what the template made of it
@@ -100,7 +100,7 @@ class Prompt(NamedTuple):
 
 
 class Text:
-    """The text worker of one model. Orders are carried out one after another; it restarts when it dies."""
+    """The text worker of one model. It executes orders one at a time and is restarted when it dies."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -149,8 +149,8 @@ class Text:
         return Detokenizer(self._pieces, signs)
 
     async def tokenize(self, text: str, *, special: bool = False, bos: bool = True) -> tuple[int, ...]:
-        """Return the ids of a text. special: names of control tokens become them. bos: put one first if the model wants
-        it."""
+        """Return the token ids of a text. special: parse the names of control tokens. bos: prepend that token if the
+        model expects it."""
         _check_length(len(text))
         order = worker_orders.Tokenize(request=0, text=text, special=special, bos=bos)
         async with self._one_order:
@@ -170,7 +170,7 @@ class Text:
         options: Mapping[str, Scalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> str:
-        """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
+        """Apply the model's chat template up to where the answer begins. Raises BadInput."""
         async with self._one_order:
             order = _order(messages, tools, options=options, begun_at=begun_at)
             return (await self._render(order)).text
@@ -183,10 +183,10 @@ class Text:
         options: Mapping[str, Scalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> Prompt:
-        """Return the token ids of a chat, up to where the answer begins, and their text.
+        """Return the token ids and the text of a chat, up to where the answer begins.
 
-        If it ends with words of the assistant, the answer continues them. options: further variables of the template;
-        begun_at: when the chat began, for a template that names the date. Raises BadInput.
+        If the last message is the assistant's, the answer continues it. options: extra template variables;
+        begun_at: when the chat began, for templates that state the date. Raises BadInput.
         """
         order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
         async with self._one_order:  # one order for both: each wakes the worker
@@ -200,7 +200,7 @@ class Text:
             await self._worker.close()
 
     async def _ready(self) -> Worker:
-        """Return the worker with its vocabulary loaded; a new one if the last is gone."""
+        """Return the worker with its vocabulary loaded, or a new one if the last has died."""
         if self._worker is not None and self._worker.died is None:
             return self._worker
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
@@ -223,7 +223,7 @@ class Text:
         self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
 
     async def _render(self, order: worker_orders.Render) -> Prompt:
-        """Return the text, with its ids if they were requested. Raises BadInput or StageLost."""
+        """Return the rendered text, with its token ids if requested. Raises BadInput or StageLost."""
         await self._over_with_what_was_left()
         worker = await self._ready()
         answers: Answers = asyncio.Queue()
@@ -243,14 +243,15 @@ class Text:
             raise error from None
 
     async def _over_with_what_was_left(self) -> None:
-        """Wait for work whose caller has left: it goes on, and its time must not count against the next caller."""
+        """Wait for abandoned work to finish, so that its time does not count against the next caller."""
         left, self._left = self._left, None
         if left is not None and left[0].died is None:
             with suppress(AppError):
                 await self._rendered(*left)
 
     async def _rendered(self, worker: Worker, answers: Answers) -> worker_orders.Rendered:
-        """Return the rendered chat. A template is a stranger's program: bounded in time and memory, ended by a kill."""
+        """Return the rendered chat. A template is untrusted code: it is limited in time and memory, and killed beyond
+        that."""
         try:
             return await self._watched(worker, answers)
         except asyncio.CancelledError:
@@ -280,19 +281,19 @@ class Text:
 
 
 def _took_too_long(error: StageLost) -> bool:
-    """Return whether the worker was busy for all of its time; time in which the system stopped it does not count."""
+    """Return whether the worker was busy all the time; time in which the system had stopped it does not count."""
     return error.reason.code == "worker_hung" and error.reason.number("seconds") >= TOKENIZE_S
 
 
 def local_time(epoch_seconds: float | None = None) -> LocalTime:
-    """Return a moment, by default now, with the clocks of this machine."""
+    """Return a moment in local time, by default now."""
     now = time.time() if epoch_seconds is None else epoch_seconds
     offset = datetime.fromtimestamp(now).astimezone().utcoffset()
     return LocalTime(now, int(offset.total_seconds()) if offset is not None else 0)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Check that the options passed to a template are small and flat. Raises BadInput."""
+    """Check that template options are small and flat. Raises BadInput."""
     for at, (name, value) in enumerate(options.items()):
         is_plain = isinstance(value, str | int | float | bool | None)
         is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS
@@ -332,6 +333,6 @@ def _order(
 
 
 def _is_begun(messages: Sequence[Message]) -> bool:
-    """Return whether the last message is an answer that was cut, to be continued."""
+    """Return whether the last message is an unfinished answer to continue."""
     last = messages[-1]
     return len(messages) > 1 and last["role"] == "assistant" and "tool_calls" not in last

@@ -1,4 +1,5 @@
-"""The worker process of this machine: starts it, passes frames and orders, watches it, ends it, explains its death."""
+"""The worker process of this machine: starting it, exchanging frames and orders, limiting it, and explaining its
+death."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class Limits(ctypes.Structure):
 
 
 def limits(most_bytes: int = 0) -> Limits:
-    """Return the limits of a job. most_bytes: of private memory, for each of its processes; 0: unlimited."""
+    """Return the limits of a job. most_bytes: private memory per process; 0 means unlimited."""
     made = Limits()
     made.basic.flags = KILL_ON_CLOSE | (PROCESS_MEMORY if most_bytes else 0)
     made.process_memory = most_bytes
@@ -85,10 +86,10 @@ if sys.platform == "win32":
     import psutil
 
     class Job:
-        """Holds a process; when the last handle is closed, also by our own death, it is ended."""
+        """A Windows job that holds a process and ends it when the last handle closes, even if this process dies."""
 
         def __init__(self, pid: int) -> None:
-            """Open a job object for the process. Raises OSError when the system refuses."""
+            """Put the process into a job object. Raises OSError if the system refuses."""
             self._pid = pid
             kernel = self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             for name in ("CreateJobObjectW", "OpenProcess"):
@@ -103,7 +104,7 @@ if sys.platform == "win32":
                 raise ctypes.WinError(error)
 
         def may_grow_by(self, n_bytes: int) -> None:
-            """Let its private memory grow by so much at most: allocations beyond it fail. Raises OSError."""
+            """Limit the growth of its private memory to `n_bytes`; allocations beyond that fail. Raises OSError."""
             try:
                 most_bytes = psutil.Process(self._pid).memory_info().private + n_bytes
             except psutil.NoSuchProcess:
@@ -170,14 +171,14 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
 
 
 class FrameCutter:
-    """A decoder like frames.Decoder whose frames stay one `bytes`; the parts are read by the code that needs them."""
+    """A decoder like frames.Decoder that leaves each frame as one `bytes` object; users parse what they need."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._needed = HEADER.size  # bytes until something can be done
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return all frames that are complete now. Raises BadFrame on the first wrong header."""
+        """Return all complete frames. Raises BadFrame on the first invalid header."""
         whole: list[bytes] = []
         rest = self._rest
         if not rest and _whole(data):
@@ -217,19 +218,19 @@ STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
 
 
 def threads_now() -> int:
-    """Return the most threads with which any worker of this machine computed lately; 0: none has said."""
+    """Return the most threads any worker of this machine used recently, or 0 if none has reported."""
     return max((worker.threads_used for worker in RUNNING if worker.died is None), default=0)
 
 
 class Receiver(Protocol):
-    """The receiver of the frames of one run. Called from the event loop; must not block."""
+    """Receives the frames of one run. Called from the event loop; must not block."""
 
     def received(self, data: bytes) -> object:
-        """Take one whole frame of this run; its header is checked."""
+        """Process one whole frame of this run, whose header has been checked."""
         ...
 
     def fail(self, error: StageLost) -> None:
-        """Learn that the worker is gone."""
+        """Handle the loss of the worker."""
         ...
 
 
@@ -241,18 +242,18 @@ class StderrTail:
         self._unfinished = ""
 
     def feed(self, data: bytes) -> None:
-        """Take what the process wrote."""
+        """Add output of the process."""
         *lines, self._unfinished = (self._unfinished + data.decode("utf-8", "replace")).split("\n")
         self._lines.extend(line[:1000] for line in lines if line.strip())
         self._unfinished = self._unfinished[-1000:]
 
     def lines(self) -> list[str]:
-        """Return the lines, the last of which may be unfinished."""
+        """Return the lines; the last may be incomplete."""
         return [*self._lines, *filter(None, [self._unfinished])]
 
 
 class ThreadShare:
-    """The number of threads that a worker is told to use: all of them, or fewer while other programs compute."""
+    """The number of threads that a worker should use: all, or fewer while other programs compute."""
 
     def __init__(self, threads: Threads, pid: int, *, yields: bool) -> None:
         self._threads, self._yields = threads, yields
@@ -263,7 +264,7 @@ class ThreadShare:
             self._others = OtherProgramsLoad(pid)
 
     def due(self, now: float) -> int | None:
-        """Return the number to send now; None: one was sent a moment ago."""
+        """Return the number to send now, or None if one was just sent."""
         if now - self._shared_at <= SHARE_S:
             return None
         self._shared_at, most = now, self._threads.most
@@ -274,7 +275,7 @@ class ThreadShare:
 
 
 class PendingOrders:
-    """The orders of a worker that are not answered yet, by their request number."""
+    """The unanswered orders of a worker, by request number."""
 
     def __init__(self) -> None:
         self._answers: dict[int, Callable[[worker_orders.Answer | StageLost], None]] = {}
@@ -282,7 +283,7 @@ class PendingOrders:
         self._asked_at: list[float] = []
 
     def add(self, then: Callable[[worker_orders.Answer | StageLost], None]) -> int:
-        """Return the number of a new order; `then` is called with each answer until one says that it is the last."""
+        """Return the number of a new order; `then` is called with each answer up to the last."""
         self._last += 1
         self._answers[self._last] = then
         return self._last
@@ -304,7 +305,7 @@ class PendingOrders:
 
     @contextlib.contextmanager
     def awaited(self) -> Iterator[float]:
-        """Inside, an order is waited for; yield since when."""
+        """Count the enclosed block as waiting for an order; yield the time it began."""
         asked_at = time.monotonic()
         self._asked_at.append(asked_at)
         try:
@@ -313,12 +314,12 @@ class PendingOrders:
             self._asked_at.remove(asked_at)
 
     def oldest(self) -> float | None:
-        """Return since when the oldest order has been waited for."""
+        """Return when the wait for the oldest order began, or None."""
         return min(self._asked_at, default=None)
 
 
 class Worker(asyncio.SubprocessProtocol):
-    """A child `python -m backends` and both ends of its pipes. Ends with this process, whatever happens."""
+    """A child process `python -m backends` and both its pipes. It ends with this process in every case."""
 
     def __init__(self, name: Fact) -> None:
         self.name = name  # as errors say it: of a machine, or a phrase
@@ -390,11 +391,11 @@ class Worker(asyncio.SubprocessProtocol):
 
     @property
     def threads_used(self) -> int:
-        """Return with how many threads it computed lately; 0: it has not said."""
+        """Return the number of threads it used recently, or 0 if it has not reported any."""
         return self._share.used if self._share is not None else 0
 
     def send(self, data: bytes) -> None:
-        """Write one whole frame. How many are under way is bounded by the stages' credit."""
+        """Write one whole frame. The stages' credit limits how many are in flight."""
         if self.died or self._stdin is None:
             raise self.died or StageLost("worker_died", worker=self.name, how=Reason("end_closed"), words="")
         n_answers = _WORK.get(data[3], 0)
@@ -441,7 +442,7 @@ class Worker(asyncio.SubprocessProtocol):
     async def _next_answer(
         self, queue: asyncio.Queue[worker_orders.Answer | StageLost]
     ) -> worker_orders.Answer | StageLost:
-        """Return the next answer to an order. Raises TimeoutError when the system has stopped the process."""
+        """Return the next answer to an order. Raises TimeoutError if the system has stopped the process."""
         while True:
             try:
                 async with asyncio.timeout(STILL_LOOK_S):
@@ -451,7 +452,7 @@ class Worker(asyncio.SubprocessProtocol):
                     raise
 
     def tell(self, order: worker_orders.Asked, then: Callable[[worker_orders.Answer | StageLost], None]) -> None:
-        """Send an order without waiting: `then` is called with each answer, or with the reason for none."""
+        """Send an order without waiting; `then` is called with each answer, or with the error."""
 
         def heard(answer: worker_orders.Answer | StageLost) -> None:
             if getattr(answer, "last", True):
@@ -473,14 +474,14 @@ class Worker(asyncio.SubprocessProtocol):
         self._receivers[pipeline] = receiver
 
     def unroute(self, pipeline: bytes, receiver: Receiver) -> None:
-        """Stop sending; a receiver that came after `receiver` keeps its frames."""
+        """Stop sending frames to `receiver`. A receiver that replaced it keeps its frames."""
         if self._receivers.get(pipeline) is receiver:
             del self._receivers[pipeline]
 
     # how it does
 
     def resident_bytes(self) -> int:
-        """Return the memory it holds now; 0 when it is gone."""
+        """Return its resident memory, or 0 if it has ended."""
         if self._process is None or self._exited.is_set():
             return 0
         try:
@@ -489,7 +490,7 @@ class Worker(asyncio.SubprocessProtocol):
             return 0
 
     def stands_still_s(self, now: float) -> float:
-        """Return for how long the system has stopped it; 0 while it runs or has nothing to do."""
+        """Return how long the system has stopped it, or 0 if it is running or idle."""
         begun = (self._pending.oldest() or now) if self.busy_since is None else self.busy_since
         if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
@@ -505,8 +506,7 @@ class Worker(asyncio.SubprocessProtocol):
         return now - self._still_since + STILL_LOOK_S
 
     def may_grow_by(self, n_bytes: int) -> None:
-        """Limit its memory from now on, where the node can make the system enforce that; on Linux the worker does so
-        itself."""
+        """Limit its memory from now on if the system can enforce it; on Linux the worker does so itself."""
         try:
             if self._job is not None:
                 self._job.may_grow_by(n_bytes)
@@ -514,17 +514,17 @@ class Worker(asyncio.SubprocessProtocol):
             log.warning("the system does not hold worker %s below a limit: %s", self.name, error)
 
     def unwritten_bytes(self) -> int:
-        """Return the bytes that wait for the worker to read on."""
+        """Return the number of bytes waiting for the worker to read them."""
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
     def last_words(self) -> str:
-        """Return its last lines of stderr."""
+        """Return its last lines on stderr."""
         return "\n".join(self._stderr.lines()).strip()
 
     # its end
 
     def kill(self, why: Reason) -> None:
-        """End it at once, with `why` as the reason for all that wait for it."""
+        """Kill it; everything waiting for it fails with the reason `why`."""
         if self._why is None:
             self._why = why
         if self._transport is not None:
@@ -538,7 +538,7 @@ class Worker(asyncio.SubprocessProtocol):
         return self.died
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """End it: first by closing its input, then by a kill. Returns when the process is gone."""
+        """End it by closing its input, or by a kill after `grace_s`. Returns once the process is gone."""
         if self._why is None:
             self._why = Reason("worker_closed", {"worker": self.name})
         if self._stdin is not None:
@@ -628,7 +628,7 @@ class Worker(asyncio.SubprocessProtocol):
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
     def expected(self, answer: worker_orders.Answer | StageLost, kind: type[A]) -> A:
-        """Return the answer if it has the right type; otherwise raise as `ask` does."""
+        """Return the answer if it has the right type; otherwise raise the errors of `ask`."""
         if isinstance(answer, StageLost):
             raise answer
         if isinstance(answer, worker_orders.Failed):
@@ -659,7 +659,7 @@ def _text(order: worker_orders.Asked) -> Frame:
 
 
 def _enlarge(transport: asyncio.BaseTransport | None) -> None:
-    """Give a pipe room for a large frame, where the system lets us."""
+    """Enlarge a pipe's buffer for large frames if the system allows it."""
     if sys.platform != "linux" or transport is None:
         return
     import fcntl

@@ -1,4 +1,4 @@
-"""Reports of workers and other machines, turned into errors that a person can read."""
+"""Errors made from the reports of workers and other machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
 def refused(answer: worker_orders.Failed, worker: Fact) -> AppError:
-    """Return the error for an order that was not carried out. The worker's own words stay in its facts."""
+    """Return the error for a refused order. The worker's own words are kept in its facts."""
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"
     if code == "model_not_loaded":
@@ -61,7 +61,7 @@ class _Lost(msgspec.Struct, forbid_unknown_fields=True):
 def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
     """Return the error in a LOST frame.
 
-    It comes from outside, so it may speak only of the sender's own layers, and of no machine but the sender, `name`.
+    The frame is untrusted: it may speak only of the sender's own layers and name no machine but the sender, `name`.
     """
     try:
         lost = decode(payload, _Lost)
@@ -78,20 +78,20 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
 
 
 def _plain(fact: str | int | float) -> str | int | float:
-    """Return text from elsewhere short and in one line."""
+    """Return untrusted text shortened to a single line."""
     if not isinstance(fact, str):
         return fact
     return "".join(char if char.isprintable() else " " for char in fact[:MOST_FACT_CHARS])
 
 
 def slots_of(why: Reason) -> frozenset[int]:
-    """Return the slots that a worker says it ended for; empty if it names none."""
+    """Return the slots that a worker blames for its end; empty if it names none."""
     said = str(why.facts.get("slots", "")).split(",")
     return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
 
 def ended(code: int | None) -> Reason:
-    """Return how a process ended, by its exit code, as a phrase: `it was ended by SIGKILL`."""
+    """Return a phrase for a process's exit code, such as `it was ended by SIGKILL`."""
     if code is None:
         return Reason("end_vanished")
     if code >= 0:
@@ -103,7 +103,7 @@ def ended(code: int | None) -> Reason:
 
 
 def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
-    """Return why a process ended by itself: its exit code, and what it wrote last."""
+    """Return the error for a process that ended by itself, from its exit code and its last output."""
     how = ended(code)
     words: Fact = telling(lines)
     if any(sign in line for line in lines for sign in NO_MEMORY):
@@ -119,7 +119,7 @@ def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return those of a worker's last lines that explain its end: the engine's own reason, else the last ones."""
+    """Return the last lines that explain a worker's end: the engine's own reason, or else simply the last ones."""
     for line in reversed(lines):
         if gave_up := _GAVE_UP.fullmatch(line.strip()):
             return f"{gave_up[1]}."
