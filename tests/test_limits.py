@@ -41,7 +41,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.machine.keystore", {"KEYRING_SECONDS": 10.0}),
     ("app.node.control.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
     ("app.gateway.open_requests", {"UNREAD_SECONDS": 30.0}),
-    ("app.node.control.ndjson", {"UNREAD_SECONDS": 30.0}),
+    ("app.node.control.json_bodies", {"UNREAD_SECONDS": 30.0}),
     ("app.gateway.access.slow_client_guard", {"HEADER_SECONDS": 9.5, "IDLE_SECONDS": 60}),
     ("app.gateway.access.slow_client_guard", {"MAX_HEADERS": 64, "MAX_HEADER_BYTES": 8 * KIB}),
     ("app.gateway.servers.lan_server", {"HANDSHAKE_SECONDS": 5.0}),

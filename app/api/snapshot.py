@@ -5,11 +5,127 @@ from __future__ import annotations
 import msgspec
 
 from app.api.downloads import Download, Giving, ModelsFolder
-from app.api.lending import Lending
-from app.api.links import Link, LinkMeasurement
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.core.errors import Fact, Reason
+from app.core.lending.policy import Battery
 from app.core.planner.speed_estimates import Factor
+
+
+class Lending(msgspec.Struct, frozen=True):
+    """The memory that this computer lends now."""
+
+    state: str = "off"
+    reason: str | None = None
+    reason_facts: Reason | None = None
+    code: str | None = None  # of the reason
+    used_by: list[str] = []  # names of machines
+    lent_bytes: int = 0  # the total that others may use
+    used_bytes: int = 0  # in use by others
+    total_bytes: int = 0
+    free_bytes: int = 0
+    reserve_bytes: int = 0  # kept free for the owner's programs
+    own_bytes: int = 0  # held by this computer's own models
+    since: int = 0
+    resumes_in_s: int | None = None
+    gives_back_in_s: int | None = None
+
+
+class LendingRules(msgspec.Struct, frozen=True):
+    """The owner's rules; app/core/lending/policy.py explains each."""
+
+    on: bool = True
+    memory_bytes: int | None = None
+    devices: list[str] = []
+    idle_s: float = 0.0
+    hours: str = "always"
+    battery_percent: int = 0
+    programs: list[str] = []
+    gpu: bool = False
+    drain_s: float = 0.0
+    threads: int = 0
+    hot: bool = False
+    hot_celsius: int = 95
+    screen: bool = False
+    network: bool = False
+    link_mbit: int = 0
+    limit_bytes: int = 0
+
+
+class LendingReadings(msgspec.Struct, frozen=True):
+    """The latest readings that the rules look at; None if the system does not provide one."""
+
+    idle_s: float | None = None
+    battery: Battery | None = None
+    programs: list[str] = []
+    gpu_percent: float | None = None
+    hottest_c: float | None = None
+    full_screen: bool | None = None
+    network: str | None = None
+
+
+class LendingState(msgspec.Struct, frozen=True):
+    """Answer of the `/lending` routes: the state, the rules, their limits, and the readings."""
+
+    lending: Lending = Lending()
+    rules: LendingRules = LendingRules()
+    most_bytes: int = 0
+    most_threads: int = 0
+    own_most_bytes: int = 0  # the most that this computer's own models may use
+    readings: LendingReadings = LendingReadings()
+
+
+class LinkMeasurement(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of a link; all None or empty before it is measured."""
+
+    measured_at: float | None = None
+    measured_address: str | None = None
+    measured_round_trip_seconds: float | None = None
+    round_trip_p95_seconds: float | None = None
+    jitter_seconds: float | None = None
+    out_bytes_per_s: float | None = None
+    in_bytes_per_s: float | None = None
+    interface: str = ""
+    kind: str = ""
+    far_kind: str = ""
+    far_interface: str = ""
+    far_negotiated_bits_per_s: int | None = None
+    mtu: int | None = None
+    negotiated_bits_per_s: int | None = None
+
+
+class LinkInterfaces(LinkMeasurement, frozen=True, kw_only=True):
+    """A link with the interface its owner prefers, and the one that would be better."""
+
+    preferred: str | None = None
+    preferred_reason: str | None = None  # why it is not used
+    preferred_reason_facts: Reason | None = None
+    better_interface: str | None = None
+    better_reason: str | None = None
+    better_reason_facts: Reason | None = None
+
+
+class Link(LinkInterfaces, frozen=True):
+    """A link that is up."""
+
+    round_trip_seconds: float | None = None  # of heartbeats
+    address: str | None = None
+    version: str = ""  # of the far end's Poolhouse
+
+
+class LinkReport(LinkInterfaces, frozen=True):
+    """A link that was measured by hand, or why it was not."""
+
+    id: str = ""
+    name: str = ""
+    reason: str | None = None
+    reason_facts: Reason | None = None
+
+
+class LinkReports(msgspec.Struct, frozen=True):
+    """Answer of `POST /measure`."""
+
+    links: list[LinkReport] = []
+
 
 LayerRange = tuple[int, int]  # the first layer, and the one after the last
 

@@ -17,12 +17,13 @@ from app.api.answers import AnswerLine, Loaded
 from app.api.models import Models
 from app.api.plans import LoadedModel, Plan, Progress
 from app.api.snapshot import Snapshot
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import gather_first_error
-from app.cli.views.amounts import milliseconds, seconds, size
+from app.cli.terminal_text import milliseconds, seconds
 from app.cli.views.placement_view import layer_numbers
 from app.core.bench import WARM_UP_TOKENS, BenchRound, TimedAnswer, figures, is_same, is_still, question, same_orders
 from app.core.errors import AppError, BadInput, Unreachable
+from app.core.reasons import size
 
 if TYPE_CHECKING:
     from app.client import NodeClient
@@ -162,10 +163,8 @@ class Bench:
 
 def bench_view(report: Json) -> RenderableType:
     """Show the speed for each number of streams, then the work of each stage."""
-    title = (
-        f"{safe_text.name(report['model'])} · prompt {report['prompt_tokens']} · "
-        f"output {report['output_tokens']} tokens"
-    )
+    model = terminal_text.name(report["model"])
+    title = f"{model} · prompt {report['prompt_tokens']} · output {report['output_tokens']} tokens"
     rows: list[RenderableType] = [Text(title, style="bold"), _speeds(report)]
     for result in report["results"]:
         if result["stages"]:
@@ -211,7 +210,7 @@ def _stages(stages: list[Json]) -> Table:
     table.columns[0].justify = "left"
     for stage in stages:
         table.add_row(
-            safe_text.name(stage["machine"]),
+            terminal_text.name(stage["machine"]),
             layer_numbers([(stage["first"], stage["last"])]),
             milliseconds(stage["busy_s"]) if stage["busy_s"] < 1 else seconds(stage["busy_s"]),
             milliseconds(stage["wait_s"]) if stage["wait_s"] < 1 else seconds(stage["wait_s"]),

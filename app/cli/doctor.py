@@ -14,7 +14,7 @@ from rich.text import Text
 from app import __version__
 from app.api.computer import Check as NodeCheck
 from app.api.computer import Checks
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.client import NodeClient
 from app.core.diagnostics import Check, sorted_checks
 from app.core.errors import AppError, Reason
@@ -130,9 +130,9 @@ def checks_view(checks: Sequence[Check]) -> RenderableType:
         text = Text(_sentence(check.cause))
         if check.cure and check.ok is not True:
             text.append(f" {_sentence(check.cure)}", style="bold")
-        table.add_row(Text(word, style=style), safe_text.name(check.name), text)
+        table.add_row(Text(word, style=style), terminal_text.name(check.name), text)
     return table
 
 
 def _sentence(reason: Reason | None) -> str:
-    return safe_text.line(hints.with_home(said(reason))) if reason else ""
+    return terminal_text.line(terminal_text.with_home(said(reason))) if reason else ""

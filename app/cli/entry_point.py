@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from app.cli import hints
+from app.cli import terminal_text
 from app.cli.node_calls import Stopped
 from app.cli.output import Output
 from app.core.errors import AppError, BadInput
@@ -28,7 +28,7 @@ NOT_UTF8 = "The command contains bytes that are not UTF-8 text. Type it again, o
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
     open_missing_streams()
-    hints.remember_home(None)
+    terminal_text.remember_home(None)
     words = list(sys.argv[1:] if arguments is None else arguments)
     out = Output(as_json="--json" in words)
     try:
@@ -150,7 +150,7 @@ def _usage_sentence(error: TyperException) -> str:
         sentence = f"{sentence.rstrip('.')}. Put an argument with spaces in quotes"
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
-    next_step = f" {example}{hints.home_option()}" if example else ""
+    next_step = f" {example}{terminal_text.home_option()}" if example else ""
     return f"{sentence.rstrip('.')}. {usage}.{next_step}"
 
 

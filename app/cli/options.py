@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from app.cli import hints
+from app.cli import terminal_text
 from app.core.ids import MAX_NAME_CHARACTERS
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
@@ -102,7 +102,7 @@ HomeOption = Annotated[
         help="The folder in which the node keeps everything.",
         show_default=False,
         parser=read_home,
-        callback=hints.remember_home,
+        callback=terminal_text.remember_home,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

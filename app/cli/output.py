@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.core.errors import AppError, BadInput
 from app.core.reasons import in_words, said
 
@@ -108,7 +108,7 @@ class Output:
 
     def write(self, foreign: str) -> None:
         """Write a piece of streamed text at once."""
-        text = safe_text.text(foreign)
+        text = terminal_text.text(foreign)
         sys.stdout.write(text)
         sys.stdout.flush()
         if text:
@@ -124,22 +124,22 @@ class Output:
         from rich.text import Text
 
         if not self.as_json and self.stdout.is_terminal:
-            self.stdout.print(Text(safe_text.text(foreign), style="dim"), end="", soft_wrap=True)
+            self.stdout.print(Text(terminal_text.text(foreign), style="dim"), end="", soft_wrap=True)
 
     def note(self, sentence: str) -> None:
         """Write a message beside the result, on its own line, with commands that can be typed as shown."""
         begins = "\n" if self._line_is_open and _share_one_file() else ""
-        sys.stderr.write(f"{begins}{safe_text.line(hints.with_home(sentence))}\n")
+        sys.stderr.write(f"{begins}{terminal_text.line(terminal_text.with_home(sentence))}\n")
         sys.stderr.flush()
 
     def note_dim(self, sentence: str) -> None:
         """Write a less important message, only if a person is watching."""
         if self.is_live:
-            self.stderr.print(safe_text.line(sentence), style="dim")
+            self.stderr.print(terminal_text.line(sentence), style="dim")
 
     def fail(self, error: AppError) -> None:
         """Report an error in one sentence. If even that cannot be written, the exit code still reports it."""
-        sentence = safe_text.line(hints.with_home(_sentence_of(error)))
+        sentence = terminal_text.line(terminal_text.with_home(_sentence_of(error)))
         if self.as_json:
             kind = type(error).__name__
             with suppress(OSError):

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from app.api.plans import Progress
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.output import Output
-from app.cli.views.amounts import seconds, size
+from app.cli.terminal_text import seconds
+from app.core.reasons import size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,7 +126,7 @@ def bar_figures(task: Task) -> str:
     if total is None:
         return ""
     if task.fields.get("unit") != "bytes":
-        return f"{int(done)} of {int(total)} {safe_text.name(str(task.fields.get('unit', '')))}"
+        return f"{int(done)} of {int(total)} {terminal_text.name(str(task.fields.get('unit', '')))}"
     parts = [f"{size(int(done))} of {size(int(total))}"]
     if task.speed:
         parts.append(f"{size(int(task.speed))}/s")
@@ -135,7 +136,7 @@ def bar_figures(task: Task) -> str:
 
 
 def _title(step: Progress) -> str:
-    title = WORDS.get(step.step, safe_text.name(step.step).capitalize() or "Working")
+    title = WORDS.get(step.step, terminal_text.name(step.step).capitalize() or "Working")
     if not step.machine:
         return title
-    return f"{title} {'to' if step.step == 'sending' else 'on'} {safe_text.name(step.machine)}"
+    return f"{title} {'to' if step.step == 'sending' else 'on'} {terminal_text.name(step.machine)}"

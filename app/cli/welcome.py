@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from app import __version__
-from app.cli import hints
+from app.cli import terminal_text
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Output
 from app.core.errors import AppError
@@ -103,7 +103,7 @@ def welcome(
 
 def _note() -> str:
     """Return the introduction to the first steps. It mentions `--home` unless the home is the default one."""
-    option = hints.home_option()
+    option = terminal_text.home_option()
     return f"{NO_SCREEN} (add{option} to each but the demo)" if option else NO_SCREEN
 
 

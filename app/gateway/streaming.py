@@ -19,7 +19,7 @@ from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, HOME_OPTION, id_headers, upstream_headers
 from app.gateway.open_requests import COMPLETE, closing_error, finish, is_closing, write
 from app.gateway.refusals import Api, api_of, nested_too_deeply, stream_error
-from app.node.control.request_body import explain, wrong_field
+from app.node.control.json_bodies import explain, wrong_field
 
 log = logging.getLogger(__name__)
 

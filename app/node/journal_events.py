@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.api.downloads import Download
-from app.api.lending import Lending
 from app.api.plans import LoadedEmbedder, LoadedModel
-from app.api.snapshot import Machine, Snapshot
+from app.api.snapshot import Lending, Machine, Snapshot
 from app.core.errors import Fact, Reason
 
 Json = dict[str, Any]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import answers, chat_api, computer, downloads, lending, links, models, plans, snapshot
+from app.api import answers, chat_api, computer, downloads, models, plans, snapshot
 
 # None: the change of a snapshot, which has only what differs.
 TYPES: dict[str, Any] = {
-    "POST /lending": lending.LendingState,
-    "POST /lending/pause": lending.LendingState,
-    "POST /lending/resume": lending.LendingState,
+    "POST /lending": snapshot.LendingState,
+    "POST /lending/pause": snapshot.LendingState,
+    "POST /lending/resume": snapshot.LendingState,
     "POST /api/keys": chat_api.ApiKey,
-    "POST /measure": links.LinkReports,
+    "POST /measure": snapshot.LinkReports,
     "POST /verdicts": models.Verdicts,
     "POST /settings": computer.Settings,
     "POST /pairing": answers.PairingCode,
@@ -28,7 +28,7 @@ TYPES: dict[str, Any] = {
     "POST /tokens": answers.TokenCount,
     "GET /status": snapshot.Snapshot,
     "GET /machines": answers.Machines,
-    "GET /lending": lending.LendingState,
+    "GET /lending": snapshot.LendingState,
     "GET /models": models.Models,
     "GET /models/guide": models.ModelAnswer,
     "GET /starter": models.StarterAnswer,

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from app.cli import hints
+from app.cli import terminal_text
 from app.cli.commands.node_commands import _print_ready
 from app.core.reasons import SENTENCES
 
 
 @pytest.fixture
 def remembered_home() -> Iterator[None]:
-    hints.remember_home(Path("/homes/a b"))
+    terminal_text.remember_home(Path("/homes/a b"))
     yield
-    hints.remember_home(None)
+    terminal_text.remember_home(None)
 
 
 @pytest.mark.parametrize(
@@ -38,16 +38,16 @@ def remembered_home() -> Iterator[None]:
     ],
 )
 def test_a_command_for_this_machine_gets_the_home(remembered_home: None, sentence: str, expected: str) -> None:
-    option = hints.home_option()
-    assert hints.with_home(sentence) == expected.replace(" --home X", option)
-    hints.remember_home(None)
-    assert hints.with_home(sentence) == sentence
+    option = terminal_text.home_option()
+    assert terminal_text.with_home(sentence) == expected.replace(" --home X", option)
+    terminal_text.remember_home(None)
+    assert terminal_text.with_home(sentence) == sentence
 
 
 def test_an_example_that_is_told_after_a_mistake_is_for_this_home(poolhouse: Any, home: Path) -> None:
     said = poolhouse("load")
     assert said.code == 2
-    assert said.err.rstrip().endswith(f"For example: poolhouse load llama-3.2-3b{hints.home_option()}")
+    assert said.err.rstrip().endswith(f"For example: poolhouse load llama-3.2-3b{terminal_text.home_option()}")
     assert str(home) in said.err
 
 
@@ -55,14 +55,14 @@ def test_a_home_is_told_whole_and_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remembered_home: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    hints.remember_home(Path("a b"))
+    terminal_text.remember_home(Path("a b"))
     quote = '"' if os.name == "nt" else "'"
-    assert hints.home_option() == f" --home {quote}{tmp_path.resolve() / 'a b'}{quote}"
+    assert terminal_text.home_option() == f" --home {quote}{tmp_path.resolve() / 'a b'}{quote}"
 
 
 def test_which_sentences_send_to_another_machine(remembered_home: None) -> None:
     named = {code for code, words in SENTENCES.items() if "`poolhouse " in words}
-    plain = {code for code in named if hints.with_home(SENTENCES[code]) == SENTENCES[code]}
+    plain = {code for code in named if terminal_text.with_home(SENTENCES[code]) == SENTENCES[code]}
     assert plain == {
         "admin_stays", "copy_not_there", "discovery_identity_copied", "guest_alone", "home_missing",
         "pairing_nobody_near",
@@ -74,7 +74,7 @@ def test_which_sentences_send_to_another_machine(remembered_home: None) -> None:
 
 def test_a_node_that_is_ready_says_its_home(remembered_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     _print_ready({"name": "den-pc"})
-    option = hints.home_option()
+    option = terminal_text.home_option()
     assert capsys.readouterr().out == (
         f"den-pc is ready. In another terminal, `poolhouse status{option}` shows it. To add a computer, "
         f"`poolhouse pair{option} --open` shows a code and an address; use them with "
@@ -85,14 +85,14 @@ def test_a_node_that_is_ready_says_its_home(remembered_home: None, capsys: pytes
 def test_what_allows_sharing_has_its_home(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/settings"): {"share_models": False}})
     output = poolhouse("share").out
-    assert f"`poolhouse share on{hints.home_option()}` allows it." in " ".join(output.split())
+    assert f"`poolhouse share on{terminal_text.home_option()}` allows it." in " ".join(output.split())
 
 
 def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
     poolhouse("status")
-    assert str(home) in hints.home_option()
+    assert str(home) in terminal_text.home_option()
     poolhouse("--version", at_home=False)
-    assert hints.home_option() == ""
+    assert terminal_text.home_option() == ""
 
 
 def test_without_a_screen_the_steps_name_the_home(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.api.lending import LendingState
+from app.api.snapshot import LendingState
 from app.cli.commands import lend_command
 from app.cli.output import Output
 from app.decoding import convert

@@ -16,9 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 from app.api.computer import LentTotal
-from app.api.lending import Lending
 from app.api.plans import LoadedModel
-from app.api.snapshot import Machine, Node, Snapshot
+from app.api.snapshot import Lending, Machine, Node, Snapshot
 from app.client import with_node
 from app.core.errors import Reason, StageLost
 from app.core.scheduler.requester import OWNER, Requester

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_name
 from app.cli.output import Output
@@ -183,7 +183,7 @@ def key(
         return keys[name]
 
     answer = ask_node(home, work)
-    removed = f"The key {safe_text.name(name)} is revoked."
+    removed = f"The key {terminal_text.name(name)} is revoked."
     Output(as_json).result(answer, lambda: answer.key if isinstance(answer, ApiKey) else removed)
 
 
@@ -206,7 +206,7 @@ def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     answer = ask_node(home, lambda node: node.get("/api/certificate", Certificate))
     none = "There is no certificate, because other computers cannot use the pool. `poolhouse api on --lan` allows it."
     pem = (answer.certificate or "").rstrip()
-    Output(as_json).result(answer, lambda: pem or hints.text(none))
+    Output(as_json).result(answer, lambda: pem or terminal_text.command_text(none))
 
 
 def _post(home: Path | None, path: str, body: Json, as_json: bool) -> None:
@@ -219,7 +219,7 @@ def _show(api: ChatApi, as_json: bool) -> None:
     def view() -> RenderableType:
         from rich.console import Group
 
-        return Group(*map(hints.text, _lines(api)))
+        return Group(*map(terminal_text.command_text, _lines(api)))
 
     Output(as_json).result(api, view)
 
@@ -230,7 +230,7 @@ def _lines(api: ChatApi) -> list[str]:
     lines = [f"Other programs on this computer can use the pool at {api.address}"]
     if api.listens_at != api.port:
         lines.append(f"Another program uses port {api.port}, so this time the port is {api.listens_at}.")
-    keys = ", ".join(map(safe_text.name, api.keys))
+    keys = ", ".join(map(terminal_text.name, api.keys))
     lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
     if api.lan_addresses:
         lines.append(
@@ -261,7 +261,7 @@ def _access(api: ChatApi) -> list[str]:
 
 
 def _joined(names: list[str]) -> str:
-    return ", ".join(map(safe_text.line, names))
+    return ", ".join(map(terminal_text.line, names))
 
 
 def _limits(api: ChatApi) -> list[str]:
@@ -272,7 +272,7 @@ def _limits(api: ChatApi) -> list[str]:
         at_once = api.at_once if key_limits.at_once is None else key_limits.at_once
         tokens = api.tokens_a_minute if key_limits.tokens_a_minute is None else key_limits.tokens_a_minute
         if (at_once, tokens) != of_all:
-            lines.append(f"{safe_text.name(name)} may use {_limit_words(at_once, tokens)}.")
+            lines.append(f"{terminal_text.name(name)} may use {_limit_words(at_once, tokens)}.")
     return lines
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Output
-from app.cli.views.amounts import rate, seconds
+from app.cli.terminal_text import rate, seconds
 from app.core.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
@@ -224,13 +224,13 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     if answer.finish_reason == "length":
         out.note(_cut_off(answer, max_tokens))
     out.note_dim(
-        f"{safe_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
+        f"{terminal_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
         f"{rate(answer.decode_tok_s)}{shared}"
     )
     if answer.guessed:
         out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
     for sentence in (*answer.notes, *answer.doubted):
-        out.note(safe_text.line(sentence))
+        out.note(terminal_text.line(sentence))
 
 
 def _cut_off(answer: Answer, max_tokens: int | None) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import gather_first_error
 from app.cli.options import JsonOption, read_home
 from app.cli.output import Output
-from app.cli.views.amounts import rate, seconds
+from app.cli.terminal_text import rate, seconds
 from app.core.errors import BadInput, StageLost
 from app.machine.paths import expanded
 
@@ -139,7 +139,7 @@ async def _all_online(host: NodeClient, machines: int) -> None:
             away = next(
                 (machine.name for machine in machines_seen if not (machine.online or machine.this)), "A machine"
             )
-            raise StageLost("demo_slow", name=safe_text.name(away), seconds=JOINED_SECONDS)
+            raise StageLost("demo_slow", name=terminal_text.name(away), seconds=JOINED_SECONDS)
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -180,7 +180,7 @@ def even_split(n_layers: int, machines: int) -> list[int] | None:
 
 
 def _described(model: ShelfModel) -> str:
-    return f"{safe_text.name(model.name)} ({model.n_layers} layers)"
+    return f"{terminal_text.name(model.name)} ({model.n_layers} layers)"
 
 
 def _figures(answer: Answer) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, YesOption, read_name, read_new_name
 from app.cli.output import Output
@@ -62,7 +62,7 @@ def rename(
 
     path = f"/machines/{segment(machine)}/name"
     answer = ask_node(home, lambda node: node.post(path, {"name": name}, answer=Renamed))
-    was, now = safe_text.name(answer.renamed.was), safe_text.name(answer.renamed.name)
+    was, now = terminal_text.name(answer.renamed.was), terminal_text.name(answer.renamed.name)
     Output(as_json).result(answer, lambda: f"{was} is now called {now}.")
 
 
@@ -99,8 +99,8 @@ def roles(
         raise typer.BadParameter("Give at least one of --host, --lender, --guest and --admin.")
     path = f"/machines/{segment(machine)}/roles"
     answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}, answer=RolesSet))
-    name = safe_text.name(answer.machine.name)
-    has = [safe_text.line(role) for role in answer.machine.roles]
+    name = terminal_text.name(answer.machine.name)
+    has = [terminal_text.line(role) for role in answer.machine.roles]
     ends = [f" {words}" for role, words in LOST_ROLE.items() if role not in has]
     Output(as_json).result(answer, lambda: f"Roles of {name}: {', '.join(has)}.{''.join(ends)}")
 
@@ -112,7 +112,7 @@ def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOp
 
     path = f"/machines/{segment(machine)}/use-again"
     answer = ask_node(home, lambda node: node.post(path, answer=UsedAgain))
-    name = safe_text.name(answer.used_again.name)
+    name = terminal_text.name(answer.used_again.name)
     Output(as_json).result(answer, lambda: f"{name} is used again.")
 
 
@@ -134,12 +134,12 @@ def remove(
 
     out, path = Output(as_json), f"/machines/{segment(machine)}"
     if not yes:  # asking for consent would be pointless if no machine has this name
-        name = safe_text.name(ask_node(home, lambda node: node.get(path, MachineAnswer)).machine.name)
+        name = terminal_text.name(ask_node(home, lambda node: node.get(path, MachineAnswer)).machine.name)
         out.confirm(f"Remove {name} from the household?", yes)
     added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
     answer = ask_node(home, lambda node: node.delete(path + added, Removed))
-    name = safe_text.name(answer.removed.name)
-    removed_too = ", ".join(map(safe_text.name, answer.also_removed))
+    name = terminal_text.name(answer.removed.name)
+    removed_too = ", ".join(map(terminal_text.name, answer.also_removed))
     also = f" {removed_too} went with it." if removed_too else ""
     out.result(answer, lambda: f"{name} is no longer part of the household.{also}")
 
@@ -165,7 +165,7 @@ def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Measure the links to all machines now: round-trip time, and Mb/s each way. It takes a few seconds per link."""
     out = Output(as_json)
     out.note_dim("Measuring the links…")
-    from app.api.links import LinkReports
+    from app.api.snapshot import LinkReports
 
     reports = ask_node(home, lambda node: node.post("/measure", answer=LinkReports))
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_duration, read_size
 from app.cli.output import Output
-from app.cli.views.amounts import duration, size
+from app.cli.terminal_text import duration
 from app.core.errors import BadInput, Reason
+from app.core.reasons import size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.api.lending import Lending, LendingReadings, LendingRules, LendingState
+    from app.api.snapshot import Lending, LendingReadings, LendingRules, LendingState
     from app.core.lending.policy import Battery
 
 Json = dict[str, Any]
@@ -244,7 +245,7 @@ def _apply(
     home: Path | None, rules: Json, programs: tuple[Sequence[str], Sequence[str]], step: tuple[str, Json] | None
 ) -> LendingState:
     """Apply the changes, then the pause or resume; return the resulting state of lending."""
-    from app.api.lending import LendingState
+    from app.api.snapshot import LendingState
     from app.client import NodeClient
 
     async def work(node: NodeClient) -> LendingState:
@@ -283,14 +284,14 @@ def lend_view(shown: LendingState) -> RenderableType:
         table.add_row(name, words)
     lending = shown.lending
     color = COLOR_OF_STATE.get(lending.state, "default")
-    return Group(hints.text(headline(shown), f"bold {color}"), Text(), table)
+    return Group(terminal_text.command_text(headline(shown), f"bold {color}"), Text(), table)
 
 
 def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
     """Return the state of lending and its reason, in one sentence (UX.md 4)."""
     lending = shown.lending
-    users = ", ".join(map(safe_text.name, lending.used_by))
-    why = safe_text.line(lending.reason or "")
+    users = ", ".join(map(terminal_text.name, lending.used_by))
+    why = terminal_text.line(lending.reason or "")
     match lending.state:
         case "working" | "lending":
             return f"Lending {size(lending.used_bytes)} to {users or 'another machine'}."
@@ -354,7 +355,7 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
     if rules.threads:
         rows += [("Threads", f"uses at most {rules.threads} threads of the processor")]
     rows += [("Answers", f"may take {duration(rules.drain_s)} to finish before a pause")]
-    return [(name, safe_text.line(words)) for name, words in rows]
+    return [(name, terminal_text.line(words)) for name, words in rows]
 
 
 def _fewer_now(shown: LendingState) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Output
@@ -178,7 +178,7 @@ async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> L
 def _show_full_name(out: Output, typed: str, name: str) -> None:
     """Show which model an abbreviated name stands for."""
     if not out.as_json and typed.casefold() != name.casefold():
-        out.show(f"{safe_text.line(typed)} stands for {safe_text.name(name)}.")
+        out.show(f"{terminal_text.line(typed)} stands for {terminal_text.name(name)}.")
 
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -187,6 +187,6 @@ def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: Jso
 
     answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=Unloaded))
     unloaded = [name for name in (answer.unloaded, *answer.also) if name]
-    sentence = " ".join(f"{safe_text.name(name)} is unloaded." for name in unloaded)
-    nothing = f"{safe_text.name(model)} was not loaded." if model else "No model was loaded."
+    sentence = " ".join(f"{terminal_text.name(name)} is unloaded." for name in unloaded)
+    nothing = f"{terminal_text.name(model)} was not loaded." if model else "No model was loaded."
     Output(as_json).result(answer, lambda: sentence or nothing)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption, read_folder
 from app.cli.output import Output
-from app.cli.views.amounts import size
 from app.core.errors import AppError, BadInput
+from app.core.reasons import size
 from app.machine.paths import expanded
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def import_file(
 
     model = answer.model
     if name is None and _is_elsewhere(model.path, path):
-        out.note(_same_model_note(safe_text.name(model.name), model.file_bytes, path))
+        out.note(_same_model_note(terminal_text.name(model.name), model.file_bytes, path))
     elif name is not None and name != model.name:
-        out.note(f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}.")
+        out.note(f"{terminal_text.name(name)} is another model; this one is called {terminal_text.name(model.name)}.")
     out.result(answer, lambda: models_view([model]))
 
 
@@ -124,10 +124,10 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
         entry = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
         if entry.builtin:
             raise BadInput("model_builtin", name=entry.name)
-        name = safe_text.name(entry.name)
+        name = terminal_text.name(entry.name)
         out.confirm(f"Take {name} off the shelf?", yes)
     answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
-    name = safe_text.name(answer.removed)
+    name = terminal_text.name(answer.removed)
     file = "its file was deleted" if answer.file_deleted else "its file stays where it is"
     of_what = "" if answer.file_deleted else " in cut layers"
     cut = f" This freed {size(answer.freed_bytes)}{of_what}." if answer.freed_bytes else ""
@@ -188,7 +188,7 @@ def _may_create(out: Output, place: Path, create: bool) -> bool:
         raise BadInput("models_folder_nested", folder=str(missing))
     if not out.can_ask:
         raise BadInput("models_folder_new", folder=str(place))
-    typer.confirm(f"There is no folder {safe_text.line(str(place))}. Create it?", abort=True)
+    typer.confirm(f"There is no folder {terminal_text.line(str(place))}. Create it?", abort=True)
     return True
 
 
@@ -224,7 +224,7 @@ async def _choose_folder(
 
 
 def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
-    place = safe_text.line(answer.folder)
+    place = terminal_text.line(answer.folder)
     free = f" It has {size(answer.free_bytes)} free." if answer.free_bytes else ""
     lines = [f"Models are kept in {place}.{free}"]
     if chosen is not None and Path(answer.folder).parent == chosen.resolve():
@@ -232,13 +232,13 @@ def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
     if answer.room_bytes == 0:
         lines.append("Poolhouse leaves 5 GiB free there, so nothing can be downloaded now.")
     if answer.reason:
-        lines.append(safe_text.line(answer.reason))
+        lines.append(terminal_text.line(answer.reason))
     for former in answer.elsewhere:
         if former.reason:
-            lines.append(safe_text.line(former.reason))
+            lines.append(terminal_text.line(former.reason))
         else:
             models = f"{former.models} model{'s' if former.models != 1 else ''}"
-            lines.append(f"{models} ({size(former.bytes)}) in {safe_text.line(former.folder)}: --move moves them.")
+            lines.append(f"{models} ({size(former.bytes)}) in {terminal_text.line(former.folder)}: --move moves them.")
     return lines
 
 
@@ -263,7 +263,7 @@ def share(
 ) -> None:
     """Choose whether other machines of the household may copy models from this one, to save a download."""
     shares = ask_node(home, lambda node: _settings(node, action)).share_models
-    Output(as_json).result({"on": shares}, lambda: hints.with_home(SHARED if shares else NOT_SHARED))
+    Output(as_json).result({"on": shares}, lambda: terminal_text.with_home(SHARED if shares else NOT_SHARED))
 
 
 async def _settings(node: NodeClient, action: ShareAction | None) -> Settings:

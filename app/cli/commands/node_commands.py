@@ -16,7 +16,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.cli.options import HomeOption, JsonOption, YesOption, read_size
 from app.cli.output import Output
 from app.core.errors import Refused
@@ -145,8 +145,8 @@ def _print_ready(facts: dict[str, Any]) -> None:
         "--open` shows a code and an address; use them with `poolhouse pair ADDRESS` there, or “Join "
         "a household” in its window."
     )
-    name = safe_text.line(facts["name"])
-    sys.stdout.write(f"{name} is ready. {hints.with_home(next_steps)} Ctrl-C stops it.\n")
+    name = terminal_text.line(facts["name"])
+    sys.stdout.write(f"{name} is ready. {terminal_text.with_home(next_steps)} Ctrl-C stops it.\n")
     sys.stdout.flush()
 
 

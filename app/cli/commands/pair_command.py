@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from app.cli import safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_code
 from app.cli.output import Output
@@ -115,7 +115,7 @@ def _open_nearby(out: Output, home: Path | None) -> str:
             if error.reason.code != "pairing_nobody_near" or time.monotonic() > deadline:
                 raise
         time.sleep(POLL_SECONDS)
-    out.note(f"Pairing with {safe_text.name(stranger.name or stranger.id)} at {stranger.pairing_address}.")
+    out.note(f"Pairing with {terminal_text.name(stranger.name or stranger.id)} at {stranger.pairing_address}.")
     return stranger.id
 
 
@@ -134,7 +134,7 @@ def _let_in(out: Output, home: Path | None, role: str, wait: bool) -> None:
     if not wait:
         return
     paired = ask_node(home, lambda node: _keep_open(node, out, window))
-    name = safe_text.name(paired.machine.name)
+    name = terminal_text.name(paired.machine.name)
     about = GUEST if role == RoleName.GUEST else TRUST
     if out.as_json:
         out.json({"machine": {"id": paired.machine.id, "name": paired.machine.name}})
@@ -148,8 +148,8 @@ def _join(out: Output, home: Path | None, address: str, code: str) -> None:
     body = {"address": address, "code": code}
     joined = ask_node(home, lambda node: node.post("/pairing/join", body, answer=Joined))
     about = IS_GUEST if joined.guest else TRUST
-    called = f"{RENAMED.format(name=safe_text.name(joined.called))} " if joined.called else ""
-    name = safe_text.name(joined.machine.name)
+    called = f"{RENAMED.format(name=terminal_text.name(joined.called))} " if joined.called else ""
+    name = terminal_text.name(joined.machine.name)
     out.result(joined, lambda: f"Paired with {name}. {called}{about}")
 
 
@@ -162,7 +162,7 @@ async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> Mach
             return await _counting_down(node, out, window)
         if not out.as_json:
             out.note(
-                f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, valid for "
+                f"Code {terminal_text.line(window.code)} at {terminal_text.line(window.address)}, valid for "
                 f"{int(window.seconds)} seconds."
             )
         return await node.work("GET", "/pairing/wait", answer=MachineAnswer)
@@ -202,7 +202,7 @@ def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> R
     from rich.text import Text
 
     left = max(0, round(seconds_left))
-    code, address = safe_text.line(window.code), safe_text.line(window.address)
+    code, address = terminal_text.line(window.code), terminal_text.line(window.address)
     digits = Text("    " + "  ".join(code[:3]) + "     " + "  ".join(code[3:]), style="bold blue")
     full = min(BAR_CELLS, round(BAR_CELLS * left / max(1, window.seconds)))
     bar = Text("█" * full, style="blue").append("░" * (BAR_CELLS - full), style="dim")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Output
-from app.cli.views.amounts import size
 from app.core.errors import AppError, BadInput, Reason, Unreachable
+from app.core.reasons import size
 
 if TYPE_CHECKING:
     from app.api.downloads import Download, DownloadRemoved
@@ -124,7 +124,7 @@ async def _pull(
         raise Stopped("pull_paused", model=model) from None
     called = finished.model or ""
     if name is not None and called != name:
-        out.note(f"It is already on the shelf, as {safe_text.name(called)}.")
+        out.note(f"It is already on the shelf, as {terminal_text.name(called)}.")
     shelf = (await node.get("/models", Models)).models
     return finished, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
@@ -151,7 +151,7 @@ async def _source_machine(
             raise BadInput("copy_not_there", name=chosen[:64])
     if not holders:
         return None
-    name = safe_text.name(holders[0].name)
+    name = terminal_text.name(holders[0].name)
     out.note(
         f"{name} has this file, so it is copied from there and its hash is checked. --online downloads it instead."
     )
@@ -299,15 +299,15 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     for offer in offers:
         best = _recommended(offer)
         n_bytes = size(best.size_bytes) if best.size_bytes else "unknown"
-        table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
+        table.add_row(offer.id, n_bytes, terminal_text.name(offer.licence), ", ".join(offer.good_at))
     notes = []
     if unsplittable := ", ".join(entry.id for entry in offers if not entry.splits):
         notes.append(f"Cannot be split, so it needs one machine: {unsplittable}.")
     if unknown := ", ".join(entry.id for entry in offers if _recommended(entry).whole_hash is None):
         notes.append(f"Hash not yet known, so the first download pins it: {unknown}.")
     notes.append("`poolhouse pull NAME` downloads one.")
-    below = [hints.text(note, "dim") for note in notes]
-    first = [hints.text(NONE_FITS), Text()] if none_fits else starter_view(starter)
+    below = [terminal_text.command_text(note, "dim") for note in notes]
+    first = [terminal_text.command_text(NONE_FITS), Text()] if none_fits else starter_view(starter)
     return Group(*first, table, *below)
 
 

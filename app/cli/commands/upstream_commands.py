@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from app.cli import hints, safe_text
+from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_name
 from app.cli.output import Output
@@ -93,14 +93,14 @@ def add(
     }
     outcome = "was added with a key." if order["key"] else "was added without a key."
     answer = ask_node(home, lambda node: node.post("/api/upstreams", order, answer=Upstreams))
-    _show(answer, as_json, f"{safe_text.name(name)} {outcome}{_no_path_hint(name, url)}")
+    _show(answer, as_json, f"{terminal_text.name(name)} {outcome}{_no_path_hint(name, url)}")
 
 
 def _no_path_hint(name: str, url: str) -> str:
     """Return a warning about an address without a path: otherwise the mistake shows only when a request fails."""
     if urlsplit(url.strip()).path.strip("/"):
         return ""
-    cure = f"`poolhouse upstream test {safe_text.name(name)}` shows whether it answers"
+    cure = f"`poolhouse upstream test {terminal_text.name(name)}` shows whether it answers"
     return f" Most servers' addresses end with /v1, but this one does not; {cure}."
 
 
@@ -125,10 +125,10 @@ def try_upstream(name: NameArgument, home: HomeOption = None, as_json: JsonOptio
 
 
 def _test_view(test: UpstreamTest) -> RenderableType:
-    name, missing = safe_text.name(test.name), ", ".join(map(safe_text.name, test.missing))
+    name, missing = terminal_text.name(test.name), ", ".join(map(terminal_text.name, test.missing))
     if test.missing:
         cure = f"Give the models that it has with `poolhouse upstream add {name}`."
-        return hints.text(f"{name} answers, but does not have {missing}. {cure}")
+        return terminal_text.command_text(f"{name} answers, but does not have {missing}. {cure}")
     return f"{name} answers, and has all models that it may answer for."
 
 
@@ -202,15 +202,15 @@ def _show(upstreams: Upstreams, as_json: bool, first: str = "") -> None:
 
         lines = [line for upstream in upstreams.upstreams for line in _lines(upstream)]
         none = "No other server is used. `poolhouse upstream add --help` shows how to add one."
-        return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
+        return Group(*map(terminal_text.command_text, filter(None, [first, *(lines or [none])])))
 
     Output(as_json).result(upstreams, view)
 
 
 def _lines(upstream: Upstream) -> list[str]:
-    name = safe_text.name(upstream.name)
+    name = terminal_text.name(upstream.name)
     state = "may be sent requests" if upstream.on else f"is off; `poolhouse upstream on {name}` turns it on"
-    pairs = ((safe_text.name(here), safe_text.name(there)) for here, there in upstream.models.items())
+    pairs = ((terminal_text.name(here), terminal_text.name(there)) for here, there in upstream.models.items())
     models = ", ".join(here if here == there else f"{here} (there: {there})" for here, there in pairs)
     spent = f"{upstream.spent_tokens:,} of {upstream.cap_tokens:,} tokens spent"
     if not upstream.is_counted:
@@ -219,6 +219,6 @@ def _lines(upstream: Upstream) -> list[str]:
             "--forget-spent` resets the count"
         )
     return [
-        f"{name}, at {safe_text.name(upstream.url)}: {state}.",
+        f"{name}, at {terminal_text.name(upstream.url)}: {state}.",
         f"  For {models}; {spent}. Key: {KEY_STATES[upstream.has_key]}.",
     ]

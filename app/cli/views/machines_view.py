@@ -11,10 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from app.api.links import Link, LinkMeasurement, LinkReport
-from app.api.snapshot import Machine, Snapshot, Stranger
-from app.cli import hints, safe_text
-from app.cli.views.amounts import milliseconds
+from app.api.snapshot import Link, LinkMeasurement, LinkReport, Machine, Snapshot, Stranger
+from app.cli import terminal_text
+from app.cli.terminal_text import milliseconds
 from app.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -60,10 +59,10 @@ class MachinesView:
         yield self._table(with_devices=False)
         yield Text()
         for machine in self._machines:
-            yield Text(f"{safe_text.name(machine.name)}: {_device(machine)}", style="dim")
+            yield Text(f"{terminal_text.name(machine.name)}: {_device(machine)}", style="dim")
 
     def _table(self, *, with_devices: bool) -> Table:
-        addresses = [safe_text.line(_address(machine)) for machine in self._machines]
+        addresses = [terminal_text.line(_address(machine)) for machine in self._machines]
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         table.add_column("Machine", overflow="fold")
         table.add_column("Id", no_wrap=True, style="dim")
@@ -76,9 +75,9 @@ class MachinesView:
         for machine, address in zip(self._machines, addresses, strict=True):
             table.add_row(
                 machine_name(machine),
-                safe_text.line(machine.id[:ID_SHOWN]),
+                terminal_text.line(machine.id[:ID_SHOWN]),
                 state_of(machine),
-                safe_text.line(", ".join(machine.roles)),
+                terminal_text.line(", ".join(machine.roles)),
                 address,
                 *([_device(machine)] if with_devices else []),
             )
@@ -90,12 +89,12 @@ def _address(machine: Machine) -> str:
 
 
 def _device(machine: Machine) -> str:
-    return safe_text.line(machine.device or "unknown")
+    return terminal_text.line(machine.device or "unknown")
 
 
 def machine_name(machine: Machine) -> Text:
     """Return the name of a machine, marked if it is this one."""
-    name = Text(safe_text.name(machine.name))
+    name = Text(terminal_text.name(machine.name))
     if machine.this:
         name.append(" (this)", style="dim")
     return name
@@ -104,7 +103,7 @@ def machine_name(machine: Machine) -> Text:
 def state_of(machine: Machine) -> Text:
     """Return the state in one word: `loaded` if the machine holds layers, `working` if it is computing."""
     state = machine.state if machine.online or machine.this else "offline"
-    return Text(safe_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
+    return Text(terminal_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
 
 
 def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
@@ -118,14 +117,14 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
     table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("Address", overflow="fold")
     table.add_column("", overflow="fold")
-    fits, typed = not hints.home_option(), list[str]()  # a truncated command is useless
+    fits, typed = not terminal_text.home_option(), list[str]()  # a truncated command is useless
     for stranger in ranked[:MAX_SHOWN]:
         relation = "not in this household"
         if stranger.pairing_address:
-            typed.append(f"poolhouse pair {shlex.quote(_pair_target(stranger))}{hints.home_option()}")
+            typed.append(f"poolhouse pair {shlex.quote(_pair_target(stranger))}{terminal_text.home_option()}")
             relation = f"open for pairing: {typed[-1]}" if fits else "open for pairing"
         address = stranger.addresses[0] if stranger.addresses else ""
-        table.add_row(_stranger_name(stranger), safe_text.line(address), Text(relation, style="dim"))
+        table.add_row(_stranger_name(stranger), terminal_text.line(address), Text(relation, style="dim"))
     claimed = [claims for stranger in ranked[:MAX_SHOWN] if (claims := _claimed_hardware(stranger))]
     n_hidden = len(ranked) - MAX_SHOWN
     below = [f"and {n_hidden} more"] if n_hidden > 0 else []
@@ -150,18 +149,18 @@ def only_open(snapshot: Snapshot) -> Stranger:
 
 def _stranger_name(stranger: Stranger) -> str:
     """Return the name, or a placeholder: a machine that is not open for pairing announces only its id."""
-    return safe_text.name(stranger.name) if stranger.name else NAMELESS
+    return terminal_text.name(stranger.name) if stranger.name else NAMELESS
 
 
 def _claimed_hardware(stranger: Stranger) -> str:
     """Return what a machine claims to be; "" if it claims nothing."""
-    parts = [safe_text.name(part) for part in (stranger.system, stranger.device) if part]
+    parts = [terminal_text.name(part) for part in (stranger.system, stranger.device) if part]
     return f"{_stranger_name(stranger)} claims to be: {', '.join(parts)}" if parts else ""
 
 
 def _pair_target(stranger: Stranger) -> str:
     """Return an argument for `pair`: the name, unless it looks like an option or an address."""
-    name = safe_text.name(stranger.name or "")
+    name = terminal_text.name(stranger.name or "")
     return stranger.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name
 
 
@@ -172,7 +171,7 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
         table.add_column(title, overflow="fold")
     for link in links:
         table.add_row(
-            safe_text.name(link.name),
+            terminal_text.name(link.name),
             megabits(link.out_bytes_per_s),
             megabits(link.in_bytes_per_s),
             milliseconds(link.measured_round_trip_seconds),
@@ -180,7 +179,7 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
             milliseconds(link.jitter_seconds),
             link_medium(link),
         )
-    why = [hints.text(safe_text.line(link.reason), "dim") for link in links if link.reason]
+    why = [terminal_text.command_text(terminal_text.line(link.reason), "dim") for link in links if link.reason]
     return Group(table, *why)
 
 
@@ -200,11 +199,11 @@ def link_medium(link: LinkMeasurement) -> str:
         return ""
     medium = KINDS.get(link.kind, "")
     if link.interface:
-        medium = f"{medium} ({safe_text.line(link.interface)})".strip()
+        medium = f"{medium} ({terminal_text.line(link.interface)})".strip()
     if link.far_kind != link.kind and link.far_kind in KINDS:
         medium += f", {KINDS[link.far_kind]} there"
         if link.far_interface:
-            medium += f" ({safe_text.line(link.far_interface)})"
+            medium += f" ({terminal_text.line(link.far_interface)})"
     return medium
 
 

@@ -9,14 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from app.api.models import OfferedModel, ShelfModel, Starter
-from app.cli import hints, safe_text
-from app.cli.views.amounts import size
+from app.cli import terminal_text
+from app.core.reasons import size
 
 
 def models_view(models: Sequence[ShelfModel]) -> RenderableType:
     """Show a row for each model; reasons why one cannot be split follow the table."""
     if not models:
-        return Group(hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
+        return Group(terminal_text.command_text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Model", overflow="fold")
     table.add_column("Family", overflow="fold")
@@ -25,18 +25,18 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
     table.add_column("Context", justify="right")
     table.add_column("Size", justify="right", no_wrap=True)
     for model in models:
-        name = Text(safe_text.name(model.name))
+        name = Text(terminal_text.name(model.name))
         if model.builtin:
             name.append(" (built in)", style="dim")
         table.add_row(
             name,
-            safe_text.name(model.architecture),
-            safe_text.name(model.quantisation),
+            terminal_text.name(model.architecture),
+            terminal_text.name(model.quantisation),
             str(model.n_layers),
             f"{model.context_length:,}" if model.context_length else "unknown",
             size(model.file_bytes),
         )
-    missing = [hints.text(safe_text.line(model.missing)) for model in models if model.missing]
+    missing = [terminal_text.command_text(terminal_text.line(model.missing)) for model in models if model.missing]
     return Group(table, *_unsplittable(models), *_without_template(models), *missing)
 
 
@@ -46,27 +46,27 @@ def starter_view(starter: Starter | None) -> list[RenderableType]:
         return []
     needs, lends = size(starter.needs_bytes), size(starter.lends_bytes)
     speed = f"; forecast: about {starter.tok_s:.0f} tok/s" if starter.tok_s else ""
-    name = safe_text.name(starter.name)
+    name = terminal_text.name(starter.name)
     sentence = (
         f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. `poolhouse pull {starter.id}`"
     )
-    return [hints.text(sentence), Text()]
+    return [terminal_text.command_text(sentence), Text()]
 
 
 def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:
     """Return a line for each host that answers this guest."""
     by_host: dict[str, list[str]] = {}
     for model in offered:
-        by_host.setdefault(model.machine, []).append(safe_text.name(model.name))
+        by_host.setdefault(model.machine, []).append(terminal_text.name(model.name))
     lines: list[RenderableType] = [
-        Text(f"{safe_text.name(machine)} answers with {', '.join(names)}.") for machine, names in by_host.items()
+        Text(f"{terminal_text.name(machine)} answers with {', '.join(names)}.") for machine, names in by_host.items()
     ]
     return [*lines, Text("On this machine:")] if lines else []
 
 
 def _without_template(models: Sequence[ShelfModel]) -> list[Text]:
     return [
-        Text(f"{safe_text.name(model.name)}: its file has no chat template, so chats use ChatML.", style="dim")
+        Text(f"{terminal_text.name(model.name)}: its file has no chat template, so chats use ChatML.", style="dim")
         for model in models
         if model.writes and not model.has_template
     ]
@@ -74,7 +74,7 @@ def _without_template(models: Sequence[ShelfModel]) -> list[Text]:
 
 def _unsplittable(models: Sequence[ShelfModel]) -> list[Text]:
     return [
-        hints.text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", "dim")
+        terminal_text.command_text(f"{terminal_text.name(model.name)}: {terminal_text.line(model.whole_reason)}", "dim")
         for model in models
         if model.whole_reason and not model.splits
     ]

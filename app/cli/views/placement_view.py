@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from app.api.plans import Forecast, LoadedEmbedder, LoadedModel, Plan, Replica, Stage
-from app.cli import hints, safe_text
-from app.cli.views.amounts import memory_bar, rate, seconds, size
+from app.cli import terminal_text
+from app.cli.terminal_text import memory_bar, rate, seconds
 from app.core.planner.speed_estimates import is_rough
+from app.core.reasons import size
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -33,8 +34,8 @@ def plan_view(plan: Plan) -> RenderableType:
     rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
     if plan.forecast is not None:
         rows.append(Text(forecast_line(plan, plan.forecast)))
-    rows += [hints.text(safe_text.line(reason), "dim") for reason in plan.reasons]
-    rows += [hints.text(safe_text.line(advice.sentence), "green") for advice in plan.advice]
+    rows += [terminal_text.command_text(terminal_text.line(reason), "dim") for reason in plan.reasons]
+    rows += [terminal_text.command_text(terminal_text.line(advice.sentence), "green") for advice in plan.advice]
     return Group(*rows)
 
 
@@ -63,7 +64,7 @@ def headline(plan: Plan) -> str:
         shape = f"replicas on {machines} machines"
         if n_whole < machines:
             shape = f"split over {machines - n_whole} machines and whole on {n_whole} more"
-    parts = [safe_text.name(plan.model), shape]
+    parts = [terminal_text.name(plan.model), shape]
     if plan.context:
         parts.append(f"context {plan.context:,}")
     if plan.users and plan.users > 1:
@@ -79,7 +80,7 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
     for replica in replicas:
         doing = [f"{replica.answering} answering"] if replica.answering else []
         doing += [f"{replica.waiting} waiting"] if replica.waiting else []
-        parts.append(", ".join([f"{safe_text.name(replica.machine)} {safe_text.line(replica.state)}", *doing]))
+        parts.append(", ".join([f"{terminal_text.name(replica.machine)} {terminal_text.line(replica.state)}", *doing]))
     return f"Replicas: {'; '.join(parts)}."
 
 
@@ -108,7 +109,9 @@ def placement_view(plan: Plan) -> Table:
         memory: RenderableType = size(takes) if takes else ""
         if need is not None and need.lends_bytes:
             memory = memory_bar(need.needs_bytes, need.lends_bytes, color)
-        table.add_row(safe_text.name(stages[0].machine), LayerStrip(runs, n_layers, color), layer_numbers(runs), memory)
+        table.add_row(
+            terminal_text.name(stages[0].machine), LayerStrip(runs, n_layers, color), layer_numbers(runs), memory
+        )
     return table
 
 

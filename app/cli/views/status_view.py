@@ -8,11 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.api.links import Link
 from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
-from app.api.snapshot import ForecastErrors, Machine, Snapshot
-from app.cli import hints, safe_text
-from app.cli.views.amounts import memory_bar, rate, seconds
+from app.api.snapshot import ForecastErrors, Link, Machine, Snapshot
+from app.cli import terminal_text
+from app.cli.terminal_text import memory_bar, rate, seconds
 from app.cli.views.machines_view import machine_name, nearby_view, short_link, state_of
 from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
 
@@ -54,7 +53,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     rows += links_between(snapshot)
     rows += _reasons(snapshot)
     if snapshot.discovery.reason:
-        rows.append(hints.text(safe_text.line(snapshot.discovery.reason), "yellow"))
+        rows.append(terminal_text.command_text(terminal_text.line(snapshot.discovery.reason), "yellow"))
     rows += nearby_view(list(snapshot.strangers.values()))
     for model in snapshot.models:
         rows += model_view(model) if model.stages else []
@@ -65,7 +64,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     if snapshot.pairing is not None:
         window = snapshot.pairing
         left = seconds(window.seconds_left)
-        sentence = f"Pairing is open at {safe_text.line(window.address)} for {left} more."
+        sentence = f"Pairing is open at {terminal_text.line(window.address)} for {left} more."
         rows += [Text(), Text(sentence)]
     return Group(*rows)
 
@@ -85,21 +84,21 @@ def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
     """Show the embedding model or reranker, which is loaded beside the models that write."""
     doing = ", loading" if embeds.state == "loading" else ""
     purpose = "ranks texts for programs" if embeds.ranks else "vectors for programs"
-    title = Text(f"{safe_text.name(embeds.model)} · {purpose}{doing}", style="bold")
+    title = Text(f"{terminal_text.name(embeds.model)} · {purpose}{doing}", style="bold")
     return [title, placement_view(embeds)]
 
 
 def _head(snapshot: Snapshot) -> RenderableType:
     node = snapshot.node
-    parts = [safe_text.name(node.name), f"Poolhouse {safe_text.line(node.version)}"]
+    parts = [terminal_text.name(node.name), f"Poolhouse {terminal_text.line(node.version)}"]
     if node.peer_address:
-        parts.append(safe_text.line(node.peer_address))
+        parts.append(terminal_text.line(node.peer_address))
     used_by = node.lending.used_by
     sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by)]
     sentences += [beside_sentence(model) for model in snapshot.beside]
-    sentence = hints.text(" ".join(sentences), "bold")
+    sentence = terminal_text.command_text(" ".join(sentences), "bold")
     if node.reason:
-        sentence = hints.text(safe_text.line(node.reason), "bold red")
+        sentence = terminal_text.command_text(terminal_text.line(node.reason), "bold red")
     answers = snapshot.answers
     if answers.running or answers.waiting:
         sentence.append(f" {answers.running} answering, {answers.waiting} waiting.", style="default")
@@ -112,10 +111,10 @@ def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None
     hosts: the hosts of a guest. used_by: the machines whose layers are here.
     """
     if hosts is not None:
-        names = ", ".join(map(safe_text.name, hosts))
+        names = ", ".join(map(terminal_text.name, hosts))
         return f"Ready. Answers come from {names}." if hosts else "No host is available to answer."
     if loaded is None and used_by:
-        return f"Lending: this machine holds layers for {', '.join(map(safe_text.name, used_by))}."
+        return f"Lending: this machine holds layers for {', '.join(map(terminal_text.name, used_by))}."
     if loaded is None:
         return "No model is loaded. Load one with `poolhouse load NAME`."
     return _model_sentence(loaded, "Ready. ")
@@ -127,7 +126,7 @@ def beside_sentence(model: LoadedModel) -> str:
 
 
 def _model_sentence(loaded: LoadedModel, ready: str) -> str:
-    name = safe_text.name(loaded.model)
+    name = terminal_text.name(loaded.model)
     machines = len(by_machine(loaded.held))
     if loaded.stopping:
         return f"{name} is stopping and freeing its memory."
@@ -135,15 +134,15 @@ def _model_sentence(loaded: LoadedModel, ready: str) -> str:
         case "ready" | "":
             subject = f"{machines} machines hold" if machines > 1 else "This machine holds"
             if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host has the first stage
-                subject = f"{safe_text.name(loaded.held[0].machine)} holds"
-            then = f" {safe_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
+                subject = f"{terminal_text.name(loaded.held[0].machine)} holds"
+            then = f" {terminal_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
             return f"{ready}{subject} {name}.{then}"
         case "loading":
             return f"Loading {name}."
         case state:
-            why = safe_text.line(loaded.reason or "The reason is unknown.")
+            why = terminal_text.line(loaded.reason or "The reason is unknown.")
             then = " The next question loads it again." if state == "lost" else ""
-            return f"{name} is {safe_text.line(state)}. {why}{then}"
+            return f"{name} is {terminal_text.line(state)}. {why}{then}"
 
 
 def machines_view(snapshot: Snapshot) -> Table:
@@ -160,7 +159,7 @@ def machines_view(snapshot: Snapshot) -> Table:
 
 def links_between(snapshot: Snapshot) -> list[Text]:
     """Return a line for each link between two other machines, as one of them measured it."""
-    names = {key: safe_text.name(machine.name) for key, machine in snapshot.machines.items()}
+    names = {key: terminal_text.name(machine.name) for key, machine in snapshot.machines.items()}
     lines = [
         " – ".join(sorted((names[near], names[other]), key=str.casefold)) + f": {short_link(link)}"
         for near, links in snapshot.links_between.items()
@@ -173,7 +172,7 @@ def links_between(snapshot: Snapshot) -> list[Text]:
 def _reasons(snapshot: Snapshot) -> list[Text]:
     """Return the reason for each machine's state, if there is one."""
     return [
-        hints.text(f"{safe_text.name(machine.name)}: {safe_text.line(machine.reason)}", "dim")
+        terminal_text.command_text(f"{terminal_text.name(machine.name)}: {terminal_text.line(machine.reason)}", "dim")
         for machine in snapshot.machines.values()
         if machine.reason
     ]

@@ -23,7 +23,7 @@ from app.inference.pipeline.completion import GenerationRequest
 from app.network.peer.listener import MEMBER
 from app.node.control.asking import by_another, question_of
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
-from app.node.control.ndjson import stream
+from app.node.control.json_bodies import stream
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 

@@ -17,6 +17,16 @@ from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
 
 
+def restart(services: AppContext) -> None:
+    """Running answers end; what others compute here is handed back first."""
+    client, pool = services.client, services.pool
+    followed = client.endpoint
+    pool.ends = True
+    client.endpoint = followed or services.launcher.find()  # another version's is not followed
+    client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
+    client.endpoint = followed
+
+
 @dataclass(slots=True)
 class ModelFilter:
     """The search text of the model list, and the selected entries of the two boxes next to it."""

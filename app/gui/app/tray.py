@@ -10,8 +10,7 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QIcon
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from app.api.lending import Lending
-from app.api.snapshot import Machine, Snapshot
+from app.api.snapshot import Lending, Machine, Snapshot
 from app.core.errors import AppError
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext

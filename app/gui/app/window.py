@@ -11,9 +11,8 @@ from shiboken6 import isValid
 
 from app.core.errors import AppError
 from app.gui.api.node_state import Link
-from app.gui.api.restart import restart
 from app.gui.app import navigation, sidebar
-from app.gui.app.app_context import AppContext
+from app.gui.app.app_context import AppContext, restart
 from app.gui.app.page import Page
 from app.gui.app.sidebar import Sidebar
 from app.gui.look import sizes

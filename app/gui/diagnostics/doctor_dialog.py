@@ -18,9 +18,8 @@ from app.core.diagnostics import Check, Firewall, firewall_command, likeliest_ca
 from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import Link
-from app.gui.api.restart import restart
 from app.gui.app import navigation
-from app.gui.app.app_context import AppContext
+from app.gui.app.app_context import AppContext, restart
 from app.gui.app.navigation import page_actions
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, result_of

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QProgressBar, QWidget
 from app.api.answers import MachineAnswer, PairingCode, ProgressLine
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
-from app.gui.api.restart import restart
-from app.gui.app.app_context import AppContext
+from app.gui.app.app_context import AppContext, restart
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce

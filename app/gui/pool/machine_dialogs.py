@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QPushButton, QRadioButton, QWidget
 
 from app.api.answers import Removed, Renamed, RolesSet
 from app.api.computer import Interface, Settings
-from app.api.links import LinkReport
+from app.api.snapshot import LinkReport
 from app.core.errors import AppError
 from app.gui.api.node_client import segment
 from app.gui.app.app_context import AppContext

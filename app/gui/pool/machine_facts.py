@@ -8,9 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from app.api.links import Link, LinkInterfaces, LinkMeasurement
 from app.api.plans import LoadedModel
-from app.api.snapshot import LayerRange, Machine, Snapshot
+from app.api.snapshot import LayerRange, Link, LinkInterfaces, LinkMeasurement, Machine, Snapshot
 from app.gui.look.sentences import said
 
 AnyLink = TypeVar("AnyLink", bound=LinkMeasurement)

@@ -8,8 +8,8 @@ from functools import partial
 from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QMenu
 
-from app.api.links import LinkReport, LinkReports
 from app.api.models import Unloaded
+from app.api.snapshot import LinkReport, LinkReports
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
 from app.gui.app.page import Page

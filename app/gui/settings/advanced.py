@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 
 from app.core.log_redaction import readable_line
 from app.gui.api.node_state import Link
-from app.gui.api.restart import restart
-from app.gui.app.app_context import AppContext
+from app.gui.app.app_context import AppContext, restart
 from app.gui.app.pool_status import current_status
 from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.look import sizes

@@ -9,7 +9,7 @@ from app.gui.look.language import LANGUAGE
 from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.look.theme import MAX_SCALE, MIN_SCALE, Scheme
 from app.gui.settings.settings_group import Choice, Group, Setting
-from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.buttons import button
 
 SCHEME, TEXT_SCALE = "look/scheme", "look/text_scale"

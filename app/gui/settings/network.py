@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
 from app.api.answers import Renamed
 from app.api.computer import Interface, Settings
-from app.gui.api.restart import restart
-from app.gui.app.app_context import AppContext
+from app.gui.app.app_context import AppContext, restart
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme, set_role

@@ -13,11 +13,11 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
-from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.this_computer.hours_card import HoursCard
 from app.gui.this_computer.lending_store import LendingStore
 from app.gui.this_computer.memory_card import MemoryCard
+from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.this_computer.rules_card import RulesCard
 from app.gui.this_computer.state_card import StateCard
 from app.gui.widgets.buttons import button

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale, QObject, QTimer, Signal
 
-from app.api.lending import Lending, LendingReadings, LendingRules, LendingState
+from app.api.snapshot import Lending, LendingReadings, LendingRules, LendingState
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.api.node_state import NodeState

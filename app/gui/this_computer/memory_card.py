@@ -8,7 +8,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QWidget
 
-from app.api.lending import Lending
+from app.api.snapshot import Lending
 from app.core.lending.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes

@@ -9,7 +9,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QWidget
 
 from app.api.computer import Programs
-from app.api.lending import LendingReadings, LendingRules
+from app.api.snapshot import LendingReadings, LendingRules
 from app.core.errors import AppError
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, Battery, executable
 from app.gui.api.node_client import Call

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QVBoxLayout, QWidget
 
-from app.api.lending import Lending
+from app.api.snapshot import Lending
 from app.gui.api.node_state import GONE, Link
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import COLORS, StatusKind

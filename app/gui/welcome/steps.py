@@ -27,8 +27,8 @@ from app.gui.pool.household_dialogs import AddSheet
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of, may_change_household
 from app.gui.settings.updates import DailyCheck
-from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import unused_graphics
+from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.welcome.other_models import OtherModels, OtherModelsCard
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import MachineName

@@ -9,8 +9,7 @@ from app.api.answers import AnswerKeys, Nothing, TokenCount
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control.asking import kept_here
-from app.node.control.ndjson import stream
-from app.node.control.request_body import answer, body
+from app.node.control.json_bodies import answer, body, stream
 from app.node.models.detached_answers import DetachedAnswers, Lines
 from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager

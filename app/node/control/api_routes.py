@@ -8,7 +8,7 @@ from app.api import requests
 from app.api.chat_api import ApiKey, ApiKeys, Certificate, KeyRemoved, Upstreams
 from app.core.reasons import said
 from app.gateway.servers.local_server import ChatApi
-from app.node.control.request_body import answer, body
+from app.node.control.json_bodies import answer, body
 
 
 def routes(api: ChatApi) -> list[web.RouteDef]:

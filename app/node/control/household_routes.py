@@ -10,9 +10,8 @@ from app.api.answers import MachineAnswer, Nothing
 from app.api.snapshot import MachineRef
 from app.network.network import Network
 from app.node.control import naming, pairing_routes
+from app.node.control.json_bodies import answer, body, stream, with_progress
 from app.node.control.naming import Naming
-from app.node.control.ndjson import stream, with_progress
-from app.node.control.request_body import answer, body
 from app.node.known_household import KnownHousehold
 from app.node.links.discovery_service import reach
 from app.node.models.loaded_models import LoadedModels

@@ -23,8 +23,8 @@ from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.sensors import owner_activity, owner_programs
 from app.node.control import node_settings
+from app.node.control.json_bodies import answer, body
 from app.node.control.node_settings import OwnSettings
-from app.node.control.request_body import answer, body
 from app.node.downloads.models_folder import existing
 from app.node.planning.own_speed import Hardware
 

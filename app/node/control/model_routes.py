@@ -8,7 +8,7 @@ from app.api import requests
 from app.api.answers import MachineRefs
 from app.api.downloads import DownloadAnswer, Downloads
 from app.core.errors import BadInput, Reason
-from app.node.control.request_body import answer, body
+from app.node.control.json_bodies import answer, body
 from app.node.downloads.model_sources import ModelSources
 
 MOST = 60

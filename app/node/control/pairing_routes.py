@@ -18,7 +18,7 @@ from app.core.ids import MachineId, same_name
 from app.network.membership.pairing_window import PairingWindow
 from app.network.network import Network
 from app.network.sockets import Address
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 
 ROLES = {
     "lend": (Role.LENDER,),

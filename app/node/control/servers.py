@@ -22,10 +22,10 @@ from app.node.control import api_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.guard import MAX_BODY_BYTES, guard
 from app.node.control.household_routes import HouseholdRoutes
+from app.node.control.json_bodies import answer, body
 from app.node.control.machine_routes import MachineRoutes
-from app.node.control.model_file_routes import ModelRoutes
 from app.node.control.node_settings import OwnSettings
-from app.node.control.request_body import answer, body
+from app.node.control.shelf_routes import ModelRoutes
 from app.node.control.state_routes import StateRoutes
 from app.node.doctor import Doctor
 from app.node.downloads import updates

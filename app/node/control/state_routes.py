@@ -12,7 +12,7 @@ from aiohttp import web
 from app.api.answers import Machines, Nothing
 from app.api.computer import Checks
 from app.api.snapshot import Snapshot
-from app.node.control.request_body import answer
+from app.node.control.json_bodies import answer
 from app.node.doctor import Doctor
 from app.node.events import Event, Events
 from app.node.journal import Journal

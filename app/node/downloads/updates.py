@@ -31,7 +31,7 @@ from app.decoding import decode
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network.traffic_limits import TooLong, TooSlow, whole_body
-from app.node.control.request_body import answer
+from app.node.control.json_bodies import answer
 
 log = logging.getLogger(__name__)
 

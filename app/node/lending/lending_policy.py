@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from app.api import requests
-from app.api.lending import Lending as LendingSnapshot
-from app.api.lending import LendingReadings, LendingRules, LendingState
+from app.api.snapshot import Lending as LendingSnapshot
+from app.api.snapshot import LendingReadings, LendingRules, LendingState
 from app.core.errors import BadInput, Reason, Refused
 from app.core.ids import MachineId
 from app.core.lending.hours import hours_text, read_hours

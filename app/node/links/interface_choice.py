@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.api.links import LinkInterfaces
+from app.api.snapshot import LinkInterfaces
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Fact, Reason
 from app.core.household.link import Link, LinkEnd, better_ends, wrong_interface
 from app.core.household.membership import Member

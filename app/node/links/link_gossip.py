@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Set
 
-from app.api.links import LinkMeasurement
+from app.api.snapshot import LinkMeasurement
 from app.core.household.link import Link
 from app.core.ids import MachineId
 from app.network.messages import (

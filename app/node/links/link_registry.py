@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import msgspec
 
-from app.api import links
+from app.api.snapshot import Link as LinkEntry
+from app.api.snapshot import LinkMeasurement, LinkReport, LinkReports
 from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import Link, LinkEnd, LinkKind
 from app.core.ids import MachineId
@@ -32,7 +33,7 @@ from app.node.links.interface_choice import BetterInterfaces, C, InterfaceChoice
 
 log = logging.getLogger(__name__)
 
-L = TypeVar("L", bound=links.LinkMeasurement)
+L = TypeVar("L", bound=LinkMeasurement)
 LOOK_SECONDS = 10.0  # between looks at the interfaces and the schedule
 SETTLE_SECONDS = 2.0  # after a link opens; spread out, so that not all links measure at once
 EVERY_SECONDS = 1800.0  # between measurements of an idle link's round trips, some kilobytes each
@@ -176,10 +177,10 @@ class LinkRegistry:
         """Return the links that are up and have been measured."""
         return {key: known for key, known in self._known.items() if key in self._network.links}
 
-    def snapshot(self) -> dict[str, links.Link]:
+    def snapshot(self) -> dict[str, LinkEntry]:
         """Return the links that are up, by machine."""
         return {
-            machine: self._described(machine, links.Link(link.round_trip_seconds, str(link.address), link.hello.build))
+            machine: self._described(machine, LinkEntry(link.round_trip_seconds, str(link.address), link.hello.build))
             for machine, link in self._network.links.items()
         }
 
@@ -250,7 +251,7 @@ class LinkRegistry:
         waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
         return max(0.0, min(waits, LOOK_SECONDS))
 
-    async def measure_now(self, only: MachineId | None = None) -> links.LinkReports:
+    async def measure_now(self, only: MachineId | None = None) -> LinkReports:
         """Measure every connected link completely, or only the one to a machine, at a person's request. A link that
         could not be measured reports why. Raises BadInput if there is no link at all, and Unreachable if there is
         none to the machine."""
@@ -259,19 +260,19 @@ class LinkRegistry:
         elif not self._network.links:
             raise BadInput("measure_no_links")
         chosen = [peer for peer in self._network.links if only in (None, peer)]
-        return links.LinkReports([await self._measured_by_hand(machine) for machine in chosen])
+        return LinkReports([await self._measured_by_hand(machine) for machine in chosen])
 
-    async def _measured_by_hand(self, machine: MachineId) -> links.LinkReport:
+    async def _measured_by_hand(self, machine: MachineId) -> LinkReport:
         link = self._network.links.get(machine)
-        report = links.LinkReport(machine, link.name if link else "")
+        report = LinkReport(machine, link.name if link else "")
         try:
             await self._measure_with_retries(machine)
         except AppError as error:
-            report = links.LinkReport(report.id, report.name, sentence(error.reason), error.reason)
+            report = LinkReport(report.id, report.name, sentence(error.reason), error.reason)
             return with_choice(report, machine, self._preferred, self._better)
         return self._described(machine, report)
 
-    async def prefer(self, machine: MachineId, interface: str | None) -> links.LinkReport:
+    async def prefer(self, machine: MachineId, interface: str | None) -> LinkReport:
         """Dial that machine through this interface from now on, or through the best one if None.
 
         Return the new measurement or why there is none. Raises BadInput if the interface does not exist, and
@@ -284,7 +285,7 @@ class LinkRegistry:
         self._follow_choices()
         self._forget_addresses(machine)
         if machine not in self._network.links:
-            return with_choice(links.LinkReport(machine), machine, self._preferred, self._better)
+            return with_choice(LinkReport(machine), machine, self._preferred, self._better)
         report = await self._measured_by_hand(machine)
         if report.reason is not None:
             self._measure_soon(machine)

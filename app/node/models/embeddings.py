@@ -24,7 +24,7 @@ from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
 from app.node.cancellation import in_thread, run_until
-from app.node.control.ndjson import Report, hashing
+from app.node.control.json_bodies import Report, hashing
 from app.node.models.load_queue import of_model
 from app.node.snapshot import describe_plan, with_limits
 from app.node.verification.spare_memory import SpareMemory

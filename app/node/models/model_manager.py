@@ -27,7 +27,7 @@ from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import in_thread
 from app.node.control.asking import always, by_another, delta_json, question_of
-from app.node.control.ndjson import Report, hashing, with_progress
+from app.node.control.json_bodies import Report, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries

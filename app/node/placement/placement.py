@@ -43,7 +43,7 @@ from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Text
 from app.node.cancellation import run_until
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 from app.node.placement.failover import describe_notice
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor

@@ -22,7 +22,7 @@ from app.inference.pipeline.recovery_loop import loss_of
 from app.inference.pipeline.replica_set import Replica
 from app.inference.pipeline.result_checks import KnownAnswer, Samples, check_known_answer, fits_whole_prompt
 from app.inference.pipeline.scheduler import PipelineConfig
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 from app.node.placement.failover import Failover, Option, Replan
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.stages import PlacementServices, StageSet

@@ -23,7 +23,7 @@ from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
 from app.node.placement.lenders import LenderReconnector, Lenders, send_or_explain
 from app.node.placement.placement_state import PlacementState

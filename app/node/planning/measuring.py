@@ -31,7 +31,7 @@ from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.inference.worker.layer_benchmark import DEPTH
 from app.network import messages
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 from app.node.lending.stage_uploads import redacted_facts
 from app.node.planning.own_speed import Cooldown, OwnSpeed
 

@@ -15,7 +15,7 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed
 from app.core.recovery.recovery import RecentFailures
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Basis, Measuring

@@ -22,7 +22,7 @@ from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import estimated_effort, estimated_model
 from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
 from app.core.reasons import sentence
-from app.node.control.ndjson import Report
+from app.node.control.json_bodies import Report
 from app.node.planning.measuring import Basis
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.views.amounts import memory_bar
+from app.cli.terminal_text import memory_bar
 
 
 @pytest.mark.parametrize(

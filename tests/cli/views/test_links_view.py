@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from app.api.links import Link, LinkReport
+from app.api.snapshot import Link, LinkReport
 from app.cli.views.machines_view import link_medium, links_view, megabits, short_link
 
 MEASURED = LinkReport(

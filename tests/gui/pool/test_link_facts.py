@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
-from app.api.links import LinkMeasurement
+from app.api.snapshot import LinkMeasurement
 from app.decoding import convert
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.machine_facts import lender_links, machines_of, reversed_link

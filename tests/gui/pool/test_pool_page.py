@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.api.links import LinkReport
+from app.api.snapshot import LinkReport
 from app.core.errors import Reason, Refused
 from app.gui.pool import pool_actions
 from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet

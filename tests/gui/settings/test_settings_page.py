@@ -28,7 +28,7 @@ from app.gui.settings.privacy import Privacy
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.settings.settings_page import ENTRIES, SettingsPage
 from app.gui.settings.updates import Updates
-from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.scroll_area import ScrollArea
 from tests.gui.desk import Desk

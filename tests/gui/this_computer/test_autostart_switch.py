@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.this_computer.rule_controls import AutostartSwitch
 from tests.gui.desk import desk, follow
 from tests.node.pool import node
 

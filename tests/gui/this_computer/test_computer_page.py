@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.api.computer import Game, Programs
-from app.api.lending import Lending
+from app.api.snapshot import Lending
 from app.gui.api.node_state import Link
 from app.gui.look.theme import Scheme
 from app.gui.this_computer.computer_page import ComputerPage

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.api.computer import Computer
-from app.api.lending import Lending
 from app.api.models import Speeds
+from app.api.snapshot import Lending
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import Speed
 from app.decoding import convert

@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.api.lending import Lending
+from app.api.snapshot import Lending
 from app.gui.this_computer.computer_page import ComputerPage
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, paired

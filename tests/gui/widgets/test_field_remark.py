@@ -14,8 +14,8 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.settings.models import ModelsPlace
-from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard
+from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.notice import NarrowNotice, Remark
 from tests.gui.desk import Desk

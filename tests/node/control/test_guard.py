@@ -15,7 +15,7 @@ from app.api import requests
 from app.core.errors import Busy, DoesNotFit
 from app.network import traffic_limits
 from app.node.control.guard import MAX_BODY_BYTES, MAX_OPEN, guard, retry_s
-from app.node.control.request_body import body
+from app.node.control.json_bodies import body
 
 TOKEN = "a-token-of-the-test"
 LINGER_SECONDS = 600  # more than any test takes

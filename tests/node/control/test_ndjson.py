@@ -13,8 +13,8 @@ from aiohttp import web
 
 from app.api.plans import Progress
 from app.core.errors import BadInput
-from app.node.control import ndjson
-from app.node.control.ndjson import Report, stream, with_progress
+from app.node.control import json_bodies
+from app.node.control.json_bodies import Report, stream, with_progress
 from app.node.control.state_routes import with_heartbeat
 from app.node.events import Event
 
@@ -95,7 +95,7 @@ async def flood() -> AsyncIterator[tuple[Flood, int]]:
 
 
 async def test_an_asker_that_reads_no_more_is_let_go(flood: tuple[Flood, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ndjson, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(json_bodies, "UNREAD_SECONDS", 0.3)
     made, port = flood
     with socket.create_connection(("127.0.0.1", port)) as asker:
         asker.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from app.node.control.request_body import explain, wrong_field
+from app.node.control.json_bodies import explain, wrong_field
 
 Name = Annotated[str, Meta(min_length=1, max_length=5)]
 

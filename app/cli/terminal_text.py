@@ -1,0 +1,121 @@
+"""Text for a terminal: others' text made harmless, commands with this command's `--home`, and readable amounts."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.core.reasons import size
+from app.machine import paths
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+MAX_NAME = 64  # SAFETY.md 7: the maximum shown of a foreign name
+
+_KEPT = "\n\t"
+_BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
+_LONE = range(0xD800, 0xE000)  # surrogates, which cannot be encoded
+_TEXT = dict.fromkeys(code for code in (*_CONTROLS, *_BIDI, *_LONE) if chr(code) not in _KEPT)
+_LINE = {**_TEXT, ord("\n"): " ", ord("\t"): " "}
+
+
+def text(foreign: str) -> str:
+    """Return a model's text without C0, C1 and bidirectional control characters, except newline and tab."""
+    return foreign.translate(_TEXT)
+
+
+def line(foreign: str) -> str:
+    """Return foreign text as one line."""
+    return foreign.translate(_LINE)
+
+
+def name(foreign: str) -> str:
+    """Return a foreign name as one line of at most 64 characters."""
+    shown = line(foreign)
+    return shown if len(shown) <= MAX_NAME else shown[: MAX_NAME - 1] + "…"
+
+
+_HOME: ContextVar[Path | None] = ContextVar("home", default=None)
+
+
+def remember_home(home: Path | None) -> Path | None:
+    """Remember the home; every command's `--home` option calls this, even if it was not given."""
+    _HOME.set(home)
+    return home
+
+
+def home_option() -> str:
+    """Return ` --home DIR` as it can be typed in any folder, or "" for the default home."""
+    home = _HOME.get()
+    if home is None:
+        return ""
+    return paths.home_option(home.expanduser().resolve())
+
+
+def with_home(sentence: str) -> str:
+    """Add the home to each command that the sentence names for this machine."""
+    return paths.with_home(sentence, home_option())
+
+
+def command_text(sentence: str, style: str = "") -> Text:
+    """Return the sentence for a view, with the home added. A line with a home is not wrapped, so that it can be
+    copied."""
+    from rich.text import Text
+
+    sentence_here = with_home(sentence)
+    has_home = sentence_here != sentence
+    return Text(sentence_here, style=style, no_wrap=has_home or None, overflow="ignore" if has_home else None)
+
+
+BAR_CELLS = 10
+
+
+def memory_bar(used: int, total: int, color: str = "blue") -> Text:
+    """Return a bar of the used part of `whole`: `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    from rich.text import Text
+
+    share = min(1.0, used / total) if total > 0 else 0.0
+    full = round(share * BAR_CELLS)
+    if used > 0:
+        full = max(1, full)
+    bar = Text("█" * full, style=color)
+    bar.append("░" * (BAR_CELLS - full), style="dim")
+    bar.append(f" {_of(used, total)}", style="default")
+    return bar
+
+
+def _of(used: int, total: int) -> str:
+    first, second = size(used) if used else "0", size(total)
+    if first.split()[-1] == second.split()[-1]:
+        first = first.split()[0]
+    return f"{first} of {second}"
+
+
+def seconds(value: float | None) -> str:
+    """Format a time: `0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
+    if value is None:
+        return "not measured"
+    if value >= 60:
+        return f"{int(value) // 60} min {int(value) % 60} s"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def duration(value: float) -> str:
+    """Format a time in its largest unit: `45 s`, `5 min`, `1.5 h`."""
+    if value < 60:
+        return f"{value:.0f} s"
+    if value < 3600:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:.1f} h".replace(".0 h", " h")
+
+
+def milliseconds(value: float | None) -> str:
+    return "not measured" if value is None else f"{1000 * value:.1f} ms"
+
+
+def rate(value: float | None) -> str:
+    """Format a rate in tokens per second."""
+    return "not measured" if value is None else f"{value:.1f} tok/s"
