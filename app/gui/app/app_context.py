@@ -17,16 +17,6 @@ from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
 
 
-def restart(services: AppContext) -> None:
-    """Running answers end; what others compute here is handed back first."""
-    client, pool = services.client, services.pool
-    followed = client.endpoint
-    pool.ends = True
-    client.endpoint = followed or services.launcher.find()  # another version's is not followed
-    client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
-    client.endpoint = followed
-
-
 @dataclass(slots=True)
 class ModelFilter:
     """The search text of the model list, and the selected entries of the two boxes next to it."""
@@ -59,3 +49,13 @@ class AppContext:
     interrupted: InterruptedAnswers = field(default_factory=InterruptedAnswers)
     model_filter: ModelFilter = field(default_factory=ModelFilter)
     renew: Callable[[], bool] = bool
+
+
+def restart(services: AppContext) -> None:
+    """Restart the node, whichever version it is. Running answers end; lent memory is handed back first."""
+    client, pool = services.client, services.pool
+    followed = client.endpoint
+    pool.ends = True
+    client.endpoint = followed or services.launcher.find()  # another version's is not followed
+    client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
+    client.endpoint = followed

@@ -25,7 +25,7 @@ from app.node.control.household_routes import HouseholdRoutes
 from app.node.control.json_bodies import answer, body
 from app.node.control.machine_routes import MachineRoutes
 from app.node.control.node_settings import OwnSettings
-from app.node.control.shelf_routes import ModelRoutes
+from app.node.control.shelf_routes import ShelfRoutes
 from app.node.control.state_routes import StateRoutes
 from app.node.doctor import Doctor
 from app.node.downloads import updates
@@ -187,7 +187,7 @@ def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], 
     settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
     machines = HouseholdRoutes(network, household, node.naming, hosting.planner_inputs.quarantine, hosting.loaded)
-    models = ModelRoutes(node.model_sources.models, hosting, node.guest_answers, node.measuring, household)
+    models = ShelfRoutes(node.model_sources.models, hosting, node.guest_answers, node.measuring, household)
     answers = AnswerRoutes(hosting, node.guest_answers, api.upstreams, kept)
     machine = MachineRoutes(home, node.hardware, node.model_sources.folders, settings)
     return [
