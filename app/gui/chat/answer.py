@@ -19,8 +19,9 @@ from app.gui.app.navigation import chat_address
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.look.sentences import said
 
-THINK, THINK_TOKENS = "think", "think_tokens"  # in a chat's sampling: 1 or 0; the limit of a thought
-MAX_TOKENS = 2_048  # of an answer, unless the chat sets another limit
+# sampling keys of a chat: whether to think (1 or 0), and the limit of a thought
+THINK, THINK_TOKENS = "think", "think_tokens"
+MAX_TOKENS = 2_048  # in an answer, unless the chat sets another limit
 
 
 class InterruptedAnswers:
@@ -30,7 +31,7 @@ class InterruptedAnswers:
     """
 
     def __init__(self) -> None:
-        self._models: dict[ChatId, str] = {}  # in the order of the interruptions
+        self._models: dict[ChatId, str] = {}  # in order of interruption
 
     def add(self, chat: ChatId, model: str) -> None:
         """Note that the chat's answer waits for a machine or has failed with its model."""
@@ -66,7 +67,7 @@ class Answer(QObject):
     """
 
     grew = Signal()
-    progressed = Signal()  # `progress` of a load that comes first, or `trouble`, has changed
+    progressed = Signal()  # `trouble` has changed, or the `progress` of loading the model first
     ended = Signal(object)  # Ending
 
     def __init__(self, client: NodeClient, key: str, question: dict[str, Any], parent: QObject | None = None) -> None:
@@ -78,12 +79,12 @@ class Answer(QObject):
         self.n_tokens = 0
         self.progress: Progress | None = None
         self.trouble = ""  # the sentence about a lost machine, until the answer continues
-        self.is_short = False  # the other machines are too small: it waits for the lost one
+        self.is_short = False  # the other machines have too little memory, so the answer waits for the lost one
         self._call: Call | None = None
         self._is_over = False
         self._began_at = time.monotonic()
         self._first_at = self._last_at = 0.0
-        self._first_tokens = 0  # in the first piece
+        self._first_tokens = 0  # in the first delta
 
     def begin(self, load: dict[str, Any] | None = None) -> None:
         """Ask the question. load: the body of a POST /load to send first."""
@@ -146,7 +147,7 @@ class Answer(QObject):
             self._first_at, self._first_tokens = now, n_tokens
         self._last_at = now
         self.n_tokens += n_tokens
-        if delta.was_thought:  # what came as the answer until now
+        if delta.was_thought:  # the text so far was a thought
             self.thought, self.text = self.thought + self.text, ""
         self.thought += delta.thought
         self.text += delta.text
@@ -155,7 +156,7 @@ class Answer(QObject):
             self.thought_tokens += n_tokens
 
     def _done(self, answer: FinishedAnswer) -> None:
-        self.thought_s = answer.thought_s or self.thought_s  # includes what a previous window received
+        self.thought_s = answer.thought_s or self.thought_s  # includes time from before this window was opened
         how = "length" if answer.finish_reason == "length" else "stop"
         if answer.cut_by == "context":
             how = FULL

@@ -24,7 +24,7 @@ from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import ElidedLabel, label
 from app.gui.widgets.layouts import column
 
-WHOLE = "whole"  # the role of a stage that holds all layers
+WHOLE = "whole"  # the role of a stage that contains all layers
 
 
 def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
@@ -85,7 +85,7 @@ class ChatHead(QWidget):
     ) -> None:
         super().__init__()
         self._theme, self._pool, self._go = theme, pool, go
-        self.machine_lines: list[str] = []  # which machines process this chat
+        self.machine_lines: list[str] = []  # the machines that process this chat
         self.title, self.model = ElidedLabel("", "section"), ElidedLabel("", "caption")
         self.words = label("", "caption")
         self.meter = QProgressBar()
@@ -150,7 +150,7 @@ class ChatHead(QWidget):
         """Return which model answers next, and where."""
         now = self._pool.now
         if not self._pool.is_there:
-            return ""  # no model answers, as the bar above every page says
+            return ""  # no model is loaded, as the bar above every page says
         if now.hosts == []:
             return self.tr("No host is available to answer")
         if now.hosts is not None:

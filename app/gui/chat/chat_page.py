@@ -41,12 +41,12 @@ from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, layout_widget, row
 from app.gui.widgets.scroll_area import BoundedScrollArea
 
-MOST_CHARACTERS = 2_000  # at once: nobody listens to more
+MOST_CHARACTERS = 2_000  # read aloud in one go; nobody listens to more
 
 
-OPEN = "chat/open"  # in the preferences: the chat that was shown last
+OPEN = "chat/open"  # preferences key of the chat shown last
 LIST_WIDTH = 260
-LIST_SHARE = 0.36  # of the page, at most, until a person moves the border
+LIST_SHARE = 0.36  # largest share of the page, until a person moves the border
 
 
 class ListAndChat(QSplitter):
@@ -85,8 +85,8 @@ class ChatPage(Page):
         self.history = services.lock.history
         self.history.beginning = lambda: preferences.new_chat_defaults(services.preferences)
         self.session = Session(self.history, services.pool, self, services.interrupted)
-        self.chat: Chat = self.history.begin()  # the chat that is shown
-        self._guide_fails = False  # the Guide was asked in it, and does not fit
+        self.chat: Chat = self.history.begin()  # the chat on screen
+        self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
         self._message_actions = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
         self._models = ModelNames(services.client, services.pool, self._show_hint, self)
@@ -112,7 +112,7 @@ class ChatPage(Page):
         self.suggestions = Suggestions(
             self._send_suggestion, partial(services.go, navigation.MODELS), self._choose_guide
         )
-        self._stack = QStackedWidget()  # the suggestions, or the conversation
+        self._stack = QStackedWidget()  # suggestions, or the conversation
         self.hint = ComposerHint(services.preferences, self._choose_model)
         self.composer = Composer(services.theme, self.fail, services.preferences)
         self.composer.field.sends_with_enter = lambda: preferences.sends_with_enter(services.preferences)
@@ -133,7 +133,7 @@ class ChatPage(Page):
         self.title.hide()
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
-        self._stack.setMinimumHeight(1)  # it gives way before a button of the composer is clipped
+        self._stack.setMinimumHeight(1)  # shrinks before any button of the composer is clipped
         top = column(self.chat_head, BoundedScrollArea(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
         writing = layout_widget(column(self.hint, self.composer, gap=sizes.XS))
@@ -206,7 +206,7 @@ class ChatPage(Page):
         self.history.close()
 
     def shown(self) -> None:
-        self.composer.show_busy(self._running is not None)  # the settings may have another key for sending
+        self.composer.show_busy(self._running is not None)  # the key for sending may have changed in the settings
         self.composer.field.setFocus()
         self._models.load()
 
@@ -236,10 +236,10 @@ class ChatPage(Page):
         self.conversation.open(branch(chat, self._running, self.services.pool))
         self.composer.show_draft(chat.draft, chat.draft_files)
         self._show_surroundings()
-        if is_unanswered(chat) and self._running is None:  # the app or the node ended meanwhile
+        if is_unanswered(chat) and self._running is None:  # the app or the node ended during the answer
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
-        if self.history.locked is None:  # a locked chat is not opened at the next start
+        if self.history.locked is None:  # a locked chat is not reopened at the next start
             self.services.preferences.keep(OPEN, chat_id)
         self.composer.field.setFocus()
 
@@ -351,7 +351,7 @@ class ChatPage(Page):
             self.notice.say(words, "warning", *actions)
             return
         self._message_actions.do(self.chat, action, message, text)
-        if action is Deed.EDIT:  # its editor has closed
+        if action is Deed.EDIT:  # its editor is closed
             self.composer.field.setFocus()
 
     def _queued(self) -> None:
@@ -451,7 +451,7 @@ class Speaker(QObject):
         super().__init__(view)
         self._session, self._preferences, self._view = session, preferences, view
         self._shown, self._end = shown, end
-        self._message, self._told = "", 0  # characters of this message that were read
+        self._message, self._told = "", 0  # number of characters of this message that have been read aloud
         session.grew.connect(self._grew)
         session.ended.connect(self._ended)
 

@@ -49,7 +49,7 @@ class ModelNames(QObject):
         self._client, self._pool, self._changed = client, pool, changed
         self._call: Call | None = None
         self._models: Models | None = None
-        self._hosts: Sequence[str] | None = None  # when the models were requested
+        self._hosts: Sequence[str] | None = None  # at the time the models were requested
 
     @property
     def names(self) -> list[str]:
@@ -87,13 +87,13 @@ def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[s
     offered = [model.name for model in models.offered if model.writes]
     if hosts is not None:
         return offered
-    if offered:  # a guest that has loaded a model of its own answers with that one
+    if offered:  # a guest that has loaded its own model answers with that model
         return list(dict.fromkeys([loaded, *offered]))
     return [model.name for model in models.models if model.writes]
 
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
-BY_CHANCE = -1  # a seed that is chosen by chance
+BY_CHANCE = -1  # stands for a random seed
 MOST_TOKENS = 1 << 17
 WIDTH = 520
 SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
@@ -127,7 +127,7 @@ class ChatSettings(CompactDialog):
         super().__init__(theme, "", "", parent)
         self._presets, self._chat, self._changed = presets, chat, changed
         self._limits = limits
-        self._defaults = defaults  # of a new chat
+        self._defaults = defaults  # for new chats
         self.setWindowTitle(self.tr("Chat settings"))
         self.heading.hide()
         self.be_wide(theme.px(WIDTH))

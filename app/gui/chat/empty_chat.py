@@ -18,10 +18,11 @@ from app.gui.widgets.dialog import CompactDialog
 from app.gui.widgets.labels import lines, paragraph
 from app.gui.widgets.layouts import EmptyState, column, row, scrolled
 
-# In the language that the Guide was trained in.
+# In the language in which the Guide was trained.
 GUIDE_QUESTIONS = ("What is Poolhouse?", "How do I add a computer?", "Does anything leave my home?")
-LINE_CHARACTERS = 64  # of the longest line
-NO_KEY = ("history_key_gone", "history_key_wrong")  # a new history helps; a locked keyring can be unlocked
+LINE_CHARACTERS = 64  # width of the longest line
+# only a new history helps; other reasons pass, such as a locked keyring
+NO_KEY = ("history_key_gone", "history_key_wrong")
 
 
 class Suggestions(QWidget):

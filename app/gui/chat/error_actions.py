@@ -22,9 +22,9 @@ from app.gui.look.sentences import model_name
 from app.gui.widgets.notice import Action, Notice
 
 TOO_LONG_FOR_LOADED = "prompt_too_long"  # for the loaded context; the model may support a longer one
-TOO_LONG = (TOO_LONG_FOR_LOADED, "prompt_beyond_model", "text_too_long")  # trying again would fail again
+TOO_LONG = (TOO_LONG_FOR_LOADED, "prompt_beyond_model", "text_too_long")  # trying again would not help
 NO_MODEL = "last_load_failed"
-CONTEXT = ("context_too_long", "context_too_short")  # that the chat asks for
+CONTEXT = ("context_too_long", "context_too_short")  # the context that the chat requests
 # The model was never loaded.
 TOO_BIG = (
     "pool_too_small",
@@ -124,7 +124,7 @@ class SmallerModelOffer(QObject):
     def __init__(self, client: NodeClient, notice: Notice, use: Callable[[str], object], parent: QObject) -> None:
         super().__init__(parent)
         self._client, self._notice, self._use = client, notice, use
-        self._message: MessageId | None = None  # the answer that waits
+        self._message: MessageId | None = None  # the waiting answer
         self._sentence = ""
 
     def update(self, running: Running | None, model: str) -> None:
@@ -142,7 +142,7 @@ class SmallerModelOffer(QObject):
             self._client.get("/models", partial(self._try_listed, model, short.message), answer=Models)
 
     def _try_listed(self, model: str, message: MessageId, answer: Models) -> None:
-        # The hosts of a guest are asked: they know nothing of its own models.
+        # A guest sends its questions to its hosts, which do not know its own models.
         names = [] if answer.offered else smaller_models(answer.models, model)
         self._try(names, message)
 

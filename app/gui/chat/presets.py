@@ -13,7 +13,7 @@ from app.core.chat import Sampling
 from app.decoding import decode
 from app.gui.app.preferences import Preferences
 
-SYSTEM, SAMPLING = "presets/system", "presets/sampling"  # in the preferences
+SYSTEM, SAMPLING = "presets/system", "presets/sampling"  # preferences keys
 MOST, NAME_CHARACTERS, TEXT_CHARACTERS = 100, 100, 100_000
 MAX_SEED = (1 << 32) - 2
 

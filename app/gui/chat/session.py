@@ -35,17 +35,18 @@ from app.gui.chat.history.history import History
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.look.sentences import GUIDE, said
 
-THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # of an answer that is continued
-TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # dropped when the answer has ended
-PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
+THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # details of an answer that was continued
+TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # dropped when the answer ends
+PAINT_MS = 40  # shows text 25 times a second, however fast it arrives
 TICKS_BETWEEN_SAVES = 25  # an answer in progress is saved once a second
-FULL_TOKENS = 2  # may still be free in a full context
-ANSWER_SHARE = 0.25  # of the context is kept for the answer when old messages are left out
-MESSAGE_TOKENS = 8  # that a chat template adds to a message, roughly
+FULL_TOKENS = 2  # a context with at most this many free tokens counts as full
+ANSWER_SHARE = 0.25  # share of the context reserved for the answer when old messages are left out
+MESSAGE_TOKENS = 8  # roughly what a chat template adds to each message
 USUAL_TOKENS_PER_CHARACTER = 1 / 3
-NODE_IS_COMING = (Link.LOOKING, Link.STARTING)  # questions wait for the node meanwhile
-BESIDE_LAST = {"beside": True, "first": False}  # for POST /load: another model keeps answering unnamed requests
-GUIDE_SAMPLING = {"temperature": 0.0}  # it learned one answer to each question
+NODE_IS_COMING = (Link.LOOKING, Link.STARTING)  # questions wait for the node in these states
+# body of POST /load: requests that name no model still go to the other model
+BESIDE_LAST = {"beside": True, "first": False}
+GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide learned exactly one answer to each question
 ANSWERING_STATES = ("ready", "recovering")
 
 
@@ -93,9 +94,9 @@ class Running:
 class Session(QObject):
     """Carries out the actions of chats. Several answers may be in progress at once. The history owns the chats."""
 
-    changed = Signal(str)  # the messages of this chat have changed, or its answer has ended
-    grew = Signal(str)  # its answer has more text; at most every PAINT_MS
-    progressed = Signal(str)  # the loading of its model has progressed
+    changed = Signal(str)  # a chat whose messages have changed or whose answer has ended
+    grew = Signal(str)  # a chat whose answer has more text; at most once every PAINT_MS
+    progressed = Signal(str)  # a chat whose model has made progress loading
     ended = Signal(str, object)  # chat, Ending
 
     def __init__(
@@ -108,7 +109,7 @@ class Session(QObject):
         super().__init__(parent)
         self._history, self._pool, self._interrupted = history, pool, interrupted or InterruptedAnswers()
         self.running: dict[ChatId, Running] = {}
-        self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be left out
+        self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be left out of the prompt
         self._grown: set[ChatId] = set()
         self._ticks = 0
         self._timer = QTimer(self)
@@ -208,7 +209,7 @@ class Session(QObject):
         if kept.get(THOUGHT):
             details |= {THOUGHT_BEFORE: kept[THOUGHT], THOUGHT_S_BEFORE: kept.get(THOUGHT_S) or 0}
         model = self.model_of(chat)
-        if self._pool.link is Link.THERE and self._pool.now.hosts is None:  # otherwise the model is not known yet
+        if self._pool.link is Link.THERE and self._pool.now.hosts is None:  # otherwise the model is not yet known
             details[MODEL] = model
         chat = tree.say(chat, message, before, details)
         body = question(chat, branch, GUIDE_SAMPLING if model == GUIDE else {})
@@ -231,7 +232,7 @@ class Session(QObject):
             message = chat.messages.get(MessageId(message_id)) if chat is not None else None
             if chat is None or message is None or chat.id in self.running:
                 continue
-            if message.details.get(ENDED) != UNFINISHED:  # it was stopped
+            if message.details.get(ENDED) != UNFINISHED:  # the person stopped it
                 self._pool.client.delete(f"/answers/{key}", lambda _: None)
                 continue
             before = message.text[: int(message.details.get(BEFORE) or 0)]
@@ -284,7 +285,7 @@ class Session(QObject):
             return None
         named = now.model(chat.model) if chat.model else None
         name = self.model_of(chat)
-        # The Guide is small: no model is unloaded for it.
+        # The Guide is small, so no model is unloaded for it.
         is_beside = name == GUIDE and now.loaded is not None and now.loaded.model != GUIDE
         if chat.context is None:
             return {"model": GUIDE, **BESIDE_LAST} if is_beside and now.model(name) is None else None
@@ -292,7 +293,7 @@ class Session(QObject):
             return None
         if is_beside:
             return {"model": GUIDE, "context": chat.context, **BESIDE_LAST}
-        # Reloading one of several models takes nothing from the others.
+        # Reloading one of several models must not unload the others.
         beside = {"beside": True} if len(now.models) > 1 and now.model(name) is not None else {}
         return {"model": name, "context": chat.context, **beside}
 
@@ -334,11 +335,12 @@ class Session(QObject):
         message = chat.messages[running.message]
         if running.text or running.thought or ending.how in ("stop", "length", FULL):
             details = _ended_details(message, running, ending)
-            if ending.model is None and self._pool.now.hosts is None:  # a guest's host does not tell its model
+            # a host does not tell its guest which model answered
+            if ending.model is None and self._pool.now.hosts is None:
                 details[MODEL] = running.model
             return tree.say(chat, running.message, running.text, details)
         chat = tree.remove(chat, running.message)
-        # The question without an answer remains the end of the branch.
+        # The unanswered question remains the end of the branch.
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
 
     def _note_interruption(self, running: Running, ending: Ending) -> None:

@@ -30,9 +30,9 @@ FORMAT, VERSION = "poolhouse-chats", 1
 MAX_FILE_BYTES = 128 << 20
 MAX_CHATS, MAX_MESSAGES, MAX_LIST = 20_000, 20_000, 1_000
 NAME_CHARACTERS, TEXT_CHARACTERS = 200, 8 << 20
-MAX_TIME = 1e11  # seconds since 1970: some thousand years
+MAX_TIME = 1e11  # seconds since 1970, about 3,000 years
 MAX_CONTEXT = 1 << 30
-MAX_FIGURE = 2**31 - 1  # what Qt takes as the number in a sentence
+MAX_FIGURE = 2**31 - 1  # the largest number that Qt accepts in a translated sentence
 
 HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
 TAIL = "\n]}\n"

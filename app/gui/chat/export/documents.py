@@ -33,9 +33,9 @@ class ExportedMessage:
     who: str
     when: str
     text: str
-    attachments: tuple[tuple[str, str], ...]  # name and text
+    attachments: tuple[tuple[str, str], ...]  # pairs of name and text
     mine: bool
-    thought: str = ""  # empty also where it is left out
+    thought: str = ""  # also empty if thoughts are not exported
 
 
 def chat_title(chat: Chat) -> str:
@@ -130,7 +130,7 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-# The policy forbids the browser to load or run anything.
+# The policy forbids the browser from loading or running anything.
 HTML_HEAD = Template("""<!DOCTYPE html>
 <html lang="$lang"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

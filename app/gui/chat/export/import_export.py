@@ -36,12 +36,12 @@ from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import NarrowNotice
 from app.gui.widgets.progress import Progress
 
-Chats = Generator[Chat, None, None]  # closed by whoever uses it up, in the same thread
-Told = Callable[[int], None]  # so many chats are written; raises to stop
+Chats = Generator[Chat, None, None]  # the consumer closes it, in the thread that consumed it
+Told = Callable[[int], None]  # called with the number of chats written; raises to stop the work
 
 
-EXPORT_THOUGHTS = "chat/export_thoughts"  # whether they are written beside the answers
-SLICE_S = 0.02  # of the window's time for each turn of an import
+EXPORT_THOUGHTS = "chat/export_thoughts"  # preferences key: whether to export thoughts with the answers
+SLICE_S = 0.02  # of the window's time for each step of an import
 _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 
 
@@ -154,7 +154,7 @@ class Work(QObject):
     progress = Signal(int)
     done = Signal(object)
     failed = Signal(object)  # AppError
-    _over = Signal(object)  # how to say it, once it is back in this thread
+    _over = Signal(object)  # a callable that emits the outcome, run in the thread of this object
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
         """`job` receives a function that reports progress and raises an exception once the work is canceled."""
@@ -210,7 +210,7 @@ class ExchangeDesk(QWidget):
         self._taken_from = LastFolder(services.preferences, "import")
         self._work: Work | None = None
         self._then: Done = self._read
-        self._waiting: list[Chat] = []  # read, not yet in the history
+        self._waiting: list[Chat] = []  # read, but not yet in the history
         self._taken: list[ChatId] = []
         self._turn = QTimer(self)
         self._turn.timeout.connect(self._take_some)
@@ -299,7 +299,7 @@ class ExchangeDesk(QWidget):
             return
         self._work, self._taken, self._then = work, [], done
         work.progress.connect(self._at)
-        work.done.connect(self._done)  # a bound method: Qt brings it to this thread
+        work.done.connect(self._done)  # a bound method, so that Qt calls it in this thread
         work.failed.connect(self._failed)
         self._show(words, most)
         work.begin()

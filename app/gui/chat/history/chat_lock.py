@@ -17,8 +17,8 @@ from app.gui.chat.history.history_cipher import Cipher, Plain
 from app.gui.chat.history.history_encryption import Turn
 from app.gui.chat.history.history_file import FILE, is_sealed
 
-ENCRYPTED = "chats/encrypted"  # in the preferences: what a file that is begun anew shall be
-CLOSED_FOLDERS = "chats/closed_folders"  # by name, so not while the names are encrypted
+ENCRYPTED = "chats/encrypted"  # preferences key: whether a new history file is encrypted
+CLOSED_FOLDERS = "chats/closed_folders"  # folder names, so not stored while names are encrypted
 KEY = "/history/key"
 
 
@@ -28,8 +28,8 @@ class ChatLock(QObject):
     A key is created only when the user turns encryption on, and never replaces another key.
     """
 
-    changed = Signal()  # one of the properties below is another now
-    turned = Signal(object)  # turning it on or off is over: None, or an AppError
+    changed = Signal()  # one of the properties below has changed
+    turned = Signal(object)  # encryption was turned on or off: None, or an AppError
 
     def __init__(
         self, client: NodeClient, pool: NodeState, preferences: Preferences, folder: Path, parent: QObject | None = None
@@ -39,8 +39,8 @@ class ChatLock(QObject):
         self._path = folder / FILE
         self._history: History | None = None
         self._call: Call | None = None
-        self._asked = False  # by a person, for another state: the key is on its way
-        self.problem: AppError | None = None  # why the chats stay locked; None: nobody knows yet
+        self._asked = False  # a person has requested another state, and the key is being fetched
+        self.problem: AppError | None = None  # why the chats remain locked; None if not yet known
         pool.link_changed.connect(self._node_came)
 
     @property
@@ -104,7 +104,7 @@ class ChatLock(QObject):
         if on:
             self._call = self._client.post(KEY, None, self._made, self._not_turned, answer=HistoryKey)
         else:
-            self._preferences.use(Plain())  # first: afterwards nobody has the key at hand
+            self._preferences.use(Plain())  # must come first: the key is needed and is dropped later
             self._begin(Turn.OPEN, None)
 
     def begin_anew(self) -> Path | None:
@@ -153,7 +153,7 @@ class ChatLock(QObject):
         self.changed.emit()
 
     def _not_got(self, error: AppError) -> None:
-        if not isinstance(error, Unreachable):  # else the node comes back, and is asked again
+        if not isinstance(error, Unreachable):  # an unreachable node comes back and is asked again
             self.problem = error
             self.changed.emit()
 
@@ -164,7 +164,7 @@ class ChatLock(QObject):
         self._asked = False
         if self.history.turn(turn, key):
             self.changed.emit()
-        else:  # it is in memory only, and that was said
+        else:  # the history is in memory only, which was already reported
             self._preferences.use(self.history.codec)
             self._not_turned(self.history.trouble or Refused("history_busy"))
 

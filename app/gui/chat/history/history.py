@@ -23,10 +23,10 @@ from app.gui.chat.history.history_rows import named
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.history.history_store import Purge, Store, Turning
 
-SOON_MS = 1000  # an answer under way is written at most this often
-AGAIN_MS = 5000  # what could not be written is tried again
-MOST_FAILED = 3  # chats in one go; more, and it is the file that cannot be written
-OPEN_CHATS = 8  # whose written state is remembered, to find what changed
+SOON_MS = 1000  # an answer in progress is written at most this often
+AGAIN_MS = 5000  # delay before a failed write is repeated
+MOST_FAILED = 3  # after this many failures in one pass, the file is assumed not to be writable
+OPEN_CHATS = 8  # number of chats whose written state is remembered, to find changes
 Beginning = Callable[[], tuple[str, Sampling]]
 
 
@@ -37,11 +37,11 @@ class History(QObject):
     archived are changed only by their own methods; `keep` does not touch them.
     """
 
-    changed = Signal(str)  # the chat that is new, or another now; "": many, or the folders
-    removed = Signal(str)  # a chat that was deleted; `restore` brings it back
-    troubled = Signal(object)  # an AppError to show: the disk is full, the file was damaged
-    recovered = Signal()  # what could not be written is written now
-    unlocked = Signal()  # the chats are there now, or the file is another
+    changed = Signal(str)  # a new or changed chat; "" for many chats, or for the folders
+    removed = Signal(str)  # a deleted chat, which `restore` can bring back
+    troubled = Signal(object)  # an AppError to show, such as a full disk or a damaged file
+    recovered = Signal()  # everything that could not be written is now written
+    unlocked = Signal()  # the chats are now readable, or the file was replaced
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
         """Open or create the file. Never raises for a bad file: `trouble` has the error.
@@ -49,14 +49,14 @@ class History(QObject):
         sealed: whether a new file is encrypted. An existing file records whether it is.
         """
         super().__init__(parent)
-        self._waiting: dict[ChatId, Chat] = {}  # newer than the file
-        self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # as the file has them
-        self._begun: dict[ChatId, Chat] = {}  # not in the file, since nothing is in them yet
+        self._waiting: dict[ChatId, Chat] = {}  # newer than in the file
+        self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # as stored in the file
+        self._begun: dict[ChatId, Chat] = {}  # empty chats, which are not in the file yet
         self._under_way: set[ChatId] = set()
-        self._deleted: set[ChatId] = set()  # and may be restored
-        self._gone: set[ChatId] = set()  # deleted for good: a late `keep` does not bring them back
+        self._deleted: set[ChatId] = set()  # may still be restored
+        self._gone: set[ChatId] = set()  # deleted permanently, so a late `keep` does not bring them back
         self.closed = False
-        self.beginning: Beginning = lambda: ("", {})  # system message and sampling of a new chat
+        self.beginning: Beginning = lambda: ("", {})  # returns the system message and sampling of a new chat
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write_waiting)
@@ -67,7 +67,7 @@ class History(QObject):
         self._purge = Purge(self._store, self)
         self.turning = Turning(self._store, self)
         self.turning.ended.connect(self._turned)
-        self.purge()  # what the last window did not come to
+        self.purge()  # deletions that the previous window did not finish
 
     @property
     def trouble(self) -> AppError | None:
@@ -95,7 +95,7 @@ class History(QObject):
     def now(self) -> float:
         return time.time()
 
-    # reading
+    # Reading
 
     def headings(self, *, archived: bool = False) -> list[Heading]:
         """Return the current or the archived chats: pinned ones first, then by last activity."""
@@ -130,14 +130,14 @@ class History(QObject):
             lambda db: history_search.search(db, words, most, codec, indexed=indexed), list[Hit]()
         )
 
-    # a chat as a whole
+    # Whole chats
 
     def begin(self, folder: str = "", model: str | None = None) -> Chat:
         """Begin a new chat. It is written with its first `keep`, so an empty chat leaves nothing behind."""
         system, sampling = self.beginning()
         made = Chat(_new_chat_id(), folder=folder, model=model, system=system, sampling=sampling, changed_at=self.now())
         self._begun[made.id] = made
-        for old in list(self._begun)[:-OPEN_CHATS]:  # left empty: nobody comes back to it
+        for old in list(self._begun)[:-OPEN_CHATS]:  # abandoned empty chats
             del self._begun[old]
         return made
 
@@ -168,7 +168,7 @@ class History(QObject):
         self._write_waiting()
         self.purge()
         self._purge.finish()
-        self._timer.stop()  # for good, also if something could not be written
+        self._timer.stop()  # permanently, even if something could not be written
         self._store.close()
 
     def duplicate(self, chat: ChatId, title: str) -> Chat | None:
@@ -188,7 +188,7 @@ class History(QObject):
         self.keep(made)
         return made
 
-    # what only the list changes
+    # Changes made in the list
 
     def rename(self, chat: ChatId, title: str) -> None:
         """Rename a chat; "" names it after its first question again."""
@@ -240,7 +240,7 @@ class History(QObject):
             self._written.pop(ident, None)
         self._purge.begin(ids)
 
-    # folders
+    # Folders
 
     def make_folder(self, name: str) -> None:
         """Create a folder if it does not exist."""
@@ -271,7 +271,7 @@ class History(QObject):
         """Return the chats of a folder, including archived ones."""
         return [heading.id for heading in self._headings() if heading.folder == folder]
 
-    # encrypted, or not
+    # Encryption
 
     def unlock(self, key: bytes) -> bool:
         """Unlock encrypted chats. Return whether the key is right; if not, `locked` has the reason."""
@@ -300,7 +300,7 @@ class History(QObject):
             self.unlocked.emit()
         return aside
 
-    # the file
+    # The file
 
     def _headings(self, where: str = "1", *values: object) -> list[Heading]:
         codec = self.codec
@@ -332,7 +332,7 @@ class History(QObject):
         self._timer.stop()
         failed: list[ChatId] = []
         for ident, chat in list(self._waiting.items()):
-            if self._waiting.get(ident) is not chat:  # written by whoever heard of another
+            if self._waiting.get(ident) is not chat:  # a receiver of `changed` has already written it
                 continue
             before, whole = self._stored(ident), ident not in self._under_way
             write = partial(history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole)
@@ -345,7 +345,7 @@ class History(QObject):
             del self._waiting[ident]
             self._begun.pop(ident, None)
             self.changed.emit(ident)
-        for ident in failed:  # the last next time: one bad chat does not keep the others back
+        for ident in failed:  # retried last, so that one bad chat does not block the others
             if ident in self._waiting:
                 self._waiting[ident] = self._waiting.pop(ident)
             self._timer.start(AGAIN_MS)

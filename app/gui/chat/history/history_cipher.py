@@ -7,10 +7,10 @@ import sqlite3
 from typing import Protocol
 
 KEY_BYTES = 32
-NONCE_BYTES = 12  # by chance for each text; NIST SP 800-38D allows 2**32 of them under one key
+NONCE_BYTES = 12  # random for each text; NIST SP 800-38D allows 2**32 of them under one key
 TAG_BYTES = 16
-FORM = b"\x01"  # the first byte of a sealed text: which way it was sealed
-SILENT = ("", "{}")  # say nothing; the file finds empty chats by them
+FORM = b"\x01"  # the first byte of a sealed text, which identifies the format
+SILENT = ("", "{}")  # not sealed: they reveal nothing, and empty chats are found by them
 Kept = str | bytes
 
 
@@ -64,7 +64,7 @@ class Cipher:
     def open(self, kept: Kept, *place: str) -> str:
         from cryptography.exceptions import InvalidTag
 
-        stored: object = kept  # a damaged file may hold anything
+        stored: object = kept  # a damaged file may contain anything
         if isinstance(stored, str):
             return stored
         begin = len(FORM) + NONCE_BYTES

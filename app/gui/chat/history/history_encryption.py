@@ -15,16 +15,16 @@ from app.gui.chat.history.history_cipher import Cipher, Codec, Plain
 from app.gui.chat.history.history_file import TRIGGERS, transaction
 from app.gui.chat.history.history_rows import CHAT_TEXTS, FOLDER, MESSAGE_TEXTS, of_chat, of_message
 
-AT_ONCE = 100  # messages read before they are written
-WAIT_MS = 5000  # for the window's own reading
-STEPS = 10_000  # of SQLite, between two looks whether to stop
-Told = Callable[[int, int], None]  # so many texts of so many; raises to stop
+AT_ONCE = 100  # messages read before they are written back
+WAIT_MS = 5000  # for the window's own reads to finish
+STEPS = 10_000  # of SQLite, between two checks for cancellation
+Told = Callable[[int, int], None]  # called with the texts done and their total; raises to stop the work
 
 
 class Turn(StrEnum):
     SEAL = "seal"
     OPEN = "open"
-    SWEEP = "sweep"  # sealed, but a crash came before the old pages were gone
+    SWEEP = "sweep"  # sealed, but a crash prevented the removal of the old pages
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ def _drop_index(db: sqlite3.Connection) -> None:
 
 def _sweep(db: sqlite3.Connection) -> None:
     """Overwrite all pages that contain earlier texts, in the file and in the files beside it."""
-    db.execute("PRAGMA temp_store = FILE")  # what is copied now is sealed, and may be much
+    db.execute("PRAGMA temp_store = FILE")  # not in memory: the copied texts may be large, and are sealed by now
     db.execute("VACUUM")
     (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
@@ -83,7 +83,8 @@ def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: Told) -> Non
     done, of = 0, n_chats + n_messages
     for (name,) in db.execute("SELECT name FROM folders").fetchall():
         other = new.seal(old.open(name, FOLDER), FOLDER)
-        db.execute("UPDATE folders SET name = ? WHERE name = ?", (other, name))  # its chats follow
+        # cascades to the folder names of chats
+        db.execute("UPDATE folders SET name = ? WHERE name = ?", (other, name))
     for (chat,) in db.execute("SELECT id FROM chats").fetchall():
         _recode_chat(db, chat, old, new)
         done += 1

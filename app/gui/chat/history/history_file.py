@@ -15,10 +15,10 @@ from app.core.reasons import os_cause
 from app.gui.chat.history.history_cipher import Cipher, Codec, Plain, broken
 
 FILE = "history.sqlite3"  # in the window's folder
-VERSION, SEALED = 1, 2  # `user_version` of the file: as it is, or its texts are sealed
-BUSY_S = 0.25  # another program may read along; the window does not wait long for it
-VERSION_AT = 60  # where `user_version` stands in a file (sqlite.org/fileformat2.html, 1.3)
-JOURNAL_BYTES = 4 << 20  # what the write-ahead file shrinks to
+VERSION, SEALED = 1, 2  # `user_version` of a file with plain texts, and of one with sealed texts
+BUSY_S = 0.25  # how long the window waits for another program that reads the file
+VERSION_AT = 60  # offset of `user_version` in the file (sqlite.org/fileformat2.html, 1.3)
+JOURNAL_BYTES = 4 << 20  # size to which the write-ahead log shrinks
 
 TABLES = """
 CREATE TABLE folders (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -43,7 +43,7 @@ CREATE INDEX messages_by_parent ON messages (chat, parent);
 CREATE INDEX messages_unindexed ON messages (chat) WHERE indexed = 0;
 """
 
-# The index of words, without answers in progress (`indexed` is 0), which change every second.
+# The index of words. It excludes answers in progress (`indexed` is 0), which change every second.
 WORDS = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
   text, content='messages', content_rowid='number', tokenize='unicode61 remove_diacritics 2',
@@ -64,15 +64,16 @@ CREATE TRIGGER words_came AFTER UPDATE OF text, indexed ON messages WHEN new.ind
   INSERT INTO words (rowid, text) VALUES (new.number, new.text);
 END;
 """
-# A new chat without messages and settings.
+# Matches a new chat without messages or settings.
 EMPTY = (
     "title = '' AND system = '' AND draft = '' AND sampling = '{}'"
     " AND NOT EXISTS (SELECT 1 FROM messages WHERE chat = chats.id)"
 )
 TRIGGERS = ("words_added", "words_removed", "words_left", "words_came")
-# In a sealed file. `mark` opens only with its key; `swept`: no page contains earlier texts any more.
+# Exists in sealed files only. Only the file's key opens `mark`; `swept` means that no page contains plain texts
+# anymore.
 SEAL = "CREATE TABLE seal (mark BLOB NOT NULL, swept INTEGER NOT NULL);"
-MARK = ("Poolhouse", "mark")  # the text, and its place
+MARK = ("Poolhouse", "mark")  # the text and its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Opened:
     """
 
     db: sqlite3.Connection
-    path: Path | None  # None: only in memory
+    path: Path | None  # None if only in memory
     indexed: bool
     codec: Codec
     trouble: AppError | None = None
@@ -107,7 +108,7 @@ def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = F
         trouble = Refused("history_newer", path=str(path))
         return _opened_instead(own, trouble, cipher, seal_new)
     except sqlite3.DatabaseError as error:
-        odd = _code(error) == sqlite3.SQLITE_ERROR  # a table or a column of ours is not there
+        odd = _code(error) == sqlite3.SQLITE_ERROR  # a table or column is missing
         if not (odd or is_damage(error)):
             return _in_memory(why_not(error, path))
     except OSError as error:
@@ -163,7 +164,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         yield db
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk may have ended it already
+        if db.in_transaction:  # a full disk may already have ended the transaction
             db.execute("ROLLBACK")
         raise
 
@@ -217,12 +218,12 @@ def _text(data: bytes) -> str:
 
 
 def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> Opened:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files copy its mode
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get the same mode
     path.chmod(0o600)
     db = connect(path)
     try:
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")  # outlives a kill; no wait for the disk
+        db.execute("PRAGMA synchronous = NORMAL")  # survives a killed process, without waiting for the disk
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
         sealed = _is_sealed(db, seal_new)
         if sealed and (locked := why_locked(db, path, cipher)) is not None:
@@ -244,7 +245,7 @@ def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
         raise _Newer
     tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
     there = SEALED if "seal" in tables else VERSION if "chats" in tables else version
-    if version < there:  # the number is damaged: a sealed file never opens as a plain one
+    if version < there:  # the number is damaged: a sealed file must never open as a plain one
         db.execute(f"PRAGMA user_version = {there}")
         version = there
     return version == SEALED or (seal_new and version < VERSION)
@@ -306,7 +307,7 @@ def index(db: sqlite3.Connection) -> bool:
         for name in known.intersection(TRIGGERS):
             db.execute(f"DROP TRIGGER {name}")
         db.executescript(f"BEGIN IMMEDIATE; {WORDS} COMMIT;")
-    db.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0")  # a crash left them
+    db.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0")  # left by a crash
     return True
 
 

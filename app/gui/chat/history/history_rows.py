@@ -12,8 +12,8 @@ from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Ro
 from app.decoding import decode
 from app.gui.chat.history.history_cipher import Codec, Kept, broken, storable
 
-NAME_CHARACTERS = 200  # of a title or a folder
-FOLDER = "folder"  # the place of a name; chats hold it just as the folder does
+NAME_CHARACTERS = 200  # in a title or a folder's name
+FOLDER = "folder"  # the place of a folder's name, stored identically in the folder and in its chats
 
 
 def names(db: sqlite3.Connection, codec: Codec) -> list[str]:
@@ -59,7 +59,7 @@ HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
 CHAT = "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, leaf, changed_at"
 CHAT_TEXTS = ("title", "shown", "model", "system", "sampling", "draft")  # columns that may be sealed
 MESSAGE_TEXTS = ("text", "details")
-WITH_FILES = "\x1e"  # before the JSON of a draft with its files; one without is kept as its text
+WITH_FILES = "\x1e"  # precedes the JSON of a draft with files; a draft without files is stored as plain text
 
 
 def of_chat(column: str, chat: str) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class Store(QObject):
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing works again
-    replaced = Signal()  # the file was damaged; an empty one stands in its place
+    replaced = Signal()  # the file was damaged, and an empty one replaces it
 
     def __init__(self, path: Path, parent: QObject | None = None, *, seal_new: bool = False) -> None:
         """seal_new: whether a new file is sealed."""
@@ -62,7 +62,7 @@ class Store(QObject):
         """The reason why the file is locked; nothing is read or written until it is unlocked."""
         return self._opened.locked
 
-    # sealed, or not
+    # Encryption
 
     def unlock(self, cipher: Cipher) -> bool:
         """Open the sealed file. Return whether the key is right; if not, `locked` has the reason."""
@@ -130,7 +130,7 @@ class Store(QObject):
         except sqlite3.DatabaseError as error:
             self._meet(error)
             return False
-        except UnicodeError as error:  # half a character, which SQLite is never given
+        except UnicodeError as error:  # a lone surrogate, which SQLite cannot store
             self._meet(sqlite3.DataError(str(error)))
             return False
         if self._failing:
@@ -149,7 +149,7 @@ class Store(QObject):
 
     def _meet(self, error: sqlite3.DatabaseError) -> None:
         """Report an error once. Replace a damaged file; repair a damaged index."""
-        if self._closed or self._held:  # whoever works on the file meets it as well
+        if self._closed or self._held:  # the thread that works on the file meets the same error
             return
         if not history_file.is_damage(error):
             self._fail(history_file.why_not(error, self.file or self._path))
@@ -173,16 +173,16 @@ class Store(QObject):
             self.troubled.emit(trouble)
 
 
-STEP_S = 0.02  # of the window's time for each turn
+STEP_S = 0.02  # of the window's time for each step
 
 
-MESSAGES = 20  # deleted in one transaction
+MESSAGES = 20  # deleted per transaction
 
 
-PAGES = 100  # of the index, merged in one transaction
+PAGES = 100  # of the index, merged per transaction
 
 
-NO_CHANGE = 2  # a merge that had nothing to do counts fewer changes
+NO_CHANGE = 2  # a merge with fewer changes had nothing to do
 
 
 class Purge(QObject):
@@ -225,7 +225,7 @@ class Purge(QObject):
             self._count("DELETE FROM chats WHERE id = ?", (chat,))
             self._left.remove(chat)
             yield
-        pages = -PAGES  # below zero: also what is not much yet
+        pages = -PAGES  # a negative number also merges small segments
         while self._store.indexed and self._count(_MERGE, (pages,)) >= NO_CHANGE:
             pages = PAGES
             yield
@@ -244,7 +244,7 @@ class Purge(QObject):
         return changes if self._store.write(do, later=True) else 0
 
 
-# The last ones first, so that no message is deleted before its answers.
+# Deletes the last messages first, so that no message is deleted before its answers.
 _DELETE_MESSAGES = (
     "DELETE FROM messages WHERE number IN (SELECT number FROM messages WHERE chat = ? ORDER BY number DESC LIMIT ?)"
 )
@@ -259,8 +259,8 @@ class Turning(QObject):
     The store is read-only while this is `busy`. `ended` is emitted once it can write again.
     """
 
-    progressed = Signal(int, int)  # so many texts of so many
-    ended = Signal(object)  # None, or an AppError: what the file says then is what counts
+    progressed = Signal(int, int)  # texts done, and their total
+    ended = Signal(object)  # None, or an AppError; in either case the file's own state decides
     _over = Signal()
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
@@ -301,7 +301,7 @@ class Turning(QObject):
             self._error = error
         except sqlite3.Error as error:
             self._error = None if self._stop.is_set() else history_file.why_not(error, file)
-        except Exception as error:  # top of a thread: a bug is said, and the file is as it was
+        except Exception as error:  # the top of a thread: a bug is reported, and the file remains unchanged
             log.exception("work on the file of chats")
             self._error = bug(error)
         finally:

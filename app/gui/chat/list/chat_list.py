@@ -29,8 +29,8 @@ from app.gui.widgets.fields import Escape
 from app.gui.widgets.layouts import EmptyState, column, row
 from app.gui.widgets.notice import NarrowNotice
 
-STEP_S = 0.02  # of the window's time for each turn
-PATIENCE_S = 0.3  # then what was found so far is shown
+STEP_S = 0.02  # of the window's time for each step
+PATIENCE_S = 0.3  # after this time, the results so far are shown
 
 
 class Finding(QObject):
@@ -39,15 +39,15 @@ class Finding(QObject):
     Emits `found` with all results, and before that with the first ones if the search takes long.
     """
 
-    found = Signal(object, bool)  # list[Hit]; whether these are all
+    found = Signal(object, bool)  # list[Hit], and whether the search is complete
 
     def __init__(self, history: History, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._history = history
         self._words = ""
         self._hits: list[Hit] = []
-        self._steps: Iterator[Hit | None] | None = None  # None: nothing is looked for
-        self._again = False  # the history is another since it began
+        self._steps: Iterator[Hit | None] | None = None  # None if no search is running
+        self._again = False  # the history has changed since the search began
         self._shown_at = 0.0
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._some)
@@ -59,12 +59,13 @@ class Finding(QObject):
     def begin(self, words: str) -> None:
         """Search for words, or repeat the search. The first step runs immediately."""
         if self.busy and words == self._words:
-            self._again = True  # what is under way comes to its end first
+            self._again = True  # the running search finishes first
             return
         first = words != self._words
         self._words, self._hits, self._again = words, [], False
         self._steps = self._history.looking(words)
-        self._shown_at = time.monotonic() if first else float("inf")  # else the old ones stay
+        # a repeated search keeps the old results until it is complete
+        self._shown_at = time.monotonic() if first else float("inf")
         self._timer.start(0)
         self._some()
 
@@ -185,7 +186,7 @@ class ChatListMenu(QObject):
 
     def _add(self, menu: QMenu, picture: str, words: str, deed: Callable[[], None], key: str = "") -> QAction:
         action = menu.addAction(self._picture(picture), words)
-        if key:  # shown; the list itself hears the key
+        if key:  # only displayed; the list handles the key itself
             action.setShortcut(QKeySequence(key))
         action.triggered.connect(lambda *_: deed())
         return action
@@ -194,9 +195,9 @@ class ChatListMenu(QObject):
         return icon(name, self._theme.colors.text)
 
 
-SEARCH_MS = 150  # after the last key
+SEARCH_MS = 150  # delay after the last key press
 UNDO_MS = 15_000
-BETWEEN = "\n"  # no folder has it in its name
+BETWEEN = "\n"  # never part of a folder's name
 
 
 class ChatList(QWidget):
@@ -227,7 +228,7 @@ class ChatList(QWidget):
         self._offer_rescue()
         history.troubled.connect(self._offer_rescue)
 
-    # what the page calls
+    # Called by the page
 
     def select(self, chat: str) -> None:
         """Mark the current chat without emitting `opened`."""
@@ -241,12 +242,12 @@ class ChatList(QWidget):
 
     def refresh(self) -> None:
         """Show the current chats of the history."""
-        if self.view.busy:  # a name is being typed, or a chat dragged
+        if self.view.busy:  # a name is being typed or a chat dragged
             self._refresh_timer.start(SEARCH_MS)
             return
         words = self.search.text().strip()
         if words:
-            self._finding.begin(words)  # the chats that it finds are shown then
+            self._finding.begin(words)  # the matching chats are shown when it ends
             return
         self._finding.stop()
         current, archived = self._history.headings(), self._history.headings(archived=True)
@@ -255,7 +256,7 @@ class ChatList(QWidget):
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
         """Show results. over: the search is complete; before that it is too early to report that nothing was found."""
-        if self.view.busy:  # they are looked for again then
+        if self.view.busy:  # the search runs again afterwards
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
             self._show_rows(chat_list_model.found(hits), whole=False, empty=self._nothing_found)
@@ -265,7 +266,7 @@ class ChatList(QWidget):
         self.view.mark(self._open)
         self._stack.setCurrentWidget(self.view if self.view.rows else empty)
 
-    # what the menu and the keys do
+    # Actions of the menu and the keyboard
 
     def new_chat(self, folder: str = "") -> None:
         """Begin a new chat and open it."""
@@ -348,7 +349,7 @@ class ChatList(QWidget):
     def import_chats(self) -> None:
         self._desk.bring_in()
 
-    # inside
+    # Internals
 
     def _lay_out(self) -> None:
         theme = self._services.theme
@@ -382,7 +383,7 @@ class ChatList(QWidget):
 
     def _listen(self) -> None:
         for news in (self._history.changed, self._history.removed):
-            news.connect(self._refresh_soon)  # no lambda: the history outlives the list
+            news.connect(self._refresh_soon)  # not a lambda, because the history outlives the list
         self.search.textChanged.connect(lambda _: self._search_timer.start())
         for place in (self.search, self.view):
             Escape(place, self._end_search, lambda: bool(self.search.text()))
@@ -394,7 +395,7 @@ class ChatList(QWidget):
         self.view.closed = set(closed.split(BETWEEN)) if closed else set()
         deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
-        # a chat that is opened gives its keys to the message
+        # an opened chat gives the keyboard focus to the composer
         QShortcut(QKeySequence(Qt.Key.Key_F2), self, self.rename)
         QShortcut(QKeySequence.StandardKey.New, self, self.new_chat)
         QShortcut(QKeySequence.StandardKey.Find, self, self.begin_search)
@@ -443,7 +444,7 @@ class ChatList(QWidget):
         return chosen[0].title if len(chosen) == 1 else ""
 
     def _keep_folded(self) -> None:
-        if not self._history.codec.seals:  # else their names were readable there
+        if not self._history.codec.seals:  # the preferences would reveal the names of encrypted folders
             self._services.preferences.keep(CLOSED_FOLDERS, BETWEEN.join(sorted(self.view.closed)))
 
     def _show_menu(self, at: QPoint) -> None:

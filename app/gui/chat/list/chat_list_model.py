@@ -66,7 +66,7 @@ def found(hits: Sequence[Hit]) -> tuple[Row, ...]:
 
 
 Index = QModelIndex | QPersistentModelIndex
-ROW_ROLE = Qt.ItemDataRole.UserRole  # the Line or Section itself
+ROW_ROLE = Qt.ItemDataRole.UserRole  # the Line or Section of a row
 MIME = "application/x-poolhouse-chats"
 ROOT = QModelIndex()
 
@@ -109,7 +109,7 @@ class ChatListModel(QAbstractItemModel):
                         return self.createIndex(place, 0, number + 1)
         return QModelIndex()
 
-    # Qt's names from here on
+    # Overrides of Qt's methods
 
     def index(self, row: int, column: int, parent: Index = ROOT) -> QModelIndex:
         if not self.hasIndex(row, column, parent):
@@ -195,7 +195,7 @@ class ChatListModel(QAbstractItemModel):
             self._history.archive(ids, False)
             folder = target.name if isinstance(target, Section) else ""
             self._history.move(ids, folder or "")
-        return False  # the history's answer moves the rows, not the view
+        return False  # the history's signal moves the rows, not the view
 
     def words(self, row: Row) -> str:
         """Return the title of a chat or the name of a folder."""

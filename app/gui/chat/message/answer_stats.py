@@ -19,7 +19,7 @@ from app.gui.look.sentences import said
 from app.gui.pool.machine_words import layer_ranges
 
 SEPARATOR = " · "
-NO_DECIMALS_FROM = 100  # tokens a second
+NO_DECIMALS_FROM = 100  # tokens per second
 WAIT_SHOWN_FROM_S = 0.1
 STEPS = {
     "checking": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
@@ -40,8 +40,8 @@ STEPS = {
 class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The statistics of an answer, as the history stores them with the message."""
 
-    tokens: int | None = None  # of the last part of an answer that was continued
-    before_tokens: int | None = 0  # of its earlier parts; None: they were not counted
+    tokens: int | None = None  # in the last part of a continued answer
+    before_tokens: int | None = 0  # in its earlier parts; None if they were not counted
     prompt_tokens: int | None = None
     reused_tokens: int | None = None
     queued_s: float | None = None
@@ -68,7 +68,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         """Return the statistics in the details of a message, or empty ones if they cannot be read."""
         try:
             return convert(details.get(FIGURES) or {}, cls)
-        except ValueError:  # another version, or another program, wrote them
+        except ValueError:  # written by another version or another program
             return cls()
 
     def as_details(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         )
         if part.decode_tok_s:
             return whole
-        # A part of one token has no rate.
+        # A part with a single token has no rate.
         return msgspec.structs.replace(
             whole, decode_tok_s=self.decode_tok_s, predicted=self.predicted or part.predicted
         )

@@ -21,14 +21,14 @@ from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
 
-AT_ONCE_CHARS = 1_500  # shorter code is colored before it is first seen
-REST = 5  # while code grows: so many times as long as the last coloring took, nothing is colored
+AT_ONCE_CHARS = 1_500  # shorter code is colored before it is first shown
+REST = 5  # pause between colorings of growing code, as a multiple of the last coloring's duration
 LINE_HEIGHT = 145  # percent
 _START = re.compile(r'<ol start="(\d{1,9})"')
-_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # signs that reorder what is seen
+_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # characters that reorder the displayed text
 _MARKS = {sign: f"[U+{sign:04X}]" for sign in _TURNING}
-MOST_MARKS = 1_000  # in one block
-SHOWN_LINE = 1_000  # a longer line of code is broken to be seen
+MOST_MARKS = 1_000  # per block
+SHOWN_LINE = 1_000  # longer lines of code are broken for display
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class TextBlock(QTextBrowser):
         super().__init__(parent)
         self._look = look
         self._shown: Segment | None = None
-        self._sought: Sequence[str] = ()  # what is marked
+        self._sought: Sequence[str] = ()  # words to mark
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -299,7 +299,7 @@ def _make_high(view: TextBlock | Listing, height: int) -> None:
     """Set the height of a view, because Qt does not adapt the viewport's height while its width changes."""
     if view.height() != height:
         view.setFixedHeight(height)
-        view.setViewportMargins(0, 0, 0, 0)  # sets it again
+        view.setViewportMargins(0, 0, 0, 0)  # sets the viewport's height again
 
 
 def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
@@ -340,7 +340,7 @@ def _sheet(colors: Colors, scale: float, code_family: str) -> str:
     """
 
 
-PORTION = 16_000  # characters that are shown at first, and with each press of "Show more"
+PORTION = 16_000  # characters shown at first, and added by each press of "Show more"
 
 
 class Body(QWidget):
@@ -377,7 +377,7 @@ class Body(QWidget):
         sought = words.split()
         low = self._text.casefold()
         first = min((at for word in sought if (at := low.find(word.casefold())) >= 0), default=0)
-        if first >= self._limit:  # more is shown first
+        if first >= self._limit:  # the first match is beyond the shown text
             self._limit = first + PORTION
             self._show(growing=False)
         marked = [(block, block.mark(sought)) for block in self.blocks]

@@ -53,25 +53,25 @@ def _inside(view: QWidget) -> list[QWidget]:
     return sorted(widgets, key=lambda widget: (places[widget].y(), places[widget].x()))
 
 
-PAGE = 40  # messages that are made at once
-AT_ONCE = 12  # of these: before the first picture; the rest follows between events
-LAYOUTS = 3  # a message in its column in its view: so often is laid out until all is
-NEAR = 32  # pixels from an end that count as being there
+PAGE = 40  # message views created at a time
+AT_ONCE = 12  # created before the first paint; the rest follow between events
+LAYOUTS = 3  # passes until the layouts of message, column and view have all settled
+NEAR = 32  # pixels from an end that still count as that end
 
 
 class Conversation(QScrollArea):
     """Shows messages. Follows the end as long as it is in view."""
 
-    asked = Signal(object, str, str)  # Deed, message, text or version
+    asked = Signal(object, str, str)  # Deed, message, and text or version
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._look = look
         self._shown: Sequence[Shown] = ()
-        self._views: list[MessageView] = []  # of the last messages, in their order
+        self._views: list[MessageView] = []  # views of the last messages, in order
         self._follows = True
-        self._anchor: MessageView | None = None  # what is looked at: it stays where it is
-        self._sought: MessageView | None = None  # what is to be looked at, until somebody scrolls
+        self._anchor: MessageView | None = None  # the view that must keep its place on screen
+        self._sought: MessageView | None = None  # the view to scroll to, until a person scrolls
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -80,7 +80,7 @@ class Conversation(QScrollArea):
         self._inner = inner = QWidget()
         set_role(inner, "body")
         self._column = column(gap=sizes.M)
-        self._column.addStretch(1)  # below: a short chat begins at the top
+        self._column.addStretch(1)  # at the bottom, so that a short chat begins at the top
         self._middle = QWidget()
         self._middle.setLayout(self._column)
         box = row(None, gap=0)
@@ -97,7 +97,7 @@ class Conversation(QScrollArea):
         self._more.setInterval(0)
         self._more.timeout.connect(self._one_earlier)
         self._order = ReadingOrder(self, lambda: self._views)
-        self._wanted = 0  # how many views shall be there
+        self._wanted = 0  # number of views to create
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
@@ -157,7 +157,7 @@ class Conversation(QScrollArea):
 
     def _place_of_focus(self) -> int | None:
         """Return the index of the message with the keyboard focus, so that its replacement can be focused."""
-        focus: QObject | None = self.window().focusWidget()  # also while another window is in front
+        focus: QObject | None = self.window().focusWidget()  # also valid while another window is in front
         while focus is not None and not isinstance(focus, MessageView):
             focus = focus.parent()
         inside = (n for n, view in enumerate(self._views) if view is focus)
@@ -209,7 +209,7 @@ class Conversation(QScrollArea):
         for view in self._views:
             view.restyle()
 
-    # Making views
+    # Creating views
 
     def _bring(self, view: MessageView) -> None:
         """Scroll to a message as soon as its position is known."""
@@ -268,7 +268,7 @@ class Conversation(QScrollArea):
         made = self._view(shown)
         self._views.insert(0, made)
         self._column.insertWidget(0, made)
-        made.lower()  # screen readers go through widgets in this order
+        made.lower()  # screen readers visit widgets in stacking order
         self._order.changed()
 
     def _one_earlier(self) -> None:
@@ -306,7 +306,7 @@ class Conversation(QScrollArea):
 
     def _range_changed(self, _: int, maximum: int) -> None:
         self._fit()
-        if self._sought is not None:  # layouts are not at their end when it was looked at first
+        if self._sought is not None:  # the layouts had not settled at the first scroll
             self._look_at(self._sought)
         elif self._follows:
             self.verticalScrollBar().setValue(maximum)

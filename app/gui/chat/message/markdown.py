@@ -16,19 +16,19 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-SEGMENT_CHARS = 1_500  # then the next block begins a new segment
-LONG_CHARS = 2_500  # a longer list or table goes on in a new segment
-PIECE_CHARS = 2_000  # of text shown as it is
-CODE_CHARS = 20_000  # of a listing
+SEGMENT_CHARS = 1_500  # after this length, the next block begins a new segment
+LONG_CHARS = 2_500  # a longer list or table continues in a new segment
+PIECE_CHARS = 2_000  # of plain text
+CODE_CHARS = 20_000  # of a code block
 LISTS = ("bullet_list_open", "ordered_list_open")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
 class Kind(StrEnum):
-    TEXT = "text"  # `content` is HTML of our own making
+    TEXT = "text"  # `content` is HTML made here
     CODE = "code"  # `content` is the code
-    PLAIN = "plain"  # `content` is text to show as it is
+    PLAIN = "plain"  # `content` is text to show unformatted
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Segment:
 class Carry:
     """The state needed to continue inside a block that was split."""
 
-    prefix: str = ""  # goes before the rest: the fence of a listing, the head of a table
-    number: int | None = None  # where a list goes on counting
-    is_plain: bool = False  # in a paragraph that is shown as it is
+    prefix: str = ""  # precedes the rest: the fence of a code block, or the head of a table
+    number: int | None = None  # the number at which a list continues
+    is_plain: bool = False  # inside a paragraph that is shown unformatted
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Reader:
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
-        self._n_closed = 0  # segments that no further text changes
-        self._at = 0  # where in the text the open segment begins
+        self._n_closed = 0  # segments that further text does not change
+        self._at = 0  # where the open segment begins in the text
         self._carry = Carry()
 
     def feed(self, text: str) -> int:
@@ -143,7 +143,7 @@ class _Cutter:
         self.parts: list[Part] = []
         self._group: list[Token] = []
         self._size = 0
-        self._begin = Part(0, Segment(Kind.TEXT, ""), carry)  # of the group
+        self._begin = Part(0, Segment(Kind.TEXT, ""), carry)  # the first part of the group
         for block in blocks(tokens(self._text)):
             first = block[0]
             if carry.number is not None and first.type == "ordered_list_open":
@@ -205,7 +205,7 @@ class _Cutter:
             held += item
             n_held += 1
             size += weight(item)
-        if size > 2 * LONG_CHARS:  # one item, and no place to cut it
+        if size > 2 * LONG_CHARS:  # a single long item without a place to split it
             start = at + self._shift
             text = self._text[start : self._span(block)[1]].rstrip("\n")
             self.parts += _plain_parts(text, at)
@@ -232,7 +232,7 @@ class _Cutter:
         for place, piece in parts:
             at, how = (begin, carry) if place == 0 else (inside + place, Carry(prefix=fence))
             if not token.markup and place:
-                return  # the rest is indented, too: it is read from the text
+                return  # the rest is also indented, so it is parsed from the text
             self.parts.append(Part(at, Segment(Kind.CODE, piece, language), how))
 
     def _span(self, block: Sequence[Token]) -> tuple[int, int]:
@@ -256,10 +256,10 @@ def _numbered(head: list[Token], carry: Carry) -> list[Token]:
     return [head[0].copy(attrs={**head[0].attrs, "start": carry.number}), *head[1:]]
 
 
-INLINE_CHARS = 4_000  # in a longer paragraph nothing is emphasised: some signs cost their square
-DEEPEST = 24  # twelve lists in each other; deeper blocks are shown as they are written
+INLINE_CHARS = 4_000  # longer paragraphs get no emphasis, because parsing some characters takes quadratic time
+DEEPEST = 24  # twelve nested lists; deeper blocks are shown unformatted
 STANDS_OFF = ("bullet_list_close", "ordered_list_close", "table_close")
-TOKEN_WEIGHT = 5  # what a token costs to show, in characters
+TOKEN_WEIGHT = 5  # cost of showing a token, in characters
 
 
 class _Renderer(RendererHTML):

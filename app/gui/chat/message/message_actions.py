@@ -22,7 +22,7 @@ from app.gui.widgets.dialog import CompactDialog, Dialog
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 
-LONG_LINE = 4_000  # is broken to be seen: one endless line takes seconds to lay out
+LONG_LINE = 4_000  # longer lines are broken for display, since they take seconds to lay out
 
 
 def as_text(text: str) -> str:
@@ -62,7 +62,7 @@ def _broken(text: str) -> list[str]:
 
 SCHEMES = ("http", "https", "mailto")
 SHOWN_CHARACTERS = 500
-BREAK = "\u200b"  # a line may end here: an address has no spaces
+BREAK = "\u200b"  # allows a line break: an address has no spaces
 
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
@@ -70,7 +70,9 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
     words = _tr("This link from an answer leads to:")
     box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
-    shown.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)  # with the breaks in it
+    shown.setTextInteractionFlags(
+        Qt.TextInteractionFlag.NoTextInteraction
+    )  # a copied selection would include the breaks
     shown.setAccessibleName(_shown(address))
     box.add(shown)
     copies = box.answer(_tr("Copy address"), lambda: QGuiApplication.clipboard().setText(address))

@@ -98,7 +98,7 @@ class ThoughtView(QWidget):
         self._frame.setLayout(self._inside)
         self._frame.hide()
         box = column(row(self.fold, None, gap=0), self._frame, gap=sizes.XS)
-        box.setContentsMargins(0, 0, 0, sizes.XS)  # the answer stands apart
+        box.setContentsMargins(0, 0, 0, sizes.XS)  # sets the answer apart
         self.setLayout(box)
         self.hide()
 
@@ -214,7 +214,7 @@ class Editor(QWidget):
             self._gone()
 
 
-CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
+CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can continue
 NAME_CHARACTERS = 80
 
 
@@ -227,8 +227,8 @@ class Deed(StrEnum):
     REGENERATE = "regenerate"
     CONTINUE = "continue"
     FORK = "fork"
-    SWITCH = "switch"  # to the version named beside it
-    EDIT = "edit"  # to the text beside it
+    SWITCH = "switch"  # sent with the version to switch to
+    EDIT = "edit"  # sent with the new text
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +238,11 @@ class Shown:
     message: Message
     versions: tuple[MessageId, ...]
     is_last: bool
-    is_busy: bool = False  # something in this chat is under way: nothing else can begin
+    is_busy: bool = False  # an action is in progress in this chat, so no other can begin
     state: str | None = None
-    is_sent: bool = True  # to the model with later questions; a question without an answer is not
-    is_thinking: bool = False  # before it answers
-    thought_tokens: int | None = None  # while the thought comes
+    is_sent: bool = True  # included in later prompts; an unanswered question is not
+    is_thinking: bool = False  # still before its answer
+    thought_tokens: int | None = None  # while the thought arrives
 
 
 class _Head(QWidget):
@@ -275,8 +275,8 @@ class MessageView(QFrame):
     """A message. Emits `asked(action, message ID, text or version)` when the user chooses an action."""
 
     asked = Signal(object, str, str)
-    editing = Signal()  # its text is being edited: it should be seen
-    refilled = Signal()  # its buttons are others
+    editing = Signal()  # its text is being edited, so it should be visible
+    refilled = Signal()  # its buttons have changed
 
     def __init__(self, look: Look, shown: Shown, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -298,7 +298,7 @@ class MessageView(QFrame):
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
-        self._more: QPushButton | None = None  # goes on with an answer that was cut
+        self._more: QPushButton | None = None  # continues an answer that was cut
         box = column(self._head, self.thought, self.body, self._files, self._foot, gap=sizes.XS)
         box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
         self.setLayout(box)
@@ -323,7 +323,7 @@ class MessageView(QFrame):
         if self._editor is not None:
             self._editor.accept.setEnabled(not shown.is_busy)
         if not first and replace(before, is_busy=shown.is_busy) == shown:
-            if before != shown:  # of all messages of a long chat, whenever an answer begins or ends
+            if before != shown:  # true for all messages of a long chat whenever an answer begins or ends
                 self._tell_buttons()
         else:
             self._tell()
@@ -367,7 +367,7 @@ class MessageView(QFrame):
                 accept,
                 self._edited,
                 self._end_edit,
-                same_too=self._shown.is_last and not self._is_answer,  # nobody has answered it
+                same_too=self._shown.is_last and not self._is_answer,  # the question has no answer yet
             )
             box = self.layout()
             assert box is not None
@@ -377,7 +377,7 @@ class MessageView(QFrame):
             self._editor.begin()
             self.editing.emit()
 
-    # What it shows
+    # Content
 
     def _tell(self) -> None:
         message, model = self.message, self.message.details.get(MODEL)
@@ -396,7 +396,7 @@ class MessageView(QFrame):
         """Update the buttons."""
         inside = QApplication.focusWidget()
         if inside is not None and self._head.isAncestorOf(inside):
-            self.setFocus()  # the button that has it goes
+            self.setFocus()  # the focused button is about to be removed
         self._tell_versions()
         if self._more is not None:
             self._more.setEnabled(not self._shown.is_busy)
@@ -431,7 +431,7 @@ class MessageView(QFrame):
 
     def _tell_foot(self) -> None:
         if self._more is not None and self._more is QApplication.focusWidget():
-            self.setFocus()  # the button goes
+            self.setFocus()  # the focused button is about to be removed
         self._more = None
         clear_layout(self._foot)
         details = self.message.details
@@ -474,7 +474,7 @@ class MessageView(QFrame):
         made.addWidget(Wrapped(sentence, "caption"), 1)
         return made
 
-    # What can be done with it
+    # Actions
 
     def _show_tools(self) -> None:
         if self._tools_row is None:
@@ -537,7 +537,7 @@ class MessageView(QFrame):
         self.asked.emit(deed, self.message.id, text)
 
     def _edited(self, text: str) -> None:
-        if self._shown.is_busy:  # it stays to be edited until the answer has ended
+        if self._shown.is_busy:  # the editor stays open until the answer has ended
             return
         self._end_edit()
         self._ask(Deed.EDIT, text)
@@ -553,7 +553,7 @@ class MessageView(QFrame):
             editor.deleteLater()
             self.setFocus()
 
-    # Tools come with the pointer and with the keyboard
+    # Tools appear for the pointer and the keyboard
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
         self._menu().popup(event.globalPos())
