@@ -1,7 +1,7 @@
-"""A run of layers as the host drives it, over the pipe of its own worker or over a lender's channel.
+"""The host's client for a run of layers, over its own worker's pipe or a lender's channel.
 
-This is the app's hot path: every micro-batch passes here once per stage. So rows stay bytes in wire format, and an
-answer is compared as a whole with the header that the right answer must have.
+This is the app's hot path: every micro-batch passes through here once per stage. So rows stay bytes in wire format,
+and an answer is compared as a whole with the header that the right answer must have.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Ki
 class Run:
     """The parameters that both ends agreed on when the run was opened."""
 
-    pipeline: bytes  # 16 random bytes, another id for each run
+    pipeline: bytes  # 16 random bytes, unique to this run
     role: Role
     width: int
-    number: Number = Number.F16  # of hidden states on the wire
+    number: Number = Number.F16  # the format of hidden states on the wire
     epoch: int = 0
 
     @property
@@ -47,13 +47,13 @@ class Run:
 class Step:
     """A micro-batch between two stages."""
 
-    table: bytes  # its segments as in a frame
-    due: bytes  # those of them that get a token from the last run
+    table: bytes  # the segments, encoded as in a frame
+    due: bytes  # the segments for which the last run samples a token
     n_segments: int
     n_rows: int
     prefill: bool
-    rows: bytes | memoryview  # token ids, hidden states; in the end the tokens sampled for `due`
-    number: int = 0  # among the steps of its pipeline, from the first run on
+    rows: bytes | memoryview  # token ids or hidden states; after the last run, the tokens sampled for `due`
+    number: int = 0  # position among the pipeline's steps, assigned by the first run
 
     @classmethod
     def of(cls, segments: Sequence[Segment], due: Sequence[Segment], ids: bytes) -> Step:
@@ -67,31 +67,31 @@ def _table(segments: Sequence[Segment]) -> bytes:
 
 
 T = TypeVar("T")
-PATIENCE = 8  # limits of a step that whatever computes it says to be at work on
+PATIENCE = 8  # multiple of a step's time limit to wait while the other side reports that it is computing
 LIKELY_BYTES = 8  # a token and its log probability
-CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
+CREDIT = 2  # steps in flight to one stage (SAFETY.md 5)
 
 
 @dataclass(slots=True)
 class SlotOpLog:
-    """The number of steps sent to the first run of a pipeline, which numbers them."""
+    """The count of steps sent to the first run of a pipeline, which numbers them."""
 
-    entered: int = 0  # steps that its first run was sent: each has its number
+    entered: int = 0  # the number of the latest step sent to the first run
 
 
 @dataclass(slots=True)
 class SlotOpCursor:
     """The slot operations of one run, each due after the steps that preceded it in the first run.
 
-    All runs of a pipeline get the same operations in the same order, though a step reaches the later runs later. A
-    FORGET that overtook steps under way would leave that run's KV cells in another order than the others': with several
-    answers in shared cells, the last bits of what it computes would depend on timing.
+    All runs of a pipeline receive the same operations in the same order, although a step reaches the later runs
+    later. If a FORGET overtook steps in flight, that run's KV cells would end up in a different order from the
+    other runs': with several answers in shared cells, the last bits of its results would depend on timing.
     """
 
     course: SlotOpLog = field(default_factory=SlotOpLog)
     is_first: bool = True
-    line: asyncio.Lock = field(default_factory=asyncio.Lock)  # one thing is sent at a time
-    _reached: int = 0  # the last step that this run was sent
+    line: asyncio.Lock = field(default_factory=asyncio.Lock)  # serializes sending
+    _reached: int = 0  # the number of the latest step sent to this run
     _later: deque[tuple[int, int, int]] = field(default_factory=deque)
 
     def enter(self, number: int) -> int:
@@ -103,7 +103,7 @@ class SlotOpCursor:
         return number
 
     def put_off(self, slot: int, keep: int) -> None:
-        """Queue a forget that the first run receives now."""
+        """Queue a forget that the first run is receiving now."""
         self._later.append((self.course.entered, slot, keep))
 
     @property
@@ -118,9 +118,9 @@ class SlotOpCursor:
 
 
 async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
-    """Forget on the first run of a pipeline and on its followers, at the same point among the steps.
+    """Forget on the first run of a pipeline and on its followers, at the same point in the sequence of steps.
 
-    Return whether some of them will do so later, because earlier steps are still in flight to them.
+    Return whether some followers will do so later because earlier steps have not been sent to them yet.
     """
     first, *followers = runs
     await first.forget(slot, keep, followers)
@@ -132,7 +132,8 @@ class SlotOrder:
 
     def __init__(self, runs: Sequence[StageClient]) -> None:
         self._runs, self._course = runs, SlotOpLog()
-        self.is_behind = False  # something is still to be said to some run; at the latest before its next step
+        # whether some run still has operations to receive, which it does before its next step at the latest
+        self.is_behind = False
         for place, run in enumerate(runs):
             run.follow(self._course, is_first=place == 0)
 
@@ -140,17 +141,18 @@ class SlotOrder:
         self.is_behind = await forget(self._runs, slot, keep) or self.is_behind
 
     async def settle(self) -> None:
-        """Send the operations that were put off. Nothing may be in flight."""
+        """Send the operations that were postponed. Nothing may be in flight."""
         self.is_behind, number = False, self._course.entered
         for run in self._runs:
             await run.catch_up(number + 1)
 
 
 class PriorityLock:
-    """The order in which the runs of one machine compute, where it holds the first and the last run of a pipeline.
+    """Lets the runs on one machine compute in order of rank when it has both the first and the last run of a pipeline.
 
-    In order of arrival a lender would often be idle: the last run of one group of answers came before the first run of
-    another, which only that lender waits for. So lower ranks go first.
+    In order of arrival, a lender would often be idle: the last run for one group of answers would be computed
+    before the first run for another group, which is the only work that lender is waiting for. So lower ranks go
+    first.
     """
 
     def __init__(self) -> None:
@@ -187,26 +189,23 @@ class PriorityLock:
         self._taken = False
 
 
-# A frame that was sent to a run, and how the right answer to it looks.
-
-
 @dataclass(slots=True)
 class InFlight:
-    """A frame that has been sent and not answered, and what the right answer to it looks like."""
+    """A frame that has been sent but not answered, and what the right answer looks like."""
 
     seq: int
     kind: Kind
     answer: asyncio.Future[bytes] | None
-    expected: bytes  # how the right answer begins
-    n_answer: int  # and how long it is
-    table: bytes = b""  # the segments it is about
-    frame: bytes = b""  # to be sent again over a new connection
+    expected: bytes  # the first bytes of the right answer
+    n_answer: int  # the length of the right answer
+    table: bytes = b""  # the segments that the frame concerns
+    frame: bytes = b""  # kept so that it can be resent over a new connection
     n_rows: int = 0
     prefill: bool = False
     sent_at: float = field(default_factory=time.monotonic)
 
 
-NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
+NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # a stand-in for when nothing is in flight
 
 
 class FrameChannel(Protocol):
@@ -214,7 +213,7 @@ class FrameChannel(Protocol):
 
     async def send(self, frame: bytes) -> None: ...
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Give `to` each frame as it comes, until the connection ends or `to` raises."""
+        """Pass each frame to `to` as it arrives, until the connection ends or `to` raises."""
         ...
 
     async def close(self) -> None: ...
@@ -230,35 +229,35 @@ class Link(Protocol):
         ...
 
     def last_done_at(self) -> float:
-        """Return when the process there last finished something, for this stage or another one."""
+        """Return when the process there last finished any work, for this stage or another one."""
         ...
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
-        """Prepare for an answer that is due within `in_s` seconds or late: try to repair the connection by then.
+        """Prepare for an answer that is late or due within `in_s` seconds, by trying to repair the connection by then.
 
-        Return True if the other side reports that it is computing, so that it is slow and not gone.
+        Return True if the other side reports that it is computing, so it is slow rather than gone.
         """
         ...
 
     def stands_still_s(self, now: float) -> float:
-        """Return for how long the system has stopped the process there, as far as this machine can see."""
+        """Return how long the operating system has kept the process there stopped, as far as this machine can see."""
         ...
 
     def silence(self, machine: str, seconds: float) -> StageLost:
-        """Return the loss to report after a silence of this length."""
+        """Return the StageLost to report after a silence of this length."""
         ...
 
     def give_up(self, why: StageLost) -> None:
-        """Cut the link: the stage is no longer used."""
+        """Cut the link because the stage is no longer used."""
         ...
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether another machine computes there; its reports are trusted less than our own."""
+        """Return whether another machine does the computing; its reports are trusted less than our own."""
         ...
 
     async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
-        """Start a sequence in the run that samples."""
+        """Start a sequence on the run that samples."""
         ...
 
     async def close(self) -> None: ...
@@ -272,24 +271,24 @@ class StageClient:
     ) -> None:
         self.run = run
         self.name = name
-        self.machine = machine or name  # runs with the same machine share its time
-        self.key = key  # that machine's id, if it has one
+        self.machine = machine or name  # runs on the same machine share its computing time
+        self.key = key  # the machine's id, if it has one
         self.lost: StageLost | None = None
         self.on_lost: Callable[[StageLost], None] | None = None
-        self.on_doubt: Callable[[str, float | None], None] | None = None  # as `doubted`
-        self.silent_s = 0.0  # when it was lost: how long nothing had come although something was due
-        self.on_likely: Callable[[Frame], None] | None = None  # of the run that samples
+        self.on_doubt: Callable[[str, float | None], None] | None = None  # see `doubted`
+        self.silent_s = 0.0  # how long an answer had been awaited when the stage was lost
+        self.on_likely: Callable[[Frame], None] | None = None  # called only for the run that samples
         self._link = link
         self._deadlines = deadlines or Deadlines()
         self._meter = StageMeter(name)
         self._credit = asyncio.Semaphore(CREDIT)
         self._passage = SlotOpCursor()
-        self._turns: tuple[PriorityLock, int] | None = None  # with the rank of this run
+        self._turns: tuple[PriorityLock, int] | None = None  # the machine's lock and this run's rank
         self._sent: deque[InFlight] = deque()
         self._seq = 0
-        self._repeated = 0  # up to this one everything was sent twice
-        self._ended_with = NOTHING  # the oldest frame without an answer then
-        self._awake_at = 0.0  # this machine itself stood still before
+        self._repeated = 0  # all frames up to this one were sent at least twice
+        self._ended_with = NOTHING  # the oldest unanswered frame when the stage was lost
+        self._awake_at = 0.0  # when this machine last resumed after being suspended
 
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
         """Make the run compute a step, in the order of these calls.
@@ -324,7 +323,7 @@ class StageClient:
             finally:
                 lock.leave()
         finally:
-            computing.close()  # its turn may never have come
+            computing.close()  # in case its turn never came
 
     def _answered(self, step: Step, data: bytes, number: int) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
@@ -336,7 +335,7 @@ class StageClient:
         self._turns = turns, rank
 
     def follow(self, course: SlotOpLog, *, is_first: bool) -> None:
-        """Join the runs of one pipeline, which all get the same operations in the same order."""
+        """Join the runs of one pipeline, which all receive the same operations in the same order."""
         self._passage = SlotOpCursor(course, is_first)
 
     async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
@@ -383,7 +382,8 @@ class StageClient:
             await self._forget(slot, keep)
 
     def forget_later(self, slot: int, keep: int) -> None:
-        """Forget as `forget` does, once the steps under way to this run are sent: by `catch_up` or the next step."""
+        """Forget like `forget`, but once the steps that precede it have been sent to this run: in `catch_up` or the
+        next step."""
         self._passage.put_off(slot, keep)
 
     async def catch_up(self, number: int | None = None) -> bool:
@@ -413,7 +413,7 @@ class StageClient:
         await self._link.begin(order, self)
 
     async def begin_there(self, order: worker_orders.Begin) -> None:
-        """Begin as `begin` does, by a frame that is resent like a step and so counts once."""
+        """Begin like `begin`, with a frame that is resent like a step and therefore takes effect once."""
         seq, payload = self._next_seq(), worker_orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
@@ -424,7 +424,7 @@ class StageClient:
         await answer
 
     async def listen(self) -> None:
-        """Hand over what comes back until the stage is lost; then it has failed for everybody."""
+        """Process incoming frames until the link ends. If it ends with an error, the stage fails for all callers."""
         try:
             await self._link.listen(self)
         except (AppError, OSError) as error:
@@ -452,7 +452,7 @@ class StageClient:
 
     @property
     def working_on(self) -> frozenset[int]:
-        """Return the slots of the oldest unanswered frame; after a loss, of the frame that was oldest then."""
+        """Return the slots of the oldest unanswered frame, or after a loss, of the frame that was oldest then."""
         return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
 
     @property
@@ -463,19 +463,19 @@ class StageClient:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether another machine computes it, whose word counts less than our own."""
+        """Return whether another machine does the computing; its reports are trusted less than our own."""
         return self._link.is_elsewhere
 
     def was_given_sound_rows(self) -> bool:
-        """Return whether the numbers of the oldest unanswered step are usable, checked here."""
+        """Return whether the oldest unanswered step contains only usable numbers, as checked on this machine."""
         sent = self._oldest
         rows = sent.frame[HEADER.size + len(sent.table) :]
         return are_usable(rows, self.run.width, self.run.takes)
 
     def check(self, now: float) -> None:
-        """Give the stage up when its oldest frame has been computed for too long.
+        """Give the stage up if its oldest frame has been in progress for too long.
 
-        Of the stages on one machine only the one that `waits_since` longest is computing.
+        Of the stages on one machine, only the one with the earliest `waits_since` is computing.
         """
         if not self._sent or self.lost:
             return
@@ -492,15 +492,15 @@ class StageClient:
             self.give_up(self._link.silence(self.machine, round(waited, 1)))
 
     def stalled_s(self, now: float) -> float:
-        """Return for how long an answer has been awaited."""
+        """Return how long an answer has been awaited."""
         return now - self._waits_from(self._sent[0]) if self._sent else 0.0
 
     def stood_still(self, now: float) -> None:
-        """Extend the deadlines: this machine slept or its node was stopped, and missed what others did meanwhile."""
+        """Extend the deadlines: this machine slept or its node was stopped, so it missed what arrived in that time."""
         self._awake_at = now
 
     def doubted(self, seconds: float | None = None) -> None:
-        """Report that the stage is silent and its connection is being repaired; with `seconds`, that it is back."""
+        """Report that the stage is silent and its connection is being repaired or, with `seconds`, that it is back."""
         if self.on_doubt is not None and self.lost is None:
             self.on_doubt(self.machine, seconds)
 
@@ -513,12 +513,12 @@ class StageClient:
         return max(sent.sent_at, self._link.last_done_at(), self._awake_at)
 
     def give_up(self, why: StageLost) -> None:
-        """Fail, and cut the link, so that nothing waits on it any more."""
+        """Fail, and cut the link so that nothing waits on it any longer."""
         self.fail(why)
         self._link.give_up(why)
 
     def fail(self, error: StageLost) -> None:
-        """End everything in flight with this error, and refuse all later calls."""
+        """End everything in flight with this error and refuse all later calls."""
         if self.lost is not None:
             return
         self._ended_with = self._oldest
@@ -528,7 +528,7 @@ class StageClient:
         for waiting in sent:
             if waiting.answer is not None and not waiting.answer.done():
                 waiting.answer.set_exception(error)
-                waiting.answer.exception()  # seen: its waiter may have been cancelled
+                waiting.answer.exception()  # mark it as retrieved: its waiter may have been canceled
         if self.on_lost is not None:
             self.on_lost(error)
 
@@ -540,7 +540,7 @@ class StageClient:
         return self._meter.pace
 
     async def close(self) -> None:
-        """Stop using the run. Its owner gives the memory back."""
+        """Stop using the run. Its owner frees the memory."""
         self.fail(StageLost("pipeline_closed"))
         await self._link.close()
 
@@ -582,15 +582,15 @@ class StageClient:
             self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
 
     def _received_other(self, data: bytes, sent: InFlight) -> bool:
-        """Process a frame other than the expected rows. Return whether it completes the oldest frame."""
+        """Process a frame other than the expected answer. Return whether it completes the oldest frame."""
         head = read_head(data)
         if head.pipeline != self.run.pipeline:
             raise BadFrame("an answer for another run")
         match head.kind:
-            case Kind.LOST:  # whatever computes there lives, and may hold other runs
+            case Kind.LOST:  # the link stays up: the process there is alive and may serve other runs
                 self.fail(lost_of(decode(data).payload, self.machine))
             case _ if head.epoch < self.run.epoch or head.kind is Kind.LOGITS:
-                pass  # to an earlier epoch's frame; or asked for by tests only, which listen at the worker
+                pass  # answers a frame of an earlier epoch, or was requested by a test, which listens at the worker
             case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:
                 self._sent.popleft()
                 if sent.answer is not None and not sent.answer.done():
@@ -605,9 +605,9 @@ class StageClient:
             case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.seq < sent.seq or head.kind is Kind.STALE:
-                pass  # late or repeated, or to an earlier epoch's frame by a lender that says so with its own
+                pass  # late or repeated, or a lender's STALE reply, in its own epoch, to a frame of an earlier one
             case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
-                pass  # to the first sending, whose earlier answers went astray: all come again in order
+                pass  # answers the first sending, whose earlier answers were lost; all will be repeated in order
             case _:
                 raise BadFrame(f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}")
         return False

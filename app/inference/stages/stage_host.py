@@ -1,4 +1,4 @@
-"""A lender's side: admit a run of layers, give it a worker, and pass frames between host and worker."""
+"""The lender's side of a stage: admits runs of layers, starts their workers, and relays frames to and from hosts."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-ORPHAN_COMPUTE_S = 10.0  # work for a host that is gone (SAFETY.md 6)
-KEEP_S = 600.0  # layers and KV cache wait for a host's return; the window says 10 minutes
-PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
-GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
-LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone
-LAST_WORD_S = 1.0  # for a host to take the news of an end, if it reads at all
-BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # how to sample, and each token before, as JSON
-MAX_UNDER_WAY = 4 * CREDIT  # steps, and repeated ones after a reconnect
+ORPHAN_COMPUTE_S = 10.0  # limit on computing for a host that is gone (SAFETY.md 6)
+KEEP_S = 600.0  # how long layers and KV cache are kept for a host's return; the window promises 10 minutes
+PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, on top of the promised memory
+GROWTH = 1.1  # a worker whose memory exceeds the admitted amount by this factor is ended (SAFETY.md 8)
+LINGER_S = 1.0  # time for the host to read that the worker is gone and close first
+LAST_WORD_S = 1.0  # time for a host to receive the news of an end, if it reads at all
+BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # the sampling parameters and each earlier token, as JSON
+MAX_UNDER_WAY = 4 * CREDIT  # steps, including those repeated after a reconnect
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A run that a host asks this machine to hold, and what it will take."""
+    """A run that a host asks this machine to load, with the memory it needs."""
 
     run: Run
-    context: int  # most positions of one slot
+    context: int  # maximum positions per slot
     config: StageConfig
     layer_bytes: int
     kv_bytes: int
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The work done here for all hosts since the start: token positions, bytes of frames."""
+    """The work done here for all hosts since the start, in token positions and in bytes of frames."""
 
     rows: int = 0
     bytes_in: int = 0
@@ -63,28 +63,29 @@ class Passed:
 
 @dataclass(slots=True)
 class Lent:
-    """A run that is open here, or opening: its memory is promised before its worker is there."""
+    """A run that is open or opening here. Its memory is reserved before its worker starts."""
 
     wanted: Wanted
     agreed: Agreed
     worker: Worker | None = None
     opened: worker_orders.Opened | None = None
-    why: Reason | None = None  # it must end, for this reason
-    gone: asyncio.Event = field(default_factory=asyncio.Event)  # its memory is given back
-    channel: FrameChannel | None = None  # while a host is connected
+    why: Reason | None = None  # why the run must end, if it must
+    gone: asyncio.Event = field(default_factory=asyncio.Event)  # set once its memory is released
+    channel: FrameChannel | None = None  # set while a host is connected
     answers: asyncio.Queue[bytes | StageLost] = field(default_factory=asyncio.Queue)
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
 
     def received(self, data: bytes) -> None:
-        """Take a frame from the worker. Without a host it is dropped: the worker keeps its last answers."""
+        """Queue a frame from the worker for the host. Drop it if no host is connected: the worker keeps its last
+        answers."""
         if self.channel is not None:
             self.answers.put_nowait(data)
 
     def overrun(self) -> bool:
-        """Return whether the host sends without reading or far beyond its credit; nothing may pile up here."""
+        """Return whether the host sends without reading or far exceeds its credit, since nothing may pile up here."""
         worker = self.carried()
         unanswered = worker.under_way + self.answers.qsize()
-        most = MAX_UNDER_WAY + 2 * self.agreed.slots  # forgets come for several slots at once
+        most = MAX_UNDER_WAY + 2 * self.agreed.slots  # a host may forget several slots in a row
         return unanswered >= most or worker.unwritten_bytes() > 2 * MAX_FRAME
 
     def fail(self, error: StageLost) -> None:
@@ -96,25 +97,28 @@ class Lent:
         return self.worker
 
     def kill(self, why: Reason) -> None:
-        """End the worker, at once or as soon as it is there."""
+        """Kill the worker, at once or as soon as it has started."""
         self.why = self.why or why
         if self.worker is not None:
             self.worker.kill(self.why)
 
     def unloaded_bytes(self) -> int:
-        """Return the bytes that are promised but not yet taken from this machine's free memory."""
+        """Return the reserved bytes that the worker has not yet taken from this machine's free memory."""
         taken = self.worker.resident_bytes() if self.worker is not None else 0
         return max(0, self.wanted.needed_bytes - taken)
 
 
 class StageHost:
-    """All runs that this machine holds for others. `async with` it; the end gives all memory back."""
+    """All runs that this machine holds for other machines.
+
+    Use it as an async context manager; leaving it releases all memory.
+    """
 
     def __init__(self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None) -> None:
-        self._lent_bytes = lent_bytes  # what the owner lends, now
-        self.machine = machine  # this machine's name, for sentences the host reads
+        self._lent_bytes = lent_bytes  # returns the memory that the owner lends now
+        self.machine = machine  # this machine's name, for messages that the host reads
         self._deadlines = deadlines or Deadlines()
-        self.on_ended: Callable[[bytes], None] = lambda _: None  # a run's memory was given back
+        self.on_ended: Callable[[bytes], None] = lambda _: None  # called when a run's memory has been released
         self.passed = Passed()
         self._n_answered = 0
         self._open: dict[bytes, Lent] = {}
@@ -136,7 +140,7 @@ class StageHost:
 
     @property
     def used_bytes(self) -> int:
-        """Return the bytes promised to runs that are open or opening."""
+        """Return the bytes reserved for runs that are open or opening."""
         return sum(lent.wanted.needed_bytes for lent in self._open.values())
 
     @property
@@ -145,7 +149,7 @@ class StageHost:
 
     @property
     def unloaded_bytes(self) -> int:
-        """Return the promised bytes that the system still counts as free."""
+        """Return the reserved bytes that the operating system still counts as free."""
         return sum(lent.unloaded_bytes() for lent in self._open.values())
 
     def busy(self) -> bool:
@@ -154,20 +158,24 @@ class StageHost:
         return any(worker is not None and worker.busy_since is not None for worker in workers)
 
     def computed_within(self, seconds: float) -> bool:
-        """Something is computed for a host now, or was lately: between two tokens nothing is."""
+        """Return whether a step is being computed for a host or was within `seconds`: between two tokens there is a
+        pause."""
         since = time.monotonic() - seconds
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         return any(w.busy_since is not None or w.last_done_at > since for w in workers)
 
     def quiet_s(self) -> float:
-        """Return for how long nothing was computed for any host; infinite when nothing is open."""
+        """Return how long no step has been computed for any host, or infinity when no run is open."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
         return min(quiet, default=float("inf"))
 
     async def open(self, order: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
-        """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
+        """Load a run in a worker of its own.
+
+        Raises DoesNotFit or Refused before anything is loaded, or StageLost.
+        """
         lent = self._admit(order)
         try:
             name = Reason("layers_of", {"machine": self.machine})
@@ -175,7 +183,7 @@ class StageHost:
             if lent.why is not None:
                 lent.worker.kill(lent.why)
             opened = await open_run(lent.worker, order.run, order.context, order.config, order.needed_bytes)
-            if lent.why is not None:  # said in the moment it was done
+            if lent.why is not None:  # it may have been set just as loading finished
                 raise await lent.worker.wait_dead()
         except BaseException:
             try:
@@ -191,7 +199,7 @@ class StageHost:
     async def renew(self, pipeline: bytes, epoch: int) -> worker_orders.Opened:
         """Reopen the run with a new epoch and an empty KV cache; its host replays everything.
 
-        Raises Refused if it is not open here, or StageLost.
+        Raises Refused if the run is not open here, or StageLost.
         """
         lent = self._open.get(pipeline)
         if lent is None or lent.opened is None or lent.carried().died is not None:
@@ -203,7 +211,7 @@ class StageHost:
         return lent.opened
 
     def work(self) -> tuple[int, float]:
-        """Steps answered since the start, and for how many seconds a step is being computed now."""
+        """Return the number of answers since the start, and for how many seconds the current step has been computed."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         busy = [
@@ -214,7 +222,7 @@ class StageHost:
         return self._n_answered, max(busy, default=0.0)
 
     def _admit(self, order: Wanted) -> Lent:
-        """Promise the memory, without a wait in between: who asks next finds it taken."""
+        """Reserve the memory for a run. This never awaits, so two requests cannot both be granted the same memory."""
         run = order.run
         if run.pipeline in self._open:
             raise Refused("lend_twice")
@@ -229,7 +237,7 @@ class StageHost:
         return lent
 
     def _forget(self, lent: Lent) -> None:
-        """Release the promised memory of a run whose process is gone. May be repeated."""
+        """Release the reserved memory of a run whose process is gone. Calling it again is harmless."""
         pipeline = lent.wanted.run.pipeline
         if self._open.get(pipeline) is lent:
             del self._open[pipeline]
@@ -237,16 +245,16 @@ class StageHost:
             self.on_ended(pipeline)
 
     def required(self, pipeline: bytes) -> Lent:
-        """Return the run if it is open here. Raises Refused otherwise."""
+        """Return the run. Raises Refused if it is not open here."""
         lent = self._open.get(pipeline)
         if lent is None or lent.opened is None:
             raise Refused("lend_not_open")
         return lent
 
     async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
-        """Pass frames between a host's channel and the worker until one of them ends.
+        """Relay frames between a host's channel and the worker until either ends.
 
-        Raises Refused when the run is not open here. A second channel for a run ends the first.
+        Raises Refused if the run is not open here. A second channel for a run ends the first.
         """
         lent = self.required(pipeline)
         worker = lent.carried()
@@ -255,7 +263,7 @@ class StageHost:
             lent.answers.put_nowait(worker.died)
         try:
             async with asyncio.TaskGroup() as group:
-                if before is not None:  # it may have stalled, so its goodbye is not awaited
+                if before is not None:  # close it in the background: it may be stalled
                     group.create_task(close_channel(before), name="close a replaced channel")
                 back = group.create_task(self._send_back(lent, channel), name="answers to a host")
                 await self._take(lent, channel)
@@ -266,7 +274,7 @@ class StageHost:
                 lent.channel, lent.left_at = None, time.monotonic()
 
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
-        """Give one run's memory back. Returns when its process is gone; unknown runs are no error."""
+        """Release one run's memory and return when its process is gone. An unknown run is not an error."""
         lent = self._open.get(pipeline)
         if lent is None:
             return
@@ -275,16 +283,16 @@ class StageHost:
             self._forget(lent)
         else:
             lent.kill(Reason("worker_closed", {"worker": Reason("layers_of", {"machine": self.machine})}))
-            await lent.gone.wait()  # `open` gives back what it began
+            await lent.gone.wait()  # `open` releases what it took
 
     async def stop_now(self, why: Reason) -> None:
-        """Give all memory back at once, by kill; hosts are told why."""
+        """Release all memory at once by killing the workers. Hosts receive the reason."""
         all_lent = list(self._open.values())
         for lent in all_lent:
             lent.kill(why)
         for lent in all_lent:
             if lent.opened is None:
-                await lent.gone.wait()  # `open` gives back what it began
+                await lent.gone.wait()  # `open` releases what it took
             else:
                 await lent.carried().wait_dead()
                 self._forget(lent)
@@ -297,12 +305,13 @@ class StageHost:
             self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
             if lent.overrun():
                 raise BadFrame("more frames than the agreed credit")
-            if worker.died is None:  # else the host is being told so
+            if worker.died is None:  # otherwise `_send_back` is telling the host
                 worker.send(data)
 
         try:
             await channel.deliver(take)
-        except BadFrame as error:  # the host learns that it is its own fault, and sends it nowhere else
+        # tell the host that the fault is its own, so that it does not retry on another machine
+        except BadFrame as error:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):
@@ -315,7 +324,7 @@ class StageHost:
         self.passed = Passed(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
 
     async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
-        """Send the worker's answers to the host unchanged; its death becomes a LOST frame."""
+        """Send the worker's answers to the host unchanged, and a LOST frame if the worker dies."""
         answers = lent.answers
         try:
             while True:
@@ -332,7 +341,7 @@ class StageHost:
             await close_channel(channel)  # ends _take too
 
     async def _watch(self) -> None:
-        """End workers that hang, grow, or compute for a host that is gone; forget those that ended."""
+        """End workers that hang, grow, or compute for a host that is gone, and release runs whose worker has ended."""
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
@@ -364,7 +373,7 @@ class StageHost:
 
 
 async def _last_word(channel: FrameChannel, lost: bytes) -> None:
-    """Send a LOST frame before the channel closes; a host that does not read is not waited for."""
+    """Send a LOST frame before the channel closes, without waiting long for a host that does not read."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WORD_S):
             await channel.send(lost)
@@ -372,9 +381,9 @@ async def _last_word(channel: FrameChannel, lost: bytes) -> None:
 
 
 def _check(data: bytes, agreed: Agreed) -> int:
-    """Return how many rows a frame computes; payloads are neither copied nor read.
+    """Return how many rows a frame computes, without copying or reading its payload.
 
-    Raises BadFrame if the host may not send it.
+    Raises BadFrame if the host may not send this frame.
     """
     frame = decode(data)
     if frame.kind is Kind.STEP:
@@ -385,14 +394,15 @@ def _check(data: bytes, agreed: Agreed) -> int:
 
 
 def _most_payload(frame: Frame, agreed: Agreed) -> int:
-    """Return the largest payload of a frame that is no step; negative: no such frame is allowed."""
+    """Return the largest payload allowed for a frame other than a step, or a negative number if its kind is not
+    allowed."""
     if frame.kind is Kind.BEGIN and agreed.number is Number.IDS:
         return BEGIN_BYTES + ID_BYTES * agreed.context
     return 0 if frame.kind is Kind.FORGET else -1
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
-    """Return a LOST frame. It tells the host the kind of end; the worker's own words stay here."""
+    """Return a LOST frame. It tells the host how the run ended; the worker's own output stays here."""
     facts: dict[str, Fact] = {**error.reason.facts, "machine": machine, "words": Reason("worker_log")}
     payload = json.dumps(Reason(error.reason.code, facts).to_json()).encode()
     return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))

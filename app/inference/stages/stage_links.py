@@ -1,7 +1,7 @@
-"""Links to a stage: the pipe of a worker of our own, or the channel to a lender, which is made again when it breaks.
+"""Links to a stage: the pipe of this machine's own worker, or a channel to a lender, which is reopened if it breaks.
 
-When a channel breaks the last frames are sent again. The run there keeps its KV cache and its last answers
-(backends/worker/runs.py): nothing is computed twice, and nothing is lost.
+After a reconnect, unanswered frames are sent again. The run on the other side keeps its KV cache and its last
+answers (backends/worker/runs.py), so nothing is computed twice and nothing is lost.
 """
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ from backends import worker_orders
 from backends.contract import StageConfig
 from backends.worker.process import bound
 
-ASK_S = 1.0  # between two questions how far the other side is
-LATE_S = 0.1  # after its time, until a new channel is made: what comes just now needs none
-CLOSE_S = 2.0  # a polite end of a channel
-LEAST_RECONNECT_S = 0.25  # also when nothing came for longer than that already
-STEADY_S = 1.0  # a channel that was up for so long, or was heard on, has mended what was broken
-PAUSE_S = 0.05  # before the next one, when the last broke without that
+ASK_S = 1.0  # interval between inquiries about the other side's progress
+# grace after a deadline before opening a new channel, since an answer that arrives now makes it unnecessary
+LATE_S = 0.1
+CLOSE_S = 2.0  # time limit for closing a channel gracefully
+LEAST_RECONNECT_S = 0.25  # minimum, even if the silence has already lasted longer than RECONNECT_S
+STEADY_S = 1.0  # a channel that stayed up this long, or delivered a frame, counts as repaired
+PAUSE_S = 0.05  # pause before the next channel if the last one broke before that
 
 OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
 
 
 class Peer(Protocol):
-    """The machine behind a channel, and the way to reach it again."""
+    """The machine behind a channel, and a way to reconnect to it."""
 
     async def reopen(self) -> FrameChannel:
-        """Open a new channel for the same run, retrying until it opens. Raises AppError as soon as none will."""
+        """Open a new channel for the same run, retrying until one opens. Raises AppError once that has become
+        impossible."""
         ...
 
     async def ask(self) -> None:
-        """Ask it for its progress. Raises nothing."""
+        """Ask the peer for its progress. Never raises."""
         ...
 
     def computes(self) -> bool:
-        """Return whether it said lately that it computes something."""
+        """Return whether the peer recently reported that it is computing."""
         ...
 
 
@@ -54,24 +56,24 @@ class ChannelLink:
 
     def __init__(self, channel: FrameChannel, peer: Peer | None = None) -> None:
         self._channel, self._peer = channel, peer
-        self._sending = asyncio.Lock()  # a channel has one sender at a time; this keeps their order
+        self._sending = asyncio.Lock()  # keeps frames in order: a channel has one sender at a time
         self._last_done_at = time.monotonic()
         self._given_up = asyncio.Event()
         self._hearing: asyncio.Task[AppError | OSError | None] | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._number = 0  # of the channel: grows with each reconnect
-        self._asked_at = 0.0  # when it was asked after the answer that is overdue
+        self._number = 0  # the channel's number, which grows with each reconnect
+        self._asked_at = 0.0  # when the peer was last asked about the overdue answer
         self._closed = False
-        self._mended = False  # a new channel was made for that answer
-        self._opened_at = time.monotonic()  # the channel
-        self._broken_since: float | None = None  # no channel was steady since then
-        self._doubted_since: float | None = None  # nothing came since then, and that was said
+        self._mended = False  # whether a new channel was already opened for that answer
+        self._opened_at = time.monotonic()  # when the current channel was opened
+        self._broken_since: float | None = None  # since when no channel has been steady
+        self._doubted_since: float | None = None  # since when nothing has arrived, if that was reported
 
     async def send(self, frame: bytes) -> None:
         number = self._number
         async with self._sending:
             if self._number != number:
-                return  # it went out with the others that had no answer
+                return  # a reconnect has already sent it with the other unanswered frames
             try:
                 await self._channel.send(frame)
             except (AppError, OSError):
@@ -110,7 +112,7 @@ class ChannelLink:
         return self._peer.computes()
 
     def stands_still_s(self, now: float) -> float:
-        return 0.0  # its own node sees to that
+        return 0.0  # the node on that machine watches for this
 
     def silence(self, machine: str, seconds: float) -> StageLost:
         return StageLost("stage_silent", machine=machine, seconds=seconds)
@@ -124,7 +126,7 @@ class ChannelLink:
 
     async def close(self) -> None:
         self._given_up.set()
-        if not self._closed:  # a peer that is gone is waited for once
+        if not self._closed:  # wait only once for a peer that is gone
             self._closed = True
             await close_channel(self._channel)
 
@@ -133,7 +135,7 @@ class ChannelLink:
 
         def received(data: bytes) -> None:
             if not self._given_up.is_set():
-                if stage.received(data):  # what is told beside an answer comes with it, not before
+                if stage.received(data):  # a frame that merely accompanies an answer does not count as one
                     self._last_done_at = time.monotonic()
                     self._eased(stage)
                 self._mended, self._broken_since = False, None
@@ -145,7 +147,7 @@ class ChannelLink:
         return None
 
     async def _inquire(self, in_s: float) -> None:
-        """Find out why no answer came in time: it is slow, or the answer was lost. Its time has `in_s` to run."""
+        """Find out whether the peer is slow or the answer was lost. The answer is due in `in_s` seconds."""
         assert self._peer is not None
         asked_at, number = time.monotonic(), self._number
         await self._peer.ask()
@@ -154,17 +156,17 @@ class ChannelLink:
             return
         if not self._mended and number == self._number:
             self._mended = True
-            self._break()  # a waiting connection may stall far longer than a new one takes
+            self._break()  # the existing connection may stall far longer than a new one takes to open
 
     async def _renew(self, stage: StageClient, group: asyncio.TaskGroup) -> StageLost | None:
-        """Open a new channel and resend what had no answer; return the reason if that is impossible."""
+        """Open a new channel and resend the unanswered frames. Return the reason if that is impossible."""
         assert self._peer is not None
         stage.doubted()
         began = time.monotonic()
         stalled_s, broken_s = stage.stalled_s(began), self._broken_s(began)
         if self._doubted_since is None:
             self._doubted_since = began - stalled_s
-        if broken_s > RECONNECT_S:  # it opens, and breaks again each time
+        if broken_s > RECONNECT_S:  # channels open but keep breaking
             return StageLost("stage_unreachable", machine=stage.machine)
         left_s = RECONNECT_S - stalled_s
         closing = group.create_task(close_channel(self._channel), name="close a broken channel")
@@ -181,24 +183,24 @@ class ChannelLink:
                 return StageLost(code, machine=stage.machine)
         if stage.waits_since is None:
             self._eased(stage)
-        return None  # else a new channel alone is no sign of life: its worker may stand still
+        return None  # with answers due, a new channel alone is no sign of life: the worker there may be stopped
 
     def _eased(self, stage: StageClient) -> None:
-        """Report that it is heard again, or that nothing was awaited."""
+        """Report that the stage is responding again, or that no answer was due."""
         if self._doubted_since is not None:
             stage.doubted(time.monotonic() - self._doubted_since)
             self._doubted_since = None
 
     def _broken_s(self, now: float) -> float:
-        """Return for how long channels have been breaking without a steady one between them."""
+        """Return how long channels have been breaking without a steady one in between."""
         if self._broken_since is None or now - self._opened_at > STEADY_S:
             self._broken_since = now
         return now - self._broken_since
 
     async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
-        """Try one new channel; return False when it broke while unanswered frames were resent."""
+        """Try one new channel. Return False if it breaks while unanswered frames are resent."""
         channel = await peer.reopen()
-        if self._closed:  # meanwhile; nothing else would end this one
+        if self._closed:  # `close` has already run and would not close this channel
             await close_channel(channel)
             raise StageLost("pipeline_closed")
         self._channel = channel
@@ -219,7 +221,7 @@ class ChannelLink:
 
 
 async def close_channel(channel: FrameChannel) -> None:
-    """Close it, without waiting long for a peer that may be gone."""
+    """Close a channel without waiting long for a peer that may be gone."""
     with contextlib.suppress(AppError, OSError):
         async with asyncio.timeout(CLOSE_S):
             await channel.close()
@@ -244,14 +246,14 @@ class PipeLink:
         raise await self.worker.wait_dead()
 
     def _begun(self, answer: worker_orders.Answer | StageLost) -> None:
-        if isinstance(answer, worker_orders.Failed):  # steps that count on it are on their way
+        if isinstance(answer, worker_orders.Failed):  # later steps that depend on it have already been sent
             self.worker.kill(refused(answer, self.worker.name).reason)
 
     def last_done_at(self) -> float:
         return self.worker.last_done_at
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
-        return False  # a pipe does not break: it is the worker, and its time is running
+        return False  # a pipe does not break, so only the worker can be slow, and its deadline is running
 
     def stands_still_s(self, now: float) -> float:
         return self.worker.stands_still_s(now)
@@ -265,8 +267,9 @@ class PipeLink:
     async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
         sampling = order.sampling
         if sampling.grammar or sampling.logit_bias or order.drawn:
-            await self.worker.ask(order, worker_orders.Begun, OPEN_S)  # refused: nothing of it is computed
-        else:  # the pipe keeps the order: no need to wait behind the steps under way
+            # wait, so that nothing is computed if it is refused
+            await self.worker.ask(order, worker_orders.Begun, OPEN_S)
+        else:  # the pipe keeps the order, so there is no need to wait for the steps in flight
             self.worker.tell(order, self._begun)
 
     async def close(self) -> None:
@@ -301,7 +304,7 @@ async def close_run(worker: Worker, run: Run) -> None:
 def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:
     """Return a client for a run in this machine's worker.
 
-    `machine` is the same for all its runs: they share its time.
+    `machine` must be the same for all runs on this machine, because they share its time.
     """
     link = PipeLink(worker, run.pipeline)
     return StageClient(run, link, name, machine=machine, deadlines=deadlines)
@@ -310,8 +313,8 @@ def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: D
 def lent_stage(
     channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None, peer: Peer | None = None
 ) -> StageClient:
-    """Return a client for a run on another machine, whose name appears in what the user reads.
+    """Return a client for a run on another machine, whose name appears in messages to the user.
 
-    peer: how to reach that machine when the channel breaks; without it, the run is lost then.
+    peer: how to reach that machine if the channel breaks; without it, a broken channel loses the run.
     """
     return StageClient(run, ChannelLink(channel, peer), name, deadlines=deadlines)
