@@ -1,4 +1,7 @@
-"""The worker process: frames from standard input, answers to standard output. `probe`, `walls`: what can run here."""
+"""The worker process, which reads frames from standard input and writes answers to standard output.
+
+`probe` and `walls` instead report what this machine supports.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,10 @@ ASLEEP_S = 1.0  # for so long each wait is slept through then
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until standard input ends, or answer `probe`, of all engines or of those named after it.
+    """Serve until standard input ends, or run a subcommand.
 
-    `walls`: what keeps a worker from files and from the network on this system, tried.
+    `probe` reports on all engines, or on those named after it. `walls` confines this process and reports which
+    restrictions took effect.
     """
     if arguments[:1] == ["probe"]:
         from backends.probe import probe
@@ -60,8 +64,8 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_signals_to_the_node() -> None:
-    """Ignore Ctrl-C, a closed terminal and the end of a session, which reach all processes; the node ends us when it
-    leaves."""
+    """Ignore Ctrl-C, terminal hangups and session ends, which reach every process. The node ends this one when it
+    exits."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if (number := getattr(signal, name, None)) is not None:
             signal.signal(number, signal.SIG_IGN)
@@ -70,29 +74,29 @@ def leave_signals_to_the_node() -> None:
 if sys.platform == "win32":  # no wait is awake there
 
     def switches() -> int:
-        """Return 0: this system does not count them."""
+        """Return 0: Windows does not count involuntary context switches."""
         return 0
 
 else:
     import resource
 
     def switches() -> int:
-        """Return how often the system gave this process's core to another while it could have gone on."""
+        """Return the number of this process's involuntary context switches."""
         return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 class FrameWait:
-    """A wait on one pipe.
+    """Waits for input on a pipe, polling for a while after each step.
 
-    Always asleep where the system has no poll() for pipes (Windows), and where a control group counts this process's
-    time: time spent awake would be missing for the work.
+    It never polls if the system has no poll() for pipes (Windows) or if a control group limits this process's CPU
+    time, which polling would use up.
     """
 
     def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
         """Wait on the pipe `fd`.
 
-        rehearse: goes the way of a frame as far as possible without one. Weights that streamed through the processor's
-        caches have evicted its code, and the next frame would wait for its return.
+        rehearse: runs the code path of a frame as far as possible without one. Streaming the weights evicts that
+        code from the processor's caches, and the next frame would have to wait for it to be reloaded.
         """
         self._rehearse = rehearse
         can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process.quota_cores() is None
@@ -102,11 +106,11 @@ class FrameWait:
         self._awake_until = self._asleep_until = 0.0
 
     def computed(self) -> None:
-        """Note that a step was just answered."""
+        """Record that a step was just answered."""
         self._awake_until = time.monotonic() + AWAKE_S
 
     def wait(self) -> None:
-        """Return when there is something to read, or when it is time to fall asleep over it."""
+        """Poll until input arrives or polling is no longer worthwhile. The caller then blocks in read()."""
         if self._poll is None:
             return
         ready_until, before, now = 0.0, switches(), time.monotonic()
@@ -124,7 +128,7 @@ class FrameWait:
 
 
 def serve(frames_in: int, frames_out: int) -> int:
-    """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
+    """Answer each frame before reading the next. There is a single thread, and only the engine runs in it."""
     from backends.worker.service import Service  # heavy: after the new start
 
     service = Service(alone=True)
@@ -149,7 +153,7 @@ def serve(frames_in: int, frames_out: int) -> int:
 
 
 def frames(pipe: io.FileIO, waiting: FrameWait) -> Iterator[Frame]:
-    """Yield frame after frame until the pipe ends, each read once into memory of its own. Raises BadFrame."""
+    """Yield frames until the pipe ends, each in its own buffer. Raises BadFrame."""
     start = bytearray(HEADER.size)
     while True:
         waiting.wait()
@@ -163,7 +167,7 @@ def frames(pipe: io.FileIO, waiting: FrameWait) -> Iterator[Frame]:
 
 
 def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
-    """Fill `room`; False when the pipe ends before."""
+    """Fill `room`. Return False if the pipe ends first."""
     while room:
         n_read = pipe.readinto(room)
         if not n_read:
@@ -173,7 +177,7 @@ def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
 
 
 def write(fd: int, *frames: Frame) -> None:
-    """Write frames without copying their payloads, all at once, or the reader would wake between two of them."""
+    """Write frames without copying their payloads, in one call so that the reader does not wake between two of them."""
     parts = [memoryview(part) for frame in frames for part in (head(frame), frame.payload)]
     while parts:
         if sys.platform == "win32":

@@ -1,4 +1,5 @@
-"""The contract of engine and app: a run of layers, its inputs and its outputs. Standard library only."""
+"""The contract between engines and the app: a run of layers, its inputs and its outputs. Uses only the standard
+library."""
 
 from __future__ import annotations
 
@@ -26,16 +27,16 @@ CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to 
 
 
 def is_proved(version: str) -> bool:
-    """Return whether parts of models may be computed with this version.
+    """Return whether this engine version may compute parts of models.
 
-    A suffix after a plus tells how it was compiled.
+    A suffix after a plus sign describes the build and is ignored.
     """
     return version.partition("+")[0] in PROVED_ENGINES
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Layers:
-    """A contiguous run of layers, `first` included, `last` excluded. Never empty."""
+    """A contiguous, non-empty run of layers from `first` (included) to `last` (excluded)."""
 
     first: int
     last: int
@@ -49,7 +50,7 @@ class Layers:
 
 
 class Role(StrEnum):
-    """The place of a run in the pipeline, which decides its inputs and outputs."""
+    """The position of a run in the pipeline, which determines its inputs and outputs."""
 
     FIRST = "first"  # token ids in, hidden states out
     MIDDLE = "middle"  # hidden states in and out
@@ -58,17 +59,17 @@ class Role(StrEnum):
 
 
 def n_blocks(width: int) -> int:
-    """Return how many blocks a row has in 8 bits; the last one may be short."""
+    """Return the number of blocks in an 8-bit row. The last one may be short."""
     return -(-width // BLOCK_VALUES)
 
 
 def n_outliers(width: int) -> int:
-    """Return how many of a row's values are carried exactly beside its 8 bits."""
+    """Return how many values of an 8-bit row are sent exactly."""
     return max(1, width // VALUES_PER_OUTLIER)
 
 
 class Number(IntEnum):
-    """The encoding of a hidden-state value on the wire; the enum value is the frame's number byte."""
+    """The encoding of hidden-state values on the wire. The enum value is the number byte of the frame."""
 
     F32 = 0
     F16 = 1  # an int16 power of two for each row, then one half for each value
@@ -76,7 +77,7 @@ class Number(IntEnum):
     IDS = 3  # token ids as int32, on the pipe to one's own worker only
 
     def row_bytes(self, width: int) -> int:
-        """Return the bytes of one row: of `width` values, or of one token id."""
+        """Return the size in bytes of one row of `width` values, or of one token id."""
         match self:
             case Number.F32:
                 return 4 * width
@@ -90,7 +91,7 @@ class Number(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A moment as the clocks of one place show it. The place is sent too: a worker may not know where it is."""
+    """A moment in local time. The UTC offset is included because a worker may not know its time zone."""
 
     epoch_seconds: float  # since 1970, UTC
     utc_offset_seconds: int = 0  # of that place in that moment
@@ -98,7 +99,7 @@ class LocalTime:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`n_tokens` consecutive positions of the sequence in `slot`, from position `pos` on."""
+    """`n_tokens` consecutive positions of the sequence in `slot`, starting at position `pos`."""
 
     slot: int
     n_tokens: int
@@ -111,7 +112,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token ids of a step, the segments' rows one after another."""
+    """The token ids of a step, segment after segment."""
 
     segments: tuple[Segment, ...]
     ids: Sequence[int]
@@ -119,7 +120,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Hidden states of a step: float32 `[n_rows, width]`, row-major, the segments one after another."""
+    """The hidden states of a step: float32 `[n_rows, width]`, row-major, segment after segment."""
 
     segments: tuple[Segment, ...]
     rows: memoryview
@@ -127,8 +128,11 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """Scores for the next token: float32 `[len(segments), n_vocab]`, one row for the last position of
-    each segment that was due one. Valid until the stage's next step."""
+    """Scores for the next token: float32 `[len(segments), n_vocab]`, one row for the last position of each due
+    segment.
+
+    Valid until the stage's next step.
+    """
 
     segments: tuple[Segment, ...]
     rows: memoryview
@@ -136,7 +140,7 @@ class Logits:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The parameters that choose the next token. Temperature 0 is greedy; names and meanings are llama.cpp's."""
+    """The sampling parameters, with llama.cpp's names and meanings. Temperature 0 is greedy."""
 
     temperature: float = 0.8
     top_k: int = 40
@@ -153,7 +157,7 @@ class Sampling:
 
     @property
     def is_special(self) -> bool:
-        """Return whether more than drawing is needed: a grammar is followed, or scores are changed before."""
+        """Return whether a grammar applies or scores are modified before sampling."""
         changes = (self.repeat_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
         return bool(self.grammar or self.logit_bias) or changes
 
@@ -174,13 +178,13 @@ class KvType(StrEnum):
     Q8_0 = "q8_0"  # a 16-bit scale for 32 signed bytes
 
     def bytes_of(self, f16_bytes: int) -> int:
-        """Return the bytes of values that take so many in f16."""
+        """Return the size of values that take `f16_bytes` in f16."""
         return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The special treatment that a model's family needs, as facts, so that no engine knows families."""
+    """The special treatment that a model's family needs, stated as facts so that engines need not know families."""
 
     input_scale: float = 1.0  # each value that enters is multiplied by it
     position_planes: int = 1  # position numbers of a hidden state that enters: the last plane is 0
@@ -195,7 +199,7 @@ USUAL = Traits()
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The rule for which recurrent states are kept for a slot (see Kept); all stages have the same one."""
+    """The rule that decides which recurrent states of a slot are kept (see Kept). It is the same in all stages."""
 
     marks: int = KEPT_STATES  # at most
     least_rows: int = 1  # of a prompt after which one is kept; after a shorter one it is read again
@@ -206,7 +210,7 @@ KEEP_ALL = Keep()
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """All an engine needs to load one run of layers. Sizes are fixed for the life of the stage."""
+    """Everything an engine needs to load one run of layers. Sizes are fixed for the lifetime of the stage."""
 
     engine: str  # LLAMACPP or "fake"
     path: str  # the stage file, or the whole model's for Role.WHOLE
@@ -230,28 +234,28 @@ class StageConfig:
 
 
 def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
-    """Return whether every slot can have cells of its own: there are enough, in whole steps.
+    """Return whether the cells suffice, in whole steps, to give every slot its own.
 
-    Where slots share cells, attention looks at all of them and skips the others': with 8 answers of 500 tokens that
-    made a decode step 1.4 times as long (measured, one core).
+    When slots share cells, attention visits all of them and masks those of other slots. With 8 answers of 500
+    tokens this made a decode step 1.4 times as long (measured on one core).
     """
     return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * CELLS_STEP) == 0
 
 
 class Stage(Protocol):
-    """A run of layers, loaded and ready. Called from one thread only; may block."""
+    """A loaded run of layers. Called from one thread only; calls may block."""
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         """Compute one step and keep its KV.
 
-        due: indexes of the batch's segments whose last position needs logits; only the last run looks
-        at it. Returns Logits (one row for each due segment, in order) from the last run, Hidden from
-        others. Raises StageError when the step cannot be computed.
+        due: indexes of the segments whose last position needs logits; only the last run uses it. The last run
+        returns Logits (one row for each due segment, in order), the others return Hidden. Raises StageError if the
+        step cannot be computed.
         """
         ...
 
     def forget(self, slot: int, keep: int = 0) -> None:
-        """Drop the KV of a slot from position `keep` on."""
+        """Drop the KV of a slot from position `keep` onward."""
         ...
 
     def close(self) -> None:
@@ -260,7 +264,8 @@ class Stage(Protocol):
 
 
 class CodedError(Exception):
-    """An error whose text says why. `cause` is the code of that text in the app's languages, with its facts."""
+    """An error whose text gives the reason. `cause` is the code of its translatable sentence, and `facts` are its
+    parameters."""
 
     def __init__(self, text: str = "", cause: str = "", **facts: str | int) -> None:
         super().__init__(text)
@@ -268,19 +273,19 @@ class CodedError(Exception):
 
 
 class StageError(CodedError):
-    """A failure of an engine to load or compute; the text says why."""
+    """An engine's failure to load or compute. The text gives the reason."""
 
 
 class OutOfMemory(StageError):
-    """An allocation failed: this machine has too little memory."""
+    """A failed allocation: this machine has too little memory."""
 
 
 class NotFinite(StageError):
-    """A model computed non-finite numbers: its file is damaged, or was made wrongly."""
+    """Non-finite numbers computed by a model, whose file is damaged or was made incorrectly."""
 
 
 class BadSlots(StageError):
-    """A step that failed because of what these slots hold; the other slots' part of it was sound.
+    """A step that failed because of the contents of these slots. Its other slots were sound.
 
     The run itself is intact. `code` is a reason code of the app.
     """
@@ -291,19 +296,19 @@ class BadSlots(StageError):
 
 
 class UnprovedEngine(StageError):
-    """An engine that was never tested with parts of a model, so its results might be wrong."""
+    """An engine version that was never tested with parts of a model, so its results might be wrong."""
 
 
 class TemplateFailed(CodedError):
-    """The template could not be applied; the text says why."""
+    """A template that could not be applied. The text gives the reason."""
 
 
 class Refused(TemplateFailed):
-    """The template could not be applied to this chat; another one may work."""
+    """A template that could not be applied to this chat. It may accept another one."""
 
 
 class Objected(Refused):
-    """The template itself says that it does not take this chat, in its author's words."""
+    """A chat rejected by the template itself. The text is the template author's."""
 
 
 ID = "\ue000"  # stands in signs for a call's id, which a model makes up
@@ -312,7 +317,7 @@ NAME = "\ue002"  # and this for the name of the tool, where it is written twice
 
 
 class Payload(StrEnum):
-    """The content between the signs of a call."""
+    """The syntax of a tool call between its markers."""
 
     OBJECTS = "objects"  # {"name": …, "arguments": {…}}
     NAMED = "named"  # the tool's name between signs, then its arguments as a JSON object
@@ -333,7 +338,7 @@ class Ids(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """The way in which a chat template takes the earlier calls of a conversation."""
+    """The form in which a chat template accepts the earlier tool calls of a conversation."""
 
     ids: Ids = Ids.ANY
     is_single: bool = False  # it writes one call of a message at most
@@ -343,8 +348,11 @@ class PastCalls:
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """Texts as the template writes them, blanks included. Several calls are `section lead … trail between lead … trail
-    section_end`; a call is `head NAME named ARGUMENTS rest`."""
+    """The markers around tool calls, exactly as the template writes them, whitespace included.
+
+    Several calls are written `section lead … trail between lead … trail section_end`, and each call `head NAME
+    named ARGUMENTS rest`.
+    """
 
     payload: Payload
     section: str = ""
@@ -370,7 +378,7 @@ class CallFormat:
 
 @dataclass(frozen=True, slots=True)
 class MessageSigns:
-    """Signs of a model that writes several messages, each with a header that says to whom: gpt-oss, Muse."""
+    """The markers of a model that writes several messages, each with a header naming its recipient: gpt-oss, Muse."""
 
     start: str
     header_end: str
@@ -380,7 +388,7 @@ class MessageSigns:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningFormat:
-    """The format of a model's thoughts in what it writes, and what its chat template reads of them."""
+    """The format in which a model writes its reasoning, and the parts of it that its chat template reads."""
 
     begin: str
     end: tuple[str, ...]
@@ -400,13 +408,13 @@ HABIT = ReasoningFormat("<think>", ("</think>",), is_habit=True)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One slot of a recurrent model: how many positions it holds, and after which of them its state was kept.
+    """One slot of a recurrent model: its number of positions, and those after which its state was kept.
 
-    Engine and scheduler work this out alike, from the steps alone. A recurrent state cannot be cut back by position as
-    a KV cache can, so it is kept where a row of its own follows a longer segment: at the end of a prompt, before its
-    answer. The next turn continues from the end of what was computed or, where the answer comes back written otherwise,
-    from the end of the prompt before it. If the prompt added too little since the state before (Keep.least_rows), it is
-    read again instead.
+    Engine and scheduler each derive this from the steps alone. A recurrent state cannot be cut back to any position
+    as a KV cache can, so it is kept when a single-row segment follows a longer one, that is, at the end of a prompt
+    before its answer. The next turn continues from the end of the slot or, if the answer comes back in different
+    words, from the end of the prompt before it. If that prompt added fewer than Keep.least_rows since the previous
+    kept state, its state is not kept and it is read again.
     """
 
     marks: tuple[int, ...] = ()
@@ -421,20 +429,20 @@ class Kept:
         return ends and self.rule.marks > 0 and (not new or new >= self.rule.least_rows)
 
     def after(self, segment: Segment) -> Kept:
-        """Return the slot after the segment was computed."""
+        """Return the slot as it is after computing the segment."""
         marks = self.marks
         if self.keeps(segment) and self.end not in marks:
             marks = (*marks, self.end)[-self.rule.marks :]
         return Kept(marks, segment.end, segment.n_tokens > 1, self.rule)
 
     def reach(self, most: int) -> int:
-        """Return the position, `most` at most, to which it can be cut back."""
+        """Return the last position, at most `most`, to which the slot can be cut back."""
         if most >= self.end:
             return self.end
         return max((mark for mark in self.marks if mark <= most), default=0)
 
     def cut_back(self, keep: int) -> Kept:
-        """Return the slot after it was cut back to the position that `reach` returned."""
+        """Return the slot cut back to a position that `reach` returned."""
         if keep >= self.end:
             return self
         return Kept(tuple(mark for mark in self.marks if mark <= keep), keep, rule=self.rule)

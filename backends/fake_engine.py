@@ -1,4 +1,4 @@
-"""An engine without weights: each layer adds one, and the tokens show whether every layer did."""
+"""An engine without weights. Each layer adds one, so the tokens reveal whether every layer ran."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Options:
 
 
 def options(path: str) -> Options:
-    """Read a fake path. Raises StageError when it is none."""
+    """Parse a fake path. Raises StageError if it is not one."""
     if not path.startswith(PREFIX):
         raise StageError(f"{path} is no path of the fake engine")
     kinds = {field.name: float if field.type == "float" else int for field in fields(Options)}
@@ -55,8 +55,10 @@ def options(path: str) -> Options:
 
 
 class FakeStage:
-    """A Stage of additions. Its greedy tokens depend on the whole history of a slot, and on every
-    layer having added one at every position."""
+    """A Stage that only adds.
+
+    Its greedy tokens depend on the entire history of a slot and on every layer having added one at every position.
+    """
 
     vocabulary = ""  # no grammar without one of the engine
 
@@ -100,7 +102,7 @@ class FakeStage:
         return Logits(due_segments, bytes_of(scores))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Return how many rows a step has, as the real engine does. Raises StageError for one that does not fit."""
+        """Return the number of rows in a step, as the real engine does. Raises StageError if the step does not fit."""
         return len(self._rows_of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
@@ -134,7 +136,7 @@ class FakeStage:
         return np.rint(rows)  # what an 8-bit wire added
 
     def _remember(self, segment: Segment, rows: Rows) -> None:
-        """Take in the rows of a segment; a lost or doubled position spoils them, as in a real KV."""
+        """Add the rows of a segment to the history. A lost or repeated position corrupts it, as in a real KV cache."""
         marks = self._marks[segment.slot]
         if segment.pos != len(marks):
             rows += np.float32(1 + (segment.pos - len(marks)) % 7)
@@ -148,7 +150,7 @@ class FakeStage:
             marks.append(_mix(before, int(token * DIGIT), pos))
 
     def _score(self, segment: Segment) -> Rows:
-        """Return scores that favor one printable token, chosen by everything the slot has seen."""
+        """Return scores that favor one printable token, determined by the entire history of the slot."""
         if 0 < self.options.nan_from < segment.end:
             return np.full(self.n_vocab, np.nan, dtype=VALUE)
         mark = self._marks[segment.slot][-1]
@@ -187,7 +189,7 @@ def _split(segments: tuple[Segment, ...], rows: Rows) -> list[tuple[Segment, Row
 
 
 def _mix(before: int, token: int, pos: int) -> int:
-    """Return a 64-bit hash of everything before and this token (splitmix64's finisher)."""
+    """Return a 64-bit hash of the history so far and this token (splitmix64's finalizer)."""
     mark = (before * 0x9E3779B97F4A7C15 + (token & MASK) * 0xBF58476D1CE4E5B9 + pos + 1) & MASK
     mark = ((mark ^ (mark >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mark = ((mark ^ (mark >> 27)) * 0x94D049BB133111EB) & MASK

@@ -1,6 +1,7 @@
-"""Frames, the messages on the pipe and the network, and their codec. No I/O: sizes are checked before anything is kept.
+"""Frames, the messages on the pipe and the network, and their codec.
 
-A frame is a big-endian header of 40 bytes, 8 for each segment, and a payload (SAFETY.md 5).
+No I/O happens here. Sizes are checked before anything is allocated. A frame is a big-endian header of 40 bytes, 8
+bytes for each segment, and a payload (SAFETY.md 5).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NO_PIPELINE = bytes(16)
 
 
 class Kind(IntEnum):
-    """The kind of a frame. STEP, FORGET, BEGIN and their answers cross the network; TEXT only the pipe."""
+    """The kind of a frame. STEP, FORGET, BEGIN and their answers cross the network; TEXT is used only on the pipe."""
 
     STEP = 1  # rows in: token ids or hidden states
     OUTPUT = 2  # hidden states of the STEP with the same seq
@@ -45,7 +46,7 @@ class BadFrame(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message. `pipeline` names the run of layers it is for."""
+    """One message. `pipeline` identifies the run of layers it is for."""
 
     kind: Kind
     pipeline: bytes = NO_PIPELINE
@@ -57,12 +58,12 @@ class Frame:
 
 
 def encode(frame: Frame) -> bytes:
-    """Return the bytes of a frame. Raises BadFrame when a field is out of range."""
+    """Return the bytes of a frame. Raises BadFrame if a field is out of range."""
     return b"".join((head(frame), frame.payload))
 
 
 def head(frame: Frame) -> bytes:
-    """Return only header and segments, for callers that send the payload without a copy."""
+    """Return only the header and segments, for callers that send the payload without copying it."""
     if len(frame.payload) > MAX_PAYLOAD or len(frame.segments) > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {len(frame.payload)} bytes is too large")
     try:
@@ -77,7 +78,7 @@ def head(frame: Frame) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A checked header: everything of a frame but its segments and payload."""
+    """A validated header: all of a frame except its segments and payload."""
 
     kind: Kind
     pipeline: bytes
@@ -93,7 +94,8 @@ class Head:
 
 
 def read_head(data: bytes | bytearray | memoryview) -> Head:
-    """Check the first 40 bytes of a frame. Raises BadFrame; allocates nothing of the frame's size."""
+    """Parse and check the first 40 bytes of a frame. Allocates nothing that depends on the frame's size. Raises
+    BadFrame."""
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
     magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)
@@ -108,7 +110,7 @@ def read_head(data: bytes | bytearray | memoryview) -> Head:
 
 
 def decode(data: bytes | bytearray | memoryview) -> Frame:
-    """Return the one frame that `data` is, no byte more or less. Raises BadFrame."""
+    """Decode `data`, which must be exactly one frame. Raises BadFrame."""
     top = read_head(data)
     if len(data) != HEADER.size + top.n_rest:
         raise BadFrame(f"{len(data)} bytes for a frame of {HEADER.size + top.n_rest}")
@@ -122,13 +124,13 @@ def decode(data: bytes | bytearray | memoryview) -> Frame:
 
 
 class Decoder:
-    """Cuts a byte stream into frames."""
+    """Splits a byte stream into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield all frames that are complete now. Raises BadFrame on the first wrong header."""
+        """Yield the frames that `data` completes. Raises BadFrame at the first invalid header."""
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
             end = HEADER.size + read_head(self._buffer).n_rest
@@ -141,7 +143,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The values that both ends fixed when the pipeline was opened; each STEP is checked against them."""
+    """The values that both ends fixed when the pipeline was opened. Each STEP is checked against them."""
 
     pipeline: bytes
     width: int
@@ -151,7 +153,7 @@ class Agreed:
 
 
 def check_step(frame: Frame, agreed: Agreed) -> None:
-    """Raise BadFrame unless a STEP (or OUTPUT) is exactly of the agreed shape."""
+    """Raise BadFrame unless a STEP (or OUTPUT) has exactly the agreed shape."""
     if frame.pipeline != agreed.pipeline or frame.number != agreed.number:
         raise BadFrame("a step for another pipeline or of another number type")
     slots = [segment.slot for segment in frame.segments]

@@ -1,4 +1,4 @@
-"""Grammars that answers must follow, each followed in a process of its own (grammar_process.py)."""
+"""Grammars that answers must match, each evaluated in a process of its own (grammar_process.py)."""
 
 from __future__ import annotations
 
@@ -20,31 +20,34 @@ TOO_HEAVY = "the grammar takes too long to follow, or too much memory"
 
 
 class GrammarRefused(StageError):
-    """A grammar that has a mistake, or takes too long to compile."""
+    """A grammar that is invalid or takes too long to compile."""
 
 
 class GrammarTooHeavy(StageError):
-    """A grammar that takes too long or too much memory to follow: its process has ended."""
+    """A grammar that takes too much time or memory to evaluate. Its process has ended."""
 
 
 class Way(Protocol):
-    """A connection to a follower of one grammar after another, with one vocabulary."""
+    """A connection to a follower, which evaluates one grammar at a time with a fixed vocabulary."""
 
     end: int  # the token that ends an answer
 
     def ask(self, question: Ask, payload: bytes = b"") -> bytes:
-        """Return the reply. Raises GrammarRefused, or GrammarTooHeavy, after which the connection is unusable."""
+        """Send a request and return the reply.
+
+        Raises GrammarRefused, or GrammarTooHeavy, after which the connection is unusable.
+        """
         ...
 
     def forget(self) -> bool:
-        """Drop the grammar; return whether another one may follow."""
+        """Drop the grammar. Return whether the follower can accept another one."""
         ...
 
     def close(self) -> None: ...
 
 
 class Apart:
-    """A follower in a process of its own."""
+    """A follower in a separate process."""
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
         """Start the process. Raises GrammarRefused."""
@@ -78,7 +81,7 @@ class Apart:
 
 
 class Inside:
-    """A follower in this process, for systems that cannot fork: the node's deadline ends one that hangs."""
+    """A follower in this process, for systems that cannot fork. If it hangs, the node's deadline ends the worker."""
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
         self._follower = Follower()
@@ -107,7 +110,7 @@ class Grammar:
     """The grammar of one sequence."""
 
     def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
-        """Compile the grammar. vocabulary: the path of the model's file. Raises GrammarRefused."""
+        """Compile the grammar. vocabulary: the path of the model file. Raises GrammarRefused."""
         self._way: Way | None = None
         data = text.encode()
         if not vocabulary:
@@ -134,20 +137,20 @@ class Grammar:
         self._way, self.end = way, way.end
 
     def allows(self, token: int) -> bool:
-        """Return whether the token may come next. Like the next two methods, raises GrammarTooHeavy."""
+        """Return whether the token may come next. Like `takes` and `allowed`, raises GrammarTooHeavy."""
         return self._request(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
 
     def takes(self, token: int) -> bool:
-        """Return whether the token may come next, and if so take it."""
+        """Advance by the token if it may come next. Return whether it may."""
         return self._request(Ask.TAKE, TOKEN.pack(token)) != b"\0"
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return the tokens that may come next: one bool each."""
+        """Return a bool for each token of the vocabulary: whether it may come next."""
         bits = np.frombuffer(self._request(Ask.ALLOWED), np.uint8)
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 
     def close(self) -> None:
-        """Release its process, to follow another grammar or to end."""
+        """Release the follower, which then accepts another grammar or ends."""
         way, self._way = self._way, None
         if way is None:
             return
@@ -171,7 +174,7 @@ _idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary, and how many toke
 
 
 def forget_all() -> None:
-    """End the followers that wait for the next grammar: their vocabulary is given up."""
+    """End the idle followers, because their vocabulary is being closed."""
     for waiting in _idle.values():
         for way in waiting:
             way.close()

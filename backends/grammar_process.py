@@ -1,7 +1,8 @@
-"""Processes that follow grammars, so that no request's grammar can hang, grow or end the worker.
+"""Processes that evaluate grammars, so that no request's grammar can hang, bloat or crash the worker.
 
-A grammar of a hundred bytes can take any time and memory at any token. So each is followed in a process of its own,
-bounded in both at each token and in total; it loads the vocabulary once, and follows one grammar after another.
+A grammar of a hundred bytes can take unlimited time and memory at any token. Each one is therefore evaluated in a
+separate process with limits on both, per token and in total. The process loads the vocabulary once and handles one
+grammar after another.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
 
 
 class Ask(IntEnum):
-    """A kind of request to the process."""
+    """The kinds of requests to the process."""
 
     OPEN = 1  # a vocabulary: how many tokens it must have, and the path of its file
     COMPILE = 2  # a grammar; the one before is forgotten
@@ -47,13 +48,13 @@ class Ask(IntEnum):
 
 
 def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
-    """Return llama.cpp's view of candidates, valid as long as they are."""
+    """Return llama.cpp's view of the candidates. They must outlive it."""
     data = ctypes.cast(candidates.ctypes.data, llama.llama_token_data_p)
     return llama.llama_token_data_array(data, len(candidates), -1, False)
 
 
 class Follower:
-    """One vocabulary, and the grammar that is followed now."""
+    """A vocabulary, and the grammar being evaluated with it."""
 
     def __init__(self) -> None:
         self._llama: Any = None
@@ -71,7 +72,7 @@ class Follower:
         self._model = None
 
     def answer(self, question: Ask, payload: bytes) -> bytes | None:
-        """Return the reply to send. Raises StageError."""
+        """Return the reply to a request. Raises StageError."""
         match question:
             case Ask.OPEN:
                 (n_vocab,) = TOKEN.unpack_from(payload)
@@ -89,7 +90,7 @@ class Follower:
                 return None
 
     def bounds(self, question: Ask) -> tuple[float, float]:
-        """Return the limits in seconds of the processor and of the clock."""
+        """Return the limits on CPU time and on elapsed time, in seconds."""
         if question is Ask.OPEN:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
@@ -152,7 +153,7 @@ def send(to: socket.socket, kind: int, payload: bytes = b"") -> None:
 
 
 def receive(come_from: socket.socket) -> tuple[int, bytes]:
-    """Return the next message. Raises OSError for one that is too long, and EOFError at the end."""
+    """Return the next message. Raises OSError if it is too long and EOFError at the end."""
     kind, size = HEAD.unpack(_read(come_from, HEAD.size))
     if size > MAX_MESSAGE_BYTES:
         raise OSError(f"a message of {size} bytes, and {MAX_MESSAGE_BYTES} are the most")
@@ -170,7 +171,10 @@ def _read(come_from: socket.socket, size: int) -> bytes:
 
 
 def serve(asks: socket.socket, address_bytes: int) -> None:
-    """Answer messages until the worker closes the connection. address_bytes: held when it began."""
+    """Answer messages until the worker closes the connection.
+
+    address_bytes: the size of the address space when the process started.
+    """
     follower, began_bytes = Follower(), process.peak_bytes()
     opened_bytes = began_bytes
     while True:
