@@ -164,7 +164,7 @@ class Pool:
             raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
-    async def answered(self, expected: str, ask: object, *, brings: bool) -> AsyncGenerator[Json, None]:
+    async def answer(self, expected: str, ask: object, *, brings: bool) -> AsyncGenerator[Json, None]:
         assert not brings
         yield {"delta": {"text": "here", "token_ids": [1]}}
         yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}

@@ -220,5 +220,5 @@ async def test_ctrl_c_pauses_a_pull_and_cancel_deletes_it(den: TestNode, server:
         (download,) = (await client.get("/downloads"))["downloads"]
         assert download["state"] == "paused"
         gone = await asyncio.to_thread(den.run, "pull", REPOSITORY, "--cancel")
-        assert "off the list" in gone.stdout
+        assert "canceled" in gone.stdout
         assert (await client.get("/downloads"))["downloads"] == []
