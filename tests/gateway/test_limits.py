@@ -30,7 +30,7 @@ async def limited(api: Open, *words: str) -> str:
 
 async def test_tokens_a_minute(api: Open, slow: str) -> None:
     said = await limited(api, "--tokens-a-minute", "5")
-    assert "slow may use 32 requests at once and 5 tokens a minute." in said
+    assert "slow may use 32 requests at once and 5 tokens per minute." in said
     async with aiohttp.ClientSession(api.base, headers={"X-Api-Key": slow}) as session:
         async with session.post(CHAT, json=ASK) as answer:
             assert answer.status == 200  # its prompt alone is more
@@ -87,7 +87,7 @@ def test_a_key_that_is_not_there_has_no_limits(api: Open) -> None:
 def test_limits_of_all_keys_are_kept_and_told(api: Open) -> None:
     done = api.node.run("api", "on", "--at-once", "16", "--tokens-a-minute", "1000000")
     try:
-        assert "Each key may use 16 requests at once and 1,000,000 tokens a minute." in " ".join(done.stdout.split())
+        assert "Each key may use 16 requests at once and 1,000,000 tokens per minute." in " ".join(done.stdout.split())
         result = api.control("GET", "/api")
         assert (result["at_once"], result["tokens_a_minute"]) == (16, 1_000_000)
     finally:
