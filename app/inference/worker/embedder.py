@@ -36,7 +36,7 @@ class Score:
     """The relevance of a text to a query. Higher is better; only scores of the same model are comparable."""
 
     value: float
-    n_tokens: int  # of both
+    n_tokens: int  # tokens of the query and the text
 
 
 class Embedder:

@@ -1,4 +1,4 @@
-"""Measurement of the seconds per layer: a worker computes layers of random weights in a model's own shape."""
+"""Measures the seconds per layer: a worker computes layers with random weights in the shape of a given model."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from backends.contract import (
     Traits,
 )
 
-DEPTH = 512  # positions before the deep steps: the prompt of the benchmark
-CHUNKS_S = 2.5  # for the chunks, beyond their least number
+DEPTH = 512  # positions before the deep steps: the length of the benchmark's prompt
+CHUNKS_S = 2.5  # time for the chunks, once the minimum number is done
 LEAST_CHUNKS = 3
 LEAST_STEPS, MOST_STEPS = 4, 24
-N_PHASES = 7  # of a whole measurement
+N_PHASES = 7  # phases in a complete measurement
 
-Report = Callable[[int, int], None]  # phases done, phases in all
-_VALUES = (0.5, -1.0, 1.5, -0.25)  # of a hidden state: ordinary numbers
-ROWS = 509  # that differ: where layers have experts, rows that were alike would all pick the same
-_EXPONENT = bytes(EXPONENT_BYTES)  # of a row in f16
+Report = Callable[[int, int], None]  # called with the phases done and the total
+_VALUES = (0.5, -1.0, 1.5, -0.25)  # values of hidden states: ordinary numbers
+ROWS = 509  # distinct rows: if they were alike, layers with experts would send them all to the same ones
+_EXPONENT = bytes(EXPONENT_BYTES)  # exponent bytes of a row in f16
 
-SLOTS = 8  # rows of the wide decode step
-CELLS = 1280  # the depth, or two chunks of the largest kind, and some steps
-OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embedding that is not read
-SINGLE_S, WIDE_S = 0.5, 0.6  # for the steps of one kind, beyond their least number
-DISK_SHARE = 0.5  # of what is free, for a file of seconds
-MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended
+SLOTS = 8  # rows in a wide decode step
+CELLS = 1280  # enough for DEPTH positions or two chunks of the largest size, plus some steps
+OTHER_BYTES = 8 << 20  # other contents of a stage's file: header, shared tensors, the unused embedding
+SINGLE_S, WIDE_S = 0.5, 0.6  # time for each kind of step, once the minimum number is done
+DISK_SHARE = 0.5  # maximum share of the free disk space for a file that exists for seconds
+MOST_S = 90.0  # limit for the whole measurement on the slowest machine; then the worker is ended
 
 
 def silent(_done: int, _total: int) -> None:
@@ -63,7 +63,7 @@ def silent(_done: int, _total: int) -> None:
 
 @dataclass(slots=True)
 class Watched:
-    """Stops the trial when this machine is needed; reports progress; keeps the time."""
+    """Stops the trial when this machine is needed for other work, reports progress, and provides the clock."""
 
     busy: Callable[[], bool]
     report: Report
@@ -80,10 +80,11 @@ class Watched:
 
 
 def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
-    """Return the seconds of the chunk at position 0, and the increase per position, from successive chunks.
+    """Return the seconds of the chunk at position 0 and the increase per position, fitted to successive chunks.
 
-    Medians over all pairs (Theil-Sen), so one slow moment of the machine does not bend the line. It never falls, and is
-    never so steep that DEPTH positions cost more than the chunk itself: attention is the smaller part.
+    The fit uses medians over all pairs (Theil-Sen), so a single slow moment of the machine does not tilt the line.
+    The slope is never negative, and never so steep that DEPTH positions cost more than the chunk itself, because
+    attention is the smaller part.
     """
     slopes = [(later - before) / ((j - i) * n_rows) for (i, before), (j, later) in combinations(enumerate(taken), 2)]
     middle = statistics.median(taken)
@@ -93,18 +94,19 @@ def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
 
 
 class TrialRun:
-    """An open run on trial: the same step again and again, and the median of its seconds."""
+    """An open run to be timed by repeating the same step."""
 
     def __init__(self, client: StageClient, run: Run, watched: Watched) -> None:
         self._client, self._run, self._watched = client, run, watched
-        self._row = 0  # the number of the next one
+        self._row = 0  # the number of the next row
         chance = random.Random(run.width)  # noqa: S311  no secret
         self._halves = as_f16(chance.choices(_VALUES, k=run.width + ROWS))[EXPONENT_BYTES:]
 
     async def repeated(self, n_rows: int, within_s: float, pos: int = 0) -> float:
-        """Return the median seconds of single-token steps of so many sequences, from position `pos` on.
+        """Return the median seconds of a step with one token for each of `n_rows` sequences, starting at position
+        `pos`.
 
-        What the steps leave behind is forgotten; `pos` positions stay.
+        Afterwards the first `pos` positions are kept and the rest is forgotten.
         """
         if self._run.samples:
             for slot in range(n_rows):
@@ -113,7 +115,7 @@ class TrialRun:
         for number in range(1 + MOST_STEPS):
             segments = [Segment(slot, 1, pos + number) for slot in range(n_rows)]
             seconds = await self._step(segments)
-            if number:  # the first one builds the graph
+            if number:  # the first step builds the graph
                 taken.append(seconds)
             if len(taken) >= LEAST_STEPS and sum(taken) > within_s:
                 break
@@ -122,9 +124,9 @@ class TrialRun:
         return statistics.median(taken)
 
     async def chunks(self, n_rows: int) -> tuple[float, float, int]:
-        """Measure a prompt's chunks, which stay in the cache.
+        """Measure a prompt's chunks, which stay in the KV cache.
 
-        Return the seconds of the first one, the increase per position before a chunk, and the position they reached.
+        Return the seconds of the first chunk, the increase per position before a chunk, and the position reached.
         """
         taken: list[float] = []
         while len(taken) * n_rows < DEPTH and (len(taken) < LEAST_CHUNKS or sum(taken) < CHUNKS_S):
@@ -146,7 +148,7 @@ class TrialRun:
         return self._watched.clock() - began
 
     def _next_row(self) -> bytes:
-        """Return a hidden state in f16, different each time: the same values from another start."""
+        """Return a hidden state in f16, different each time: a window onto the same values that moves by one."""
         start = 2 * self._row
         self._row = (self._row + 1) % ROWS
         return _EXPONENT + self._halves[start : start + 2 * self._run.width]
@@ -154,18 +156,18 @@ class TrialRun:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """The settings with which the node would run such layers."""
+    """The settings with which this node would run these layers."""
 
     threads: Threads
     batch_rows: int
-    allowed_bytes: int  # memory that the trial may take
-    head: bool  # also the output matrix: on the host
-    low_priority: bool = True  # as for lent layers
+    allowed_bytes: int  # memory that the trial may use
+    head: bool  # whether to include the output matrix, which only the host computes
+    low_priority: bool = True  # as lent layers run
 
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """The seconds that a run of several layers took."""
+    """The timings of a run of several layers."""
 
     single_s: float
     deep_s: float
@@ -177,14 +179,17 @@ class _Many:
 
 @dataclass(frozen=True, slots=True)
 class _Few:
-    """The seconds of the shortest run."""
+    """The timings of the shortest run."""
 
     single_s: float
     wide_s: float
 
 
 def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
-    """Return the memory for this run, or for the shortest one with the head; its KV is that of usual models."""
+    """Return the memory needed for this run, or for the shortest one with the output matrix if that needs more.
+
+    The KV cache is assumed to be as large as in most models.
+    """
     weights = run_bytes(shape, run)
     if gauge.head:
         weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
@@ -193,7 +198,7 @@ def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
 
 
 def longest_run(shape: ModelShape, gauge: Gauge) -> LayerRun:
-    """Return the longest run for which there is memory. Raises DoesNotFit where there is none."""
+    """Return the longest run that fits in memory. Raises DoesNotFit if none does."""
     for run in reversed(shape.runs):
         needed = needed_bytes(shape, run, gauge)
         if needed <= gauge.allowed_bytes:
@@ -210,14 +215,14 @@ async def measure(
     report: Report = silent,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """Measure what this machine needs for one average layer of this model, in a worker of its own.
+    """Measure how long this machine takes for an average layer of this model, in a worker started for the purpose.
 
-    folder: made for this and deleted at the end. busy: asked before each step; when something else computes here, Busy
-    is raised at once. Without a head to measure, its seconds are 0. Raises BadInput for an impossible shape,
-    DoesNotFit, StageLost, Busy.
+    folder: created for the measurement and deleted at the end. busy: called before each step; Busy is raised as
+    soon as it returns True. If there is no head to measure, its seconds are 0. Raises BadInput for an impossible
+    shape, DoesNotFit, StageLost or Busy.
     """
     synthetic_stage.check(shape)
-    longest_run(shape, gauge)  # refused before anything is begun
+    longest_run(shape, gauge)  # raises before anything is started
     try:
         with _own_folder(folder):
             async with asyncio.timeout(MOST_S):
@@ -240,14 +245,14 @@ async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watc
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the one error that ended everything else."""
+    """Return the first error in a group, however deeply nested."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 class _Trial:
-    """One measurement: several runs of layers, one after another in one worker."""
+    """A measurement: several runs of layers, opened one after another in one worker."""
 
     def __init__(
         self, shape: ModelShape, folder: Path, gauge: Gauge, worker: Worker, group: asyncio.TaskGroup, watched: Watched
@@ -256,7 +261,7 @@ class _Trial:
         self._worker, self._group, self._watched = worker, group, watched
 
     async def speed(self, longest: LayerRun) -> Speed:
-        """Return the numbers of all runs as seconds of a layer, averaged over the model."""
+        """Measure all runs and return the seconds per layer, averaged over the model."""
         many = await self._many(longest)
         floor_s = await self._nothing()
         few = await self._few(Role.MIDDLE)
@@ -264,11 +269,11 @@ class _Trial:
         step_s = floor_s
         part = self._shape.runs[0].average_layers / longest.average_layers
         if part < 1:
-            # One small layer may come from a cache: then the difference says too much of a layer, and
-            # too little of the step; less than a step without an engine is never true.
+            # A single small layer may fit in a CPU cache. Then the difference overstates the cost of a layer and
+            # understates that of a step, but a step never costs less than one without an engine.
             step_s = max(floor_s, (few.single_s - part * many.single_s) / (1 - part))
         step_s = min(step_s, 0.9 * many.single_s)
-        each = 1 / longest.average_layers  # a layer's share of the run
+        each = 1 / longest.average_layers  # one layer's share of the run
         layer_s = each * (many.single_s - step_s)
         wide_s = max(each * (many.wide_s - step_s), layer_s)
         return Speed(
@@ -283,7 +288,7 @@ class _Trial:
         )
 
     async def _many(self, longest: LayerRun) -> _Many:
-        """Measure a run of many layers: single, wide and deep steps, and chunks up to the depth."""
+        """Measure a run of many layers: single, wide and deep steps, and chunks up to DEPTH."""
         async with self._open(longest, Role.MIDDLE) as run:
             self._watched.phase()
             before_s = await run.repeated(1, SINGLE_S)
@@ -294,7 +299,8 @@ class _Trial:
             self._watched.phase()
             deep_s = await run.repeated(1, SINGLE_S, depth)
             await run.forget()
-            after_s = await run.repeated(1, SINGLE_S)  # on both sides of what it is compared with
+            # averaged with the first one, so that a drift in speed does not distort the comparison
+            after_s = await run.repeated(1, SINGLE_S)
         return _Many((before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s)
 
     async def _few(self, role: Role) -> _Few:
@@ -305,14 +311,15 @@ class _Trial:
             return _Few(single_s, await run.repeated(SLOTS, WIDE_S / 2))
 
     async def _head(self, without: _Few) -> tuple[float, float]:
-        """Return what the output matrix adds to the shortest run: for one row, and for each further one."""
+        """Return the seconds that the output matrix adds to the shortest run: for the first row, and for each further
+        row."""
         both = await self._few(Role.LAST)
         one_s = max(0.0, both.single_s - without.single_s)
         all_s = max(0.0, both.wide_s - without.wide_s)
         return one_s, max(0.0, all_s - one_s) / (SLOTS - 1)
 
     async def _nothing(self) -> float:
-        """Measure a step that computes nothing: the pipe, the worker's own work, and ours."""
+        """Measure a step that computes nothing, which leaves the overhead of the pipe, the worker and this process."""
         self._watched.phase()
         config = self._config("fake", "fake:", Role.MIDDLE, 1, USUAL)
         async with self._opened(config) as run:
@@ -320,9 +327,9 @@ class _Trial:
 
     @asynccontextmanager
     async def _open(self, layers: LayerRun, role: Role) -> AsyncIterator[TrialRun]:
-        """Load layers of random weights; their file exists only while loading."""
+        """Load layers with random weights. Their file exists only while they load."""
         self._watched.look()
-        # another name each time: a cancelled trial's thread may still be writing
+        # a new name each time, because the thread of a canceled trial may still be writing
         path = self._folder / f"{os.urandom(8).hex()}.gguf"
         model = await asyncio.to_thread(self._write, path, layers, role)
         kv = model.kv_bytes(model.layers, CELLS, SLOTS)
@@ -333,14 +340,14 @@ class _Trial:
             yield run
 
     def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
-        """Write the stage file, in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
+        """Write the stage file, in a thread. Raises DoesNotFit if the disk is too full, or BadInput."""
         needed, free = (synthetic_stage.file_bytes(self._shape, layers, role), disk_usage(path.parent).free)
         if needed > DISK_SHARE * free:
             raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free)
         return synthetic_stage.write(path, self._shape, layers, role)
 
     def _must_fit(self, needed: int) -> None:
-        """Check the needed memory: the KV cache that a file asks for may be far from usual."""
+        """Raise DoesNotFit if this exceeds the allowed memory: the KV cache of the actual file may be unusually large."""
         free = self._gauge.allowed_bytes
         if needed > free:
             raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)
@@ -368,7 +375,7 @@ class _Trial:
 
 @contextmanager
 def _own_folder(folder: Path) -> Iterator[None]:
-    """Yield an empty folder and delete it afterwards, with what a killed trial left before."""
+    """Yield an empty folder and delete it afterwards. Files left by a killed trial are deleted first."""
     rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

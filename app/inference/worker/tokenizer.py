@@ -1,4 +1,4 @@
-"""Conversion between text and tokens, in a worker of its own that loads the vocabulary from the model's file."""
+"""Conversion between text and tokens, in a separate worker that loads the vocabulary from the model's file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from backends.contract import LocalTime, Scalar
 
 VOCABULARY_S = 60.0
 TOKENIZE_S = 10.0
-# The worker itself stops a template after 1 s of the processor (SAFETY.md 7), and after another one while it finds out
-# what it takes; this is for what it cannot stop, on a computer that is busy with other things.
+# The worker itself stops a template after 1 s of CPU time (SAFETY.md 7), and after another second while it finds out
+# which features the template supports. This limit is for anything the worker cannot stop, on a busy computer.
 RENDER_S = 10.0
-RENDER_BYTES = 64 << 20  # more than it held before
+RENDER_BYTES = 64 << 20  # how far a worker's memory may grow while it renders
 RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
 MOST_OPTIONS, MOST_OPTION_CHARS = 64, 4096
-Message = Mapping[str, Any]  # role, content; what else the chat template is given
+Message = Mapping[str, Any]  # the role, the content, and other fields for the chat template
 Answers = asyncio.Queue[worker_orders.Answer | StageLost]
 
 
@@ -37,12 +37,12 @@ class Detokenizer:
     """Turns tokens into text piece by piece. An incomplete character is held back."""
 
     def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
-        """Prepare for a vocabulary. signs: texts for control tokens, which have none of their own."""
+        """Prepare for a vocabulary. signs: texts to show for control tokens, which otherwise have none."""
         self._pieces, self._signs = pieces, signs or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
-        """Return the text that this token completes; a token outside the vocabulary has none."""
+        """Return the text that this token completes. A token outside the vocabulary adds nothing."""
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else b""
         return self._decoder.decode(piece or self._signs.get(token, b""))
 
@@ -56,8 +56,8 @@ class StopFinder:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
-        self._held = ""  # may be the beginning of a stop string
-        self.match: str | None = None  # what was found
+        self._held = ""  # text that may be the beginning of a stop string
+        self.match: str | None = None  # the stop string that was found
 
     @property
     def found(self) -> bool:
@@ -65,7 +65,7 @@ class StopFinder:
         return self.match is not None
 
     def push(self, text: str) -> str:
-        """Return the text that can be shown now; nothing after a stop string."""
+        """Return the text that can be shown now, which excludes the stop string and everything after it."""
         if self.found or not self._stops:
             return "" if self.found else text
         text = self._held + text
@@ -95,8 +95,8 @@ class Prompt(NamedTuple):
     """A rendered chat, up to the point where the answer begins or continues."""
 
     ids: tuple[int, ...]
-    text: str  # what the template made of it
-    folded: tuple[str, ...] = ()  # what the template does not take: "system", "tools", "turns"
+    text: str  # the output of the template
+    folded: tuple[str, ...] = ()  # features that the template does not support: "system", "tools", "turns"
 
 
 class Text:
@@ -109,7 +109,7 @@ class Text:
         self._pieces: list[bytes] = []
         self._most_bytes = 0
         self._vocabulary: worker_orders.Vocabulary | None = None
-        self._left: tuple[Worker, Answers] | None = None  # work whose caller has left
+        self._left: tuple[Worker, Answers] | None = None  # rendering in progress whose caller was canceled
 
     @classmethod
     async def open(cls, path: str) -> Text:
@@ -149,8 +149,10 @@ class Text:
         return Detokenizer(self._pieces, signs)
 
     async def tokenize(self, text: str, *, special: bool = False, bos: bool = True) -> tuple[int, ...]:
-        """Return the token ids of a text. special: parse the names of control tokens. bos: prepend that token if the
-        model expects it."""
+        """Return the token ids of a text.
+
+        special: parse the names of control tokens. bos: prepend the BOS token if the model expects it.
+        """
         _check_length(len(text))
         order = worker_orders.Tokenize(request=0, text=text, special=special, bos=bos)
         async with self._one_order:
@@ -158,7 +160,7 @@ class Text:
             try:
                 return (await worker.ask(order, worker_orders.Tokenized, TOKENIZE_S)).ids
             except StageLost as error:
-                if _took_too_long(error):  # the text's fault, and no machine's
+                if _took_too_long(error):  # blame the text rather than a machine
                     raise BadInput("text_too_slow", seconds=TOKENIZE_S) from None
                 raise
 
@@ -189,11 +191,11 @@ class Text:
         begun_at: when the chat began, for templates that state the date. Raises BadInput.
         """
         order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
-        async with self._one_order:  # one order for both: each wakes the worker
+        async with self._one_order:  # one order both renders and tokenizes, since each order wakes the worker
             prompt = await self._render(order)
         ids, vocabulary = prompt.ids, self.vocabulary
         twice = len(ids) > 1 and vocabulary.adds_bos and ids[0] == ids[1] == vocabulary.bos
-        return prompt._replace(ids=ids[1:]) if twice else prompt  # many templates write it too
+        return prompt._replace(ids=ids[1:]) if twice else prompt  # many templates write the BOS token themselves
 
     async def close(self) -> None:
         if self._worker is not None:
@@ -250,8 +252,10 @@ class Text:
                 await self._rendered(*left)
 
     async def _rendered(self, worker: Worker, answers: Answers) -> worker_orders.Rendered:
-        """Return the rendered chat. A template is untrusted code: it is limited in time and memory, and killed beyond
-        that."""
+        """Return the rendered chat.
+
+        A template is untrusted code, so its time and memory are limited, and a worker that exceeds them is killed.
+        """
         try:
             return await self._watched(worker, answers)
         except asyncio.CancelledError:
@@ -264,7 +268,7 @@ class Text:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
                     rendered = worker.expected(await answers.get(), worker_orders.Rendered)
-                if looks:  # a long text: what it leaves behind is not the next one's
+                if looks:  # it took long and may have left memory behind, which must not count against the next text
                     self._look()
                 return rendered
             except TimeoutError:
@@ -281,7 +285,7 @@ class Text:
 
 
 def _took_too_long(error: StageLost) -> bool:
-    """Return whether the worker was busy all the time; time in which the system had stopped it does not count."""
+    """Return whether the worker was busy the whole time. Time during which the system had stopped it does not count."""
     return error.reason.code == "worker_hung" and error.reason.number("seconds") >= TOKENIZE_S
 
 
@@ -316,7 +320,7 @@ def _order(
     continues: bool = False,
 ) -> worker_orders.Render:
     check_options(options or {})
-    # What tools are, and with what they were called, is told as well.
+    # The definitions of tools and the arguments of their calls are part of the prompt too.
     called = [message["tool_calls"] for message in messages if "tool_calls" in message]
     beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
     _check_length(sum(len(message["content"]) for message in messages) + beside)

@@ -1,5 +1,4 @@
-"""The worker process of this machine: starting it, exchanging frames and orders, limiting it, and explaining its
-death."""
+"""A worker process on this machine: start it, exchange frames and orders, limit its resources, and explain its death."""
 
 from __future__ import annotations
 
@@ -35,12 +34,12 @@ from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, 
 from backends.worker.confine import READS
 from backends.worker.process import ALLOCATOR, FORMS
 
-# Windows: a worker ends with its node and holds no more than it may, by a Job Object. Not yet run there.
+# On Windows, a job object ends a worker with its node and limits its memory. This has not been run on Windows yet.
 
 EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 KILL_ON_CLOSE = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY: what it commits; mapped files do not count
-SET_QUOTA_AND_TERMINATE = 0x0101  # what AssignProcessToJobObject needs of the process
+PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY: committed memory, without mapped files
+SET_QUOTA_AND_TERMINATE = 0x0101  # access rights to the process that AssignProcessToJobObject needs
 
 
 class Basic(ctypes.Structure):
@@ -86,7 +85,7 @@ if sys.platform == "win32":
     import psutil
 
     class Job:
-        """A Windows job that holds a process and ends it when the last handle closes, even if this process dies."""
+        """A Windows job that contains a process and ends it when the last handle closes, even if our own process dies."""
 
         def __init__(self, pid: int) -> None:
             """Put the process into a job object. Raises OSError if the system refuses."""
@@ -104,11 +103,11 @@ if sys.platform == "win32":
                 raise ctypes.WinError(error)
 
         def may_grow_by(self, n_bytes: int) -> None:
-            """Limit the growth of its private memory to `n_bytes`; allocations beyond that fail. Raises OSError."""
+            """Limit the growth of the process's private memory to `n_bytes`; larger allocations fail. Raises OSError."""
             try:
                 most_bytes = psutil.Process(self._pid).memory_info().private + n_bytes
             except psutil.NoSuchProcess:
-                return  # it is gone, and the next caller is told
+                return  # the process is gone, as the next caller will learn
             if not self._ask(limits(most_bytes)):
                 raise ctypes.WinError(ctypes.get_last_error())
 
@@ -123,10 +122,10 @@ if sys.platform == "win32":
 else:
 
     class Job:
-        """Elsewhere a worker watches its parent and its memory itself (backends/worker/process.py)."""
+        """A stand-in: on other systems a worker watches its parent and its own memory (backends/worker/process.py)."""
 
         def __init__(self, pid: int) -> None:
-            """Hold nothing: this system has no jobs."""
+            """Do nothing: this system has no jobs."""
 
         def may_grow_by(self, n_bytes: int) -> None:
             """Do nothing: this system has no limit to set."""
@@ -135,27 +134,30 @@ else:
             """Do nothing."""
 
 
-# What a worker's process finds around it: threads, its code, and the files that it may read.
+# The environment of a worker process: its threads, its code, and the files that it may read.
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
-# How long a thread waits awake for the others, at the end of each of a layer's operations, before it sleeps. By
-# itself OpenMP spins for milliseconds: where anything else computes, threads that have nothing to do then keep those
-# from running that they wait for. Three nodes on two cores answered five times as slowly (README). So many turns are
-# some ten microseconds: as quick as endless ones on a quiet machine (bench/parts/threads.py).
-SPINNING = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # of GCC's OpenMP, in turns; of LLVM's, in ms
+# How long a thread spins at the end of each of a layer's operations, waiting for the other threads, before it sleeps.
+# By default OpenMP spins for milliseconds. If anything else is computing, idle threads then keep the threads that they
+# wait for from running: three nodes on two cores answered five times as slowly (README). This many turns last about ten
+# microseconds, which is as fast as endless spinning on a quiet machine (bench/parts/threads.py).
+SPINNING = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # in turns for GCC's OpenMP; in ms for LLVM's
 
 Reads = Sequence[str | Path]
 
 
 def environment(threads: int, reads: Reads | None = None, *, forms: bool = False) -> dict[str, str]:
-    """Return our environment with threads set on purpose and `backends` found first. reads, forms: see Worker.start."""
+    """Return this process's environment with explicit thread counts and `backends` first on the path.
+
+    reads, forms: see Worker.start.
+    """
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
     variables |= {FORMS: "1"} if forms else {}
     return {
-        **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
+        **ALLOCATOR,  # set from the start, so that the worker does not restart itself to apply it
         **SPINNING,
         **os.environ,
         **dict.fromkeys(THREADS, str(threads)),
@@ -163,19 +165,18 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8",
-        "GGML_NO_BACKTRACE": "1",  # else a debugger starts when the engine gives up, and talks over its last words
+        # otherwise a debugger starts when the engine aborts, and its output hides the engine's last words
+        "GGML_NO_BACKTRACE": "1",
     }
 
 
-# Cuts what a worker writes into whole frames, left as bytes: most are passed on unread.
-
-
 class FrameCutter:
-    """A decoder like frames.Decoder that leaves each frame as one `bytes` object; users parse what they need."""
+    """Cuts a worker's output into whole frames, like frames.Decoder, but leaves them as bytes: most are passed on
+    unread."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
-        self._needed = HEADER.size  # bytes until something can be done
+        self._needed = HEADER.size  # bytes needed before the next frame can be cut or its size read
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return all complete frames. Raises BadFrame on the first invalid header."""
@@ -201,20 +202,20 @@ def _whole(data: bytes) -> bool:
 
 
 log = logging.getLogger(__name__)
-HERE = Reason("this_computer")  # the name of a worker that serves this node alone, as its errors say it
+HERE = Reason("this_computer")  # the name, in error messages, of a worker that serves only this node
 A = TypeVar("A", bound=worker_orders.Order)
 
 ONE_THREAD = Threads(1)
-RUNNING: WeakSet[Worker] = WeakSet()  # of this process
-PIPE_BYTES = 1 << 20  # the most Linux gives without rights: its usual 64 KiB cuts large frames
+RUNNING: WeakSet[Worker] = WeakSet()  # the workers of this process
+PIPE_BYTES = 1 << 20  # the largest that Linux grants without privileges; the default of 64 KiB splits large frames
 LAST_LINES = 40
-GRACE_S = 2.0  # from the end of a pipe to the kill: how it ends by itself says more
-ORDER_S = 10.0  # an order that loads nothing
-DRAIN_S = 0.2  # after its end, time for its last lines to be read
+GRACE_S = 2.0  # wait between the end of a pipe and a kill, because a natural exit reveals more about the cause
+ORDER_S = 10.0  # time limit for an order that loads nothing
+DRAIN_S = 0.2  # time to read a worker's last lines after it exits
 LOW_PRIORITY = 10
 STILL = frozenset((psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP))
-SHARE_S = 2.0  # so often, while it computes, a worker is told how many threads it may take
-STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
+SHARE_S = 2.0  # how often a busy worker is told how many threads it may use
+STILL_LOOK_S = 0.5  # a step that takes longer is a reason to check the state of the process
 
 
 def threads_now() -> int:
@@ -242,7 +243,7 @@ class StderrTail:
         self._unfinished = ""
 
     def feed(self, data: bytes) -> None:
-        """Add output of the process."""
+        """Add output from the process."""
         *lines, self._unfinished = (self._unfinished + data.decode("utf-8", "replace")).split("\n")
         self._lines.extend(line[:1000] for line in lines if line.strip())
         self._unfinished = self._unfinished[-1000:]
@@ -258,13 +259,13 @@ class ThreadShare:
     def __init__(self, threads: Threads, pid: int, *, yields: bool) -> None:
         self._threads, self._yields = threads, yields
         self._shared_at = 0.0
-        self.used = 0  # as the worker said last; 0: it has not said
+        self.used = 0  # the number that the worker last reported, or 0
         self._others: OtherProgramsLoad | None = None
         with contextlib.suppress(psutil.Error):
             self._others = OtherProgramsLoad(pid)
 
     def due(self, now: float) -> int | None:
-        """Return the number to send now, or None if one was just sent."""
+        """Return the number to send now, or None if one was sent recently."""
         if now - self._shared_at <= SHARE_S:
             return None
         self._shared_at, most = now, self._threads.most
@@ -293,19 +294,19 @@ class PendingOrders:
         self._answers.pop(request, None)
 
     def answered(self, answer: worker_orders.Answer) -> None:
-        """Pass on an answer; it is dropped if its order no longer waits."""
+        """Pass on an answer, or drop it if nothing waits for it any longer."""
         if then := self._answers.get(answer.request):
             then(answer)
 
     def fail(self, why: StageLost) -> None:
-        """End all orders: the worker is gone."""
+        """Fail all orders, because the worker is gone."""
         answers, self._answers = list(self._answers.values()), {}
         for then in answers:
             then(why)
 
     @contextlib.contextmanager
     def awaited(self) -> Iterator[float]:
-        """Count the enclosed block as waiting for an order; yield the time it began."""
+        """Count the enclosed block as waiting for an order. Yield the time at which it began."""
         asked_at = time.monotonic()
         self._asked_at.append(asked_at)
         try:
@@ -319,29 +320,29 @@ class PendingOrders:
 
 
 class Worker(asyncio.SubprocessProtocol):
-    """A child process `python -m backends` and both its pipes. It ends with this process in every case."""
+    """A child process `python -m backends` and its pipes. It always ends with the process that started it."""
 
     def __init__(self, name: Fact) -> None:
-        self.name = name  # as errors say it: of a machine, or a phrase
+        self.name = name  # as error messages show it: the name of a machine, or a phrase
         self.pid = 0
-        self.died: StageLost | None = None  # why it is gone, once it is
-        self.under_way = 0  # steps, and what else is carried out in turn: sent and not answered
-        self.last_done_at = time.monotonic()  # "last step done"
-        self.busy_since: float | None = None  # since when it computes its present step
-        self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
+        self.died: StageLost | None = None  # the reason, once it has died
+        self.under_way = 0  # steps and other queued work that was sent and not answered
+        self.last_done_at = time.monotonic()  # when the last step was answered
+        self.busy_since: float | None = None  # when the current step began
+        self.slowest_s = 0.0  # the longest step so far, or 0 before the first answer
         self._still_since: float | None = None
-        self._share: ThreadShare | None = None  # None: nothing is told of them
+        self._share: ThreadShare | None = None  # None if its number of threads never changes
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
-        self._process: psutil.Process | None = None  # looked at again and again: made once
+        self._process: psutil.Process | None = None  # created once, because it is polled
         self._cutter = FrameCutter()
         self._receivers: dict[bytes, Receiver] = {}
         self._pending = PendingOrders()
         self._stderr = StderrTail()
-        self._why: Reason | None = None  # why we ended it, if we did
-        self._exited = asyncio.Event()  # the process is gone
-        self._ended = asyncio.Event()  # and its death is explained
+        self._why: Reason | None = None  # the reason if we ended it ourselves
+        self._exited = asyncio.Event()  # set when the process is gone
+        self._ended = asyncio.Event()  # set when `died` explains its death
 
     @classmethod
     async def start(
@@ -353,14 +354,13 @@ class Worker(asyncio.SubprocessProtocol):
         reads: Reads | None = None,
         forms: bool = False,
     ) -> Worker:
-        """Start a child. `name` stands in sentences about it. Raises StageLost when it cannot be started.
+        """Start a worker process. `name` stands for it in error messages. Raises StageLost if it cannot be started.
 
-        reads: the files and folders that it may read, and nothing else of its user's; None: all.
-            See backends/worker/confine.py.
-        forms: its answers may have a given form: else it starts no process, and follows no grammar.
+        reads: the only files and folders of the user that it may read; None means all (backends/worker/confine.py).
+        forms: allow answers of a prescribed form; without it, the worker starts no process and follows no grammar.
         """
         worker = cls(name)
-        flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: our Ctrl-C is not its
+        flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows, keeps our Ctrl-C from reaching it
         try:
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: worker,
@@ -387,7 +387,7 @@ class Worker(asyncio.SubprocessProtocol):
     ) -> None:
         await self.close()
 
-    # what its node asks of it
+    # Requests
 
     @property
     def threads_used(self) -> int:
@@ -409,18 +409,18 @@ class Worker(asyncio.SubprocessProtocol):
         self._stdin.write(data)
 
     async def ask(self, order: worker_orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
-        """Carry out an order; its `request` number is set here.
+        """Send an order and return its answer. Its `request` number is set here.
 
-        Raises StageLost when the worker dies or does not answer in time (it is killed then), BadInput or
-        DoesNotFit when the order was refused.
+        Raises StageLost if the worker dies, or is killed because it did not answer in time, and BadInput or
+        DoesNotFit if it refuses the order.
         """
         return (await self.ask_parts(order, (answer,), within_s))[0]
 
     async def ask_parts(
         self, order: worker_orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
     ) -> list[A]:
-        """Send an order that has several answers: one of each type, or any number of the last type until one says
-        `last`."""
+        """Send an order that has several answers: one of each type, then more of the last type until an answer is
+        marked `last`."""
         queue: asyncio.Queue[worker_orders.Answer | StageLost] = asyncio.Queue()
         request = self._pending.add(queue.put_nowait)
         got: list[A] = []
@@ -442,7 +442,7 @@ class Worker(asyncio.SubprocessProtocol):
     async def _next_answer(
         self, queue: asyncio.Queue[worker_orders.Answer | StageLost]
     ) -> worker_orders.Answer | StageLost:
-        """Return the next answer to an order. Raises TimeoutError if the system has stopped the process."""
+        """Return the next answer to an order. Raises TimeoutError if the system keeps the process stopped."""
         while True:
             try:
                 async with asyncio.timeout(STILL_LOOK_S):
@@ -452,7 +452,7 @@ class Worker(asyncio.SubprocessProtocol):
                     raise
 
     def tell(self, order: worker_orders.Asked, then: Callable[[worker_orders.Answer | StageLost], None]) -> None:
-        """Send an order without waiting; `then` is called with each answer, or with the error."""
+        """Send an order without waiting. `then` is called with each answer, or with the error."""
 
         def heard(answer: worker_orders.Answer | StageLost) -> None:
             if getattr(answer, "last", True):
@@ -478,10 +478,10 @@ class Worker(asyncio.SubprocessProtocol):
         if self._receivers.get(pipeline) is receiver:
             del self._receivers[pipeline]
 
-    # how it does
+    # State
 
     def resident_bytes(self) -> int:
-        """Return its resident memory, or 0 if it has ended."""
+        """Return the resident memory of the process, or 0 if it has ended."""
         if self._process is None or self._exited.is_set():
             return 0
         try:
@@ -490,7 +490,7 @@ class Worker(asyncio.SubprocessProtocol):
             return 0
 
     def stands_still_s(self, now: float) -> float:
-        """Return how long the system has stopped it, or 0 if it is running or idle."""
+        """Return how long the system has kept the process stopped, or 0 if it is running or idle."""
         begun = (self._pending.oldest() or now) if self.busy_since is None else self.busy_since
         if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
@@ -506,11 +506,11 @@ class Worker(asyncio.SubprocessProtocol):
         return now - self._still_since + STILL_LOOK_S
 
     def may_grow_by(self, n_bytes: int) -> None:
-        """Limit its memory from now on if the system can enforce it; on Linux the worker does so itself."""
+        """Limit the process's memory from now on if the system can enforce it. On Linux the worker does so itself."""
         try:
             if self._job is not None:
                 self._job.may_grow_by(n_bytes)
-        except OSError as error:  # its node still looks at it
+        except OSError as error:  # its node still watches it
             log.warning("the system does not hold worker %s below a limit: %s", self.name, error)
 
     def unwritten_bytes(self) -> int:
@@ -518,13 +518,13 @@ class Worker(asyncio.SubprocessProtocol):
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
     def last_words(self) -> str:
-        """Return its last lines on stderr."""
+        """Return the last lines that the process wrote to stderr."""
         return "\n".join(self._stderr.lines()).strip()
 
-    # its end
+    # Ending it
 
     def kill(self, why: Reason) -> None:
-        """Kill it; everything waiting for it fails with the reason `why`."""
+        """Kill the process. Everything that waits for it fails with the reason `why`."""
         if self._why is None:
             self._why = why
         if self._transport is not None:
@@ -538,7 +538,7 @@ class Worker(asyncio.SubprocessProtocol):
         return self.died
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """End it by closing its input, or by a kill after `grace_s`. Returns once the process is gone."""
+        """End the process by closing its input, or by a kill after `grace_s`. Return once it is gone."""
         if self._why is None:
             self._why = Reason("worker_closed", {"worker": self.name})
         if self._stdin is not None:
@@ -549,11 +549,11 @@ class Worker(asyncio.SubprocessProtocol):
         except TimeoutError:
             self.kill(self._why)
         finally:
-            if not self._exited.is_set():  # also when this call itself is cancelled
+            if not self._exited.is_set():  # reached also when this call is canceled
                 self.kill(self._why)
         await self._ended.wait()
 
-    # what the loop calls
+    # Callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
@@ -578,7 +578,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd != 2 and not self._exited.is_set():
-            # it is of no more use: end it if it did not end
+            # it is useless without its pipes: end it if it has not exited by then
             asyncio.get_running_loop().call_later(GRACE_S, self._end_if_alive)
 
     def process_exited(self) -> None:
@@ -620,7 +620,8 @@ class Worker(asyncio.SubprocessProtocol):
             return
         receiver = self._receivers.get(data[4:20])
         if receiver is not None:
-            receiver.received(data)  # measures from the last one's end: so that is moved afterwards
+            # it measures from the end of the previous step, so last_done_at is updated afterwards
+            receiver.received(data)
         if kind in _ANSWERS:
             self.last_done_at = time.monotonic()
             self.slowest_s = max(self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at))
@@ -645,7 +646,7 @@ class Worker(asyncio.SubprocessProtocol):
                 self._process.nice(low)
 
 
-_WORK = {  # frames that it answers, each so many times
+_WORK = {  # the number of answers to each kind of frame
     int(Kind.STEP): 1,
     int(Kind.FOLLOW): 2,
     int(Kind.FORGET): 1,
@@ -664,6 +665,6 @@ def _enlarge(transport: asyncio.BaseTransport | None) -> None:
         return
     import fcntl
 
-    # ValueError: its start was given up meanwhile, and its pipes are closed
+    # ValueError: the start was abandoned, so its pipes are already closed
     with contextlib.suppress(OSError, AttributeError, ValueError):
         fcntl.fcntl(transport.get_extra_info("pipe").fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

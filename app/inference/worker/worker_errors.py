@@ -15,18 +15,19 @@ from app.decoding import decode
 from backends import worker_orders
 from backends.contract import NO_MEMORY
 
-MOST_FACT_CHARS = 1000  # of what another machine says
-NAMES = ("machine", "worker", "name")  # facts that name who says it
-SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
-# How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
+MOST_FACT_CHARS = 1000  # limit on text from another machine
+NAMES = ("machine", "worker", "name")  # facts that name the sender
+SAID_LINES = 3  # how many of a worker's last lines an error message quotes; the log has all
+# The line with which ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
-# What C++ and Python say when they end a process; all else that stands in its last lines before a crash is chatter.
+# What C++ and Python print when they end a process. Its other last lines before a crash are noise.
 _LAST_CRY = re.compile(r"\s*(?:terminate called|what\(\):|Fatal Python error:) ?")
-# What the engine says of a model (backends/llamacpp/binding.py).
+# The engine's messages about a model that it cannot load (backends/llamacpp/binding.py).
 _UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
 _UNKNOWN_PRE = re.compile(r"unknown (?:pre-tokenizer type|tokenizer): '([^']{1,64})'")
 _SLOT = re.compile(r"[0-9]{1,5}")
-# Signals that a process brings upon itself by what it computes; Windows' codes for the same begin there.
+# Signals that a process causes by its own computation. On Windows, the corresponding exit codes start at
+# _WINDOWS_CRASH.
 _CRASHES = frozenset(
     getattr(signal, name).value
     for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
@@ -85,7 +86,7 @@ def _plain(fact: str | int | float) -> str | int | float:
 
 
 def slots_of(why: Reason) -> frozenset[int]:
-    """Return the slots that a worker blames for its end; empty if it names none."""
+    """Return the slots that a worker blames for its end, or none if it names none."""
     said = str(why.facts.get("slots", "")).split(",")
     return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
@@ -119,7 +120,7 @@ def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return the last lines that explain a worker's end: the engine's own reason, or else simply the last ones."""
+    """Return the lines that explain a worker's end: the engine's own reason if there is one, otherwise the last lines."""
     for line in reversed(lines):
         if gave_up := _GAVE_UP.fullmatch(line.strip()):
             return f"{gave_up[1]}."
