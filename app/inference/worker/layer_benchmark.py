@@ -347,7 +347,7 @@ class _Trial:
         return synthetic_stage.write(path, self._shape, layers, role)
 
     def _must_fit(self, needed: int) -> None:
-        """Raise DoesNotFit if this exceeds the allowed memory: the KV cache of the actual file may be unusually large."""
+        """Raise DoesNotFit if this exceeds the allowed memory: the actual file's KV cache may be unusually large."""
         free = self._gauge.allowed_bytes
         if needed > free:
             raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)

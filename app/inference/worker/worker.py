@@ -1,4 +1,4 @@
-"""A worker process on this machine: start it, exchange frames and orders, limit its resources, and explain its death."""
+"""A worker process on this machine: start it, exchange frames and orders, limit its resources, explain its death."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ if sys.platform == "win32":
     import psutil
 
     class Job:
-        """A Windows job that contains a process and ends it when the last handle closes, even if our own process dies."""
+        """A Windows job that contains a process and ends it when the last handle closes, even if our process dies."""
 
         def __init__(self, pid: int) -> None:
             """Put the process into a job object. Raises OSError if the system refuses."""
@@ -103,7 +103,7 @@ if sys.platform == "win32":
                 raise ctypes.WinError(error)
 
         def may_grow_by(self, n_bytes: int) -> None:
-            """Limit the growth of the process's private memory to `n_bytes`; larger allocations fail. Raises OSError."""
+            """Limit growth of the process's private memory to `n_bytes`; larger allocations fail. Raises OSError."""
             try:
                 most_bytes = psutil.Process(self._pid).memory_info().private + n_bytes
             except psutil.NoSuchProcess:
