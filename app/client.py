@@ -1,4 +1,4 @@
-"""The asynchronous client of a node's loopback API: finds the node, calls it, reads its streams."""
+"""The asynchronous client of a node's loopback API: it finds the node, calls it and reads its streams."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
-KNOWN_SECONDS = 30.0  # for what the node only has to tell: one that hangs is soon told
+KNOWN_SECONDS = 30.0  # for requests that need no work: a node that hangs is noticed soon
 KNOWN = frozenset({"/status", "/machines", "/models", "/lending", "/api"})
 ANSWER_SECONDS = 120.0  # unloading waits for running answers to end
-MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
+MAX_LINE_BYTES = 64 << 20  # a complete answer with its token IDs is one line
 
 
 def find_node(home: Home) -> Runtime:
-    """Return the endpoint of the node of this home. Raises Unreachable if none runs, BadInput if none can."""
+    """Return the endpoint of this home's node. Raises Unreachable if none runs, and BadInput if none can."""
     runtime = running_node.read(home.runtime_file)
     if runtime is None:
         raise _why_none(home)
@@ -55,7 +55,7 @@ def _why_none(home: Home) -> AppError:
 
 
 class NodeClient:
-    """A client of the node of a home, used as `async with NodeClient(home) as node`.
+    """A client of a home's node, used as `async with NodeClient(home) as node`.
 
     Every method raises the AppError that the node sent, or Unreachable if it does not answer.
     """
@@ -81,7 +81,7 @@ class NodeClient:
         if self._session is not None:
             await self._session.close()
 
-    # Without a type, the JSON is returned as it is.
+    # Without a type, the JSON is returned unchanged.
 
     @overload
     async def get(self, path: str) -> Json: ...
@@ -111,7 +111,7 @@ class NodeClient:
     async def stream(
         self, method: str, path: str, body: Json | None = None, *, each: Any = dict
     ) -> AsyncGenerator[Any, None]:
-        """Yield the lines of long work; the last one holds `done`. Closing the generator cancels the work."""
+        """Yield the lines of long work, of which the last contains `done`. Closing the generator cancels the work."""
         async with self._open(method, path, body) as response:
             async for line in _lines(response.content):
                 if "error" in line:
@@ -144,7 +144,7 @@ class NodeClient:
         *,
         answer: Any = dict,
     ) -> Any:
-        """Run long work to its end, pass each step to `progress`, and return the content of `done`."""
+        """Run long work to its end, passing each step to `progress`, and return the content of `done`."""
         async with aclosing(self.stream(method, path, body)) as lines:
             async for line in lines:
                 if "progress" in line:
@@ -178,7 +178,7 @@ class NodeClient:
 
 
 async def with_node(home: Home, work: Callable[[NodeClient], Awaitable[T]]) -> T:
-    """Run `work` with a client of the node of this home."""
+    """Run `work` with a client of this home's node."""
     async with NodeClient(home) as node:
         return await work(node)
 
@@ -189,7 +189,7 @@ def _json(body: object) -> str:
 
 
 def segment(name: str) -> str:
-    """Return a name as one path segment, whatever it contains. Raises UnicodeEncodeError for a lone surrogate."""
+    """Return a name quoted as a single path segment. Raises UnicodeEncodeError for a lone surrogate."""
     return quote(name, safe="")
 
 

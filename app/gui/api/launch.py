@@ -1,4 +1,4 @@
-"""Interface through which the window finds its node and starts one; `app/cli` implements it."""
+"""The interface through which the window finds and starts its node. `app/cli` implements it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Endpoint:
 
 
 class Launcher(Protocol):
-    """Starts and finds the node of a home."""
+    """The launcher of a home's node."""
 
-    home: Path  # the window keeps its own things in a folder of it
+    home: Path  # the window keeps its own files in one of its folders
 
     def find(self) -> Endpoint | None:
-        """Return the running node, if there is one. Quick: it reads a small file."""
+        """Return the running node, if there is one. This only reads a small file."""
 
     def start(self) -> None:
-        """Start a node, which survives a crash of the window. Raises AppError."""
+        """Start a node that survives a crash of the window. Raises AppError."""
 
     def end(self) -> None:
-        """End the node that `start` started if it cannot be found yet: nobody uses it then."""
+        """End the node that `start` started if it cannot be found yet, since nothing uses it then."""
 
     def leave(self) -> None:
         """Reset the node. From its next start it belongs to no household and has a new identity. Raises AppError."""

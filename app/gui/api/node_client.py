@@ -17,29 +17,29 @@ from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint
 
 Json = dict[str, Any]
-T = TypeVar("T")  # an answer, as a type of app/api
-L = TypeVar("L")  # a line of long work
+T = TypeVar("T")  # the type of an answer, from app/api
+L = TypeVar("L")  # the type of a line of long work
 Done = Callable[[Any], None]
 Failed = Callable[[AppError], None]
-RAW: Any = dict  # for callers that do not read what comes
+RAW: Any = dict  # for callers that do not read the answer
 
-CONNECTIONS = 32  # Qt's six are soon taken by long work, and a seventh call waits for them
+CONNECTIONS = 32  # Qt's default of six is soon used up by long work, and further calls would wait
 MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
 def segment(name: str) -> str:
-    """Return a name as one path segment, whatever it contains."""
+    """Return a name quoted as a single path segment."""
     return quote(name, safe="")
 
 
 class Call(QObject):
     """A request in progress. `cancel()` closes the connection, which ends the node's work on it.
 
-    Exactly one of `done` and `failed` is emitted, unless it was canceled: then neither is.
+    Emits exactly one of `done` and `failed`, or neither if canceled.
     """
 
-    line = Signal(object)  # a line of long work, as `each`; not the last one
-    done = Signal(object)  # the answer, as `answer`
+    line = Signal(object)  # each line of long work except the last, as an `each`
+    done = Signal(object)  # the answer, as an `answer`
     failed = Signal(object)  # AppError
 
     def __init__(self, reply: QNetworkReply, parent: QObject, answer: type = RAW, each: type = RAW) -> None:
@@ -55,7 +55,7 @@ class Call(QObject):
         return self._reply is not None
 
     def cancel(self) -> None:
-        """Cancel the call. It emits no more signals."""
+        """Cancel the request, so that no more signals are emitted."""
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.abort()
@@ -64,7 +64,7 @@ class Call(QObject):
 
     def _read(self) -> None:
         if self._reply is None or self._status() >= 400:
-            return  # an error is read when it is complete
+            return  # an error body is read once it is complete
         self._held += bytes(self._reply.readAll().data())
         if b"ndjson" not in _header(self._reply, "Content-Type"):
             return
@@ -105,7 +105,7 @@ class Call(QObject):
         elif status == 0:
             self._end(Unreachable("node_went_away"))
         elif b"ndjson" in _header(reply, "Content-Type"):
-            self._end(Unreachable("node_went_away"))  # before its last line
+            self._end(Unreachable("node_went_away"))  # its last line is missing
         elif (answer := _object(bytes(self._held))) is None:
             self._end(_not_understood())
         else:
@@ -141,7 +141,7 @@ class Calls:
         self._running: dict[str, Call] = {}
 
     def keep(self, name: str, call: Call | None) -> None:
-        """Keep a call, and end the previous one of the same name."""
+        """Keep a call and cancel the previous one of the same name."""
         self.end(name)
         if call is not None:
             self._running[name] = call
@@ -154,7 +154,7 @@ class Calls:
         return name in self._running
 
     def end(self, name: str) -> None:
-        """End the call of this name, if there is one."""
+        """Cancel the call of this name, if there is one."""
         call = self._running.pop(name, None)
         if call is not None and call.running:
             call.cancel()
@@ -165,7 +165,7 @@ class Calls:
 
 
 class NodeClient(QObject):
-    """Sends requests to the node at `endpoint`. Without an endpoint, they fail at once with a sentence."""
+    """A client that sends requests to the node at `endpoint`. Without an endpoint, they fail immediately."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -209,11 +209,11 @@ class NodeClient(QObject):
         answer: type[T] = RAW,
         each: type[L] = RAW,
     ) -> Call | None:
-        """Send a request; `done` receives its answer as `answer`, and `line` each line of long work as `each`.
+        """Send a request. `done` receives the answer as an `answer`, and `line` each line of long work as an `each`.
 
-        Returns None when there is no node (`failed` was called). The call is canceled when the object whose method
-        is called back (by name or in a `partial`) is gone. The owner of a lambda is not known: keep the call, and
-        cancel it in time.
+        Returns None if there is no node, after calling `failed`. The call is canceled when the object that owns a
+        callback (a method, possibly in a `partial`) is destroyed. The owner of a lambda is unknown, so keep that
+        call and cancel it in time.
         """
         if self.endpoint is None:
             if failed is not None:
@@ -234,7 +234,7 @@ class NodeClient(QObject):
         return call
 
     def events(self, after: str = "") -> QNetworkReply:
-        """The event stream's own connection; pool.py reads it. `after`: the last event that is known."""
+        """Open the event stream on its own connection. `after` is the ID of the last known event."""
         request = self._request("/events")
         if after:
             request.setRawHeader(b"Last-Event-ID", after.encode("latin-1", "replace"))
@@ -252,7 +252,7 @@ class NodeClient(QObject):
 
 
 def owner_of(heard: Callable[..., object] | None) -> QObject | None:
-    """Return the object whose method it is; None for a function, and for an object that is not Qt's."""
+    """Return the QObject whose method a callback is, or None if there is none."""
     while isinstance(heard, partial):
         heard = heard.func
     owner = getattr(heard, "__self__", None)

@@ -1,4 +1,4 @@
-"""The pool as the node tells it: finds the node, follows its events, and says how that stands."""
+"""The window's copy of the node's snapshot. It finds the node, follows its events and reports its connection."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from app.gui.look.sentences import said
 
 Json = dict[str, Any]
 
-LOOK_MS = 250  # between two looks for the node while it is away
+LOOK_MS = 250  # between attempts to find a missing node
 SILENT_MS = 35_000  # the node sends a comment every ten seconds
-PATIENCE_S = 20.0  # for a node that was started
-STARTS, WITHIN_S = 3, 120.0  # a node that keeps ending is not started for ever
-SILENT_STREAMS = 3  # in a row: whatever took the port of a node that crashed is no node
+PATIENCE_S = 20.0  # for a started node to appear
+STARTS, WITHIN_S = 3, 120.0  # a node that keeps ending is not restarted forever
+SILENT_STREAMS = 3  # in a row; another program then seems to have the port of a crashed node
 MAX_EVENT_BYTES = 16 << 20
 
 
@@ -37,18 +37,18 @@ class Link(StrEnum):
     STARTING = "starting"
     THERE = "there"
     OTHER_VERSION = "other_version"
-    AWAY = "away"  # it ended, or cannot be started; `Pool.problem` says why
+    AWAY = "away"  # it ended or cannot be started; `problem` states why
 
 
-GONE = (Link.AWAY, Link.OTHER_VERSION)  # what was under way is so no more
+GONE = (Link.AWAY, Link.OTHER_VERSION)  # work in progress is lost in these states
 
 
 class NodeState(QObject):
-    """The node's snapshot, always the newest; one object that all pages look at."""
+    """The newest snapshot of the node, shared by all pages."""
 
-    changed = Signal()  # the snapshot is another
-    link_changed = Signal()  # `link` or `problem` is another
-    restarted = Signal()  # another process serves, and nobody here had asked for that
+    changed = Signal()  # the snapshot has changed
+    link_changed = Signal()  # `link` or `problem` has changed
+    restarted = Signal()  # another process now serves, and nobody here requested that
 
     def __init__(self, launcher: Launcher, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -56,15 +56,15 @@ class NodeState(QObject):
         self.link = Link.LOOKING
         self.problem: str | None = None
         self.snapshot: Json = {}
-        self._typed: tuple[Json, Snapshot] = self.snapshot, Snapshot()  # `snapshot`, and what it is as a value
+        self._typed: tuple[Json, Snapshot] = self.snapshot, Snapshot()  # `snapshot`, and the same as a typed value
         self._reply: QNetworkReply | None = None
         self._held = b""
-        self._last_id = ""  # of the newest event; a node that still knows it sends only what came since
+        self._last_id = ""  # of the newest event; a node that remembers it sends only later events
         self._began: list[float] = []
-        self.ends = False  # the node was asked to end: the next one is no surprise
-        self._served_by = 0  # its process
-        self._n_silent = 0  # streams that ended without an event, in a row
-        self._stale: Endpoint | None = None  # no node is there, though its file is
+        self.ends = False  # the node was asked to end, so another process is expected
+        self._served_by = 0  # its process ID
+        self._n_silent = 0  # consecutive streams that ended without an event
+        self._stale: Endpoint | None = None  # an endpoint whose file exists although no node serves it
         self._look = QTimer(self)
         self._look.setInterval(LOOK_MS)
         self._look.timeout.connect(self.look)
@@ -73,7 +73,7 @@ class NodeState(QObject):
         self._silent.setInterval(SILENT_MS)
         self._silent.timeout.connect(self._lost)
 
-    # What the snapshot says
+    # Contents
 
     @property
     def is_there(self) -> bool:
@@ -81,7 +81,7 @@ class NodeState(QObject):
 
     @property
     def now(self) -> Snapshot:
-        """The newest snapshot. A model that was still loading when the node was lost is no longer in it."""
+        """The newest snapshot. A model that was still loading when the node was lost is omitted."""
         if self._typed[0] is not self.snapshot:
             self._typed = self.snapshot, convert(self.snapshot, Snapshot)
         snapshot = self._typed[1]
@@ -98,18 +98,18 @@ class NodeState(QObject):
     # Following
 
     def start(self) -> None:
-        """Begin to look for the node; start it when there is none."""
+        """Begin to look for the node, and start it if there is none."""
         self._look.start()
         self.look()
 
     def stop(self) -> None:
-        """Hear nothing more."""
+        """Stop following the node."""
         self._look.stop()
         self._silent.stop()
         self._drop()
 
     def look(self) -> None:
-        """One look for the node."""
+        """Look for the node once. Follow it if it runs, or start it if it should."""
         endpoint = self._launcher.find()
         if endpoint == self._stale:
             endpoint = None
@@ -123,7 +123,7 @@ class NodeState(QObject):
             self.start_node()
 
     def start_node(self) -> None:
-        """Start a node, unless several were started just now and ended."""
+        """Start a node, unless several have just been started and have ended."""
         now = time.monotonic()
         self._began = [at for at in self._began if now - at < WITHIN_S]
         if len(self._began) >= STARTS:
@@ -138,7 +138,7 @@ class NodeState(QObject):
             self._say(Link.STARTING, None)
 
     def try_again(self) -> None:
-        """A person asks for it."""
+        """Look for the node again, because a person asked for it."""
         self._began.clear()
         self._n_silent, self._stale = 0, None
         self._say(Link.LOOKING, None)
@@ -183,7 +183,7 @@ class NodeState(QObject):
             self.changed.emit()
 
     def _look_whose(self) -> None:
-        """Check whether it is still the same node."""
+        """Emit `restarted` if another process now serves and nobody here requested that."""
         endpoint = self.client.endpoint
         pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
         self._served_by, was_asked, self.ends = pid, self.ends, False
@@ -191,7 +191,7 @@ class NodeState(QObject):
             self.restarted.emit()
 
     def _take(self, event: bytes) -> bool:
-        """One server-sent event; false for what is none (a heartbeat), cannot be read or does not follow."""
+        """Apply a server-sent event. Return False for a heartbeat and an unreadable or out-of-order event."""
         fields = dict(line.split(b": ", 1) for line in event.split(b"\n") if b": " in line and line[:1] != b":")
         try:
             data = decode(replace_lone_surrogates(fields.get(b"data", b"null")), Json)
@@ -201,20 +201,20 @@ class NodeState(QObject):
         whole = fields.get(b"event") == b"snapshot"
         resumed = fields.get(b"event") == b"resumed"
         known = self._last_id if resumed else _following(self._last_id)
-        if not whole and event_id != known:  # one was missed: all anew
+        if not whole and event_id != known:  # an event was missed, so request a whole snapshot
             self._last_id = ""
             self._lost()
             return False
         snapshot = data if whole else apply_merge_patch(self.snapshot, data)
         try:
-            self._typed = snapshot, convert(snapshot, Snapshot)  # 0.1 ms for twelve machines
+            self._typed = snapshot, convert(snapshot, Snapshot)  # takes 0.1 ms for twelve machines
         except ValueError:
             return False
         self._last_id, self.snapshot = event_id, snapshot
         return True
 
     def _lost(self) -> None:
-        """The stream ended: the node went away, or restarts."""
+        """Handle the end of the stream: the node has ended or is restarting."""
         if self._reply is None:
             return
         self._n_silent += self.link is not Link.THERE
@@ -243,7 +243,7 @@ def _unless_loading(model: LoadedModel | None) -> LoadedModel | None:
 
 
 def _following(event: str) -> str:
-    """The id after this one: a node's life, and a number that counts up."""
+    """Return the event ID after this one. An ID names a run of the node and a number that counts up."""
     life, _, number = event.rpartition("-")
     return f"{life}-{int(number) + 1}" if number.isdecimal() else ""
 

@@ -16,7 +16,7 @@ from app.node.models.model_manager import ModelManager
 
 
 class AnswerRoutes:
-    """Routes for answers. POST to a key starts and follows an answer, GET follows it again, and DELETE stops it."""
+    """Routes for answers. POST to a key starts an answer and follows it, GET follows it again, and DELETE stops it."""
 
     def __init__(
         self, hosting: ModelManager, guesting: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers

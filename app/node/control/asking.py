@@ -1,4 +1,4 @@
-"""Conversion of a question from its request, and of an answer to JSON."""
+"""Conversion of a request into a question, and of an answer into JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def question_of(order: requests.Ask) -> GenerationRequest:
-    """Return the question of a request. Raises BadInput unless it has exactly one prompt."""
+    """Return the question in a request. Raises BadInput unless it has exactly one prompt."""
     prompts = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(prompts) != 1:
         raise BadInput("prompt_unclear")
@@ -61,7 +61,7 @@ def always(question: GenerationRequest) -> Callable[[object], Awaitable[Generati
 
 
 def by_another(named: str | None, model: str) -> str:
-    """Return a notice if the answering model was not the named one, or the Guide answers because none was named."""
+    """Return a notice if another model than the named one answers, or if the Guide answers because none was named."""
     if not named:
         return in_words("guide_answers") if model == GUIDE else ""
     return "" if named.casefold() == model.casefold() else in_words("name_means", name=named, model=model)
@@ -70,10 +70,10 @@ def by_another(named: str | None, model: str) -> str:
 async def kept_here(
     work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], UpstreamChoice | None]
 ) -> AsyncGenerator[Json, None]:
-    """Yield the lines of an answer. If only an upstream has the model, raise an error that says so: text written in
-    this app is never sent to an upstream.
+    """Yield the lines of an answer. Raises the errors of `work`.
 
-    Raises the errors of `work`.
+    If only an upstream has the model, raise an error that says so, because text written in this app is never sent
+    to an upstream.
     """
     try:
         async with aclosing(work) as lines:
@@ -87,7 +87,8 @@ async def kept_here(
 
 
 def delta_json(delta: Delta) -> Json:
-    """Return the line of a delta. `likely` is present only on request and never becomes JSON, since it holds bytes."""
+    """Return the line of a delta. `likely` contains bytes, so such a line never becomes JSON; it is present only on
+    request."""
     answer: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
     if delta.thought:
         answer["thought"] = delta.thought
@@ -99,7 +100,7 @@ def delta_json(delta: Delta) -> Json:
 
 
 def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None) -> Json:
-    """Return the end of an answer, with its figures and the forecast for exactly these tokens."""
+    """Return the end of an answer, with its figures and the forecast for exactly this number of tokens."""
     return {
         "text": summary.text,
         "thought": summary.thought,

@@ -1,4 +1,4 @@
-"""Checks of every request to the loopback API before any route sees it (SAFETY.md 7)."""
+"""Checks that every request to the loopback API must pass before a route handles it (SAFETY.md 7)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from app.network.traffic_limits import TooLong, TooSlow
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 8 << 20
-MAX_OPEN = 32  # requests at once of whoever holds the token, or of one key (SAFETY.md 7)
-# Heard beside all others: an owner gets his memory back.
+MAX_OPEN = 32  # concurrent requests with the token, or with one key (SAFETY.md 7)
+# Exempt from the limit, so that an owner always gets their memory back.
 ALWAYS = frozenset({"/lending", "/lending/pause", "/unload", "/shutdown"})
 USUAL_RETRY_S = 2
 STATUS: dict[type[AppError], int] = {
@@ -54,7 +54,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def explained(error: AppError) -> dict[str, object]:
-    """Return the JSON of an error, for an answer's body or a stream's last line."""
+    """Return an error as JSON, for the body of a response or the last line of a stream."""
     return {"kind": type(error).__name__, **error.reason.to_json(), "message": said(error)}
 
 
@@ -64,7 +64,7 @@ def refuse(status: int, code: str, message: str) -> web.Response:
 
 
 def _parted(answer: web.Response) -> web.Response:
-    """Return the answer with its connection closed, as for any client without access."""
+    """Make a response close its connection, as for any client without access."""
     answer.force_close()
     return answer
 
@@ -75,7 +75,7 @@ def own_names(port: int) -> set[str]:
 
 
 def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
-    """Return the status and message for a request with a foreign host name or from a web page, else None."""
+    """Return the status and message for a request that has a foreign host name or comes from a web page, else None."""
     if request.host not in names:
         return 421, FOREIGN_HOST
     if "Origin" in request.headers:
@@ -87,14 +87,16 @@ CODES = {421: "foreign_host", 403: "foreign_origin"}
 
 
 def objection(request: web.Request, token: str, port: int) -> web.Response | None:
-    """Return the refusal of a request, or None if it may pass. SAFETY.md defines the order: first the place, then the
-    person."""
+    """Return the refusal of a request, or None if it may pass.
+
+    The order is defined in SAFETY.md: where the request comes from is checked before its token.
+    """
     if problem := misplaced(request, own_names(port)):
         status, words = problem
         return _parted(refuse(status, CODES[status], words))
     if request.headers.get("Content-Encoding"):
         return _parted(refuse(415, "encoded_body", COMPRESSED))
-    header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
+    header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # may contain any bytes
     if not hmac.compare_digest(header, f"Bearer {token}".encode()):
         return _parted(refuse(401, "wrong_token", OTHER_DOOR))
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
@@ -107,7 +109,7 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
 def guard(
     token: str, port: Callable[[], int], heard: Callable[[web.Request], None] = lambda _: None
 ) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware of the loopback API, which checks requests and turns errors into answers.
+    """Return the middleware of the loopback API, which checks requests and turns errors into responses.
 
     `heard` is called for each request as soon as its headers have arrived.
     """
@@ -135,7 +137,7 @@ def guard(
             return await at_once(request, refuse(408, "body_too_slow", TOO_SLOW))
         except web.HTTPException:
             raise
-        except Exception as error:  # the outer wall of a request
+        except Exception as error:  # the outermost handler of a request
             log.exception("%s %s failed", request.method, request.path)
             return web.json_response({"error": explained(bug(error))}, status=500)
         finally:
@@ -145,7 +147,7 @@ def guard(
 
 
 async def at_once(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Send an answer and close the connection, without waiting for the rest of a slow request body."""
+    """Send a response and close the connection without waiting for the rest of a slow request body."""
     await answer.prepare(request)
     await answer.write_eof()
     request.protocol.force_close()

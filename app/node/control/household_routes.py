@@ -1,4 +1,4 @@
-"""Control API routes for the household: pairing, and the machines with their names and roles."""
+"""Control API routes for the household: pairing, and the names and roles of machines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.node.verification.quarantine import Quarantine
 
 
 class HouseholdRoutes:
-    """Routes for the household. The placements in `loaded` are notified when a machine is used again."""
+    """Routes for the household. The models in `loaded` are notified when a machine is used again."""
 
     def __init__(
         self, network: Network, household: KnownHousehold, names: Naming, quarantine: Quarantine, loaded: LoadedModels
@@ -63,7 +63,7 @@ class HouseholdRoutes:
         return answer(msgspec.structs.replace(joined, called=called))
 
     async def machine(self, request: web.Request) -> web.Response:
-        """Answer with the machine that a person means."""
+        """Respond with the machine that `ref` identifies."""
         machine = self._household.machine(request.match_info["ref"])
         return answer(MachineAnswer(MachineRef(machine.id, machine.name)))
 

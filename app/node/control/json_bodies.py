@@ -1,4 +1,4 @@
-"""Bodies of the loopback API: requests decoded with an error that names the wrong field, answers, and lines of JSON."""
+"""JSON bodies of the loopback API: requests decoded with errors that name the wrong field, and responses."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 Report = Callable[[Progress], None]
 PROGRESS_SECONDS = 0.1
-UNREAD_SECONDS = 30.0  # an asker that takes nothing for so long has gone (SAFETY.md 5)
+UNREAD_SECONDS = 30.0  # a client that reads nothing for this long is considered gone (SAFETY.md 5)
 
 
 async def body(request: web.Request, kind: type[R]) -> R:
-    """Return the body of `request` as `kind`. Raises BadInput that names the wrong field, TooLong or TooSlow."""
+    """Return the body of `request` as a `kind`. Raises BadInput that names the wrong field, TooLong or TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
         return decode(wire_json.replace_lone_surrogates(raw) or b"{}", kind)
@@ -39,12 +39,12 @@ async def body(request: web.Request, kind: type[R]) -> R:
 
 
 def answer(value: msgspec.Struct) -> web.Response:
-    """Return a value of app/api as a JSON answer."""
+    """Return a value of app/api as a JSON response."""
     return web.json_response(msgspec.to_builtins(value))
 
 
 def wrong_field(words: str) -> str:
-    """Return the field that a decoder's message names, even if it is missing or unknown, or an empty string."""
+    """Return the field that a decoder's message names, even a missing or unknown one, or "" if it names none."""
     match = _MISSING.search(words) or _UNKNOWN.search(words)
     return _below(_where(words), match.group(1)) if match else _where(words)
 
@@ -55,7 +55,7 @@ def _where(words: str) -> str:
 
 
 def explain(words: str) -> str:
-    """Return a decoder's message in plain words. An unknown message is returned unchanged."""
+    """Return a decoder's message in plain words, or unchanged if it is not recognized."""
     field = wrong_field(words)
     named = field or "the body"
     if match := _BOUND.search(words):
@@ -100,7 +100,7 @@ def hashing(done: int, total: int) -> Progress:
 
 
 async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
-    """Send each object of `work` as a line; an AppError becomes the last line."""
+    """Send each object of `work` as a line of JSON. An AppError becomes the last line."""
     answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await answer.prepare(request)
     try:
@@ -108,7 +108,7 @@ async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.S
             await _write(request, answer, line)
     except AppError as error:
         await _write(request, answer, {"error": explained(error)})
-    except Exception as error:  # the outer wall of a request whose answer has begun
+    except Exception as error:  # the outermost handler of a request whose response has begun
         log.exception("%s failed", request.path)
         await _write(request, answer, {"error": explained(bug(error))})
     await answer.write_eof()
@@ -146,7 +146,7 @@ async def with_progress(work: Callable[[Report], Awaitable[Any]]) -> AsyncGenera
         try:
             while (line := await news.get()) is not None:
                 yield line
-        except GeneratorExit:  # a TaskGroup would wrap it
+        except GeneratorExit:  # a TaskGroup would wrap this exception
             closed = True
         finally:
             task.cancel()
@@ -169,7 +169,7 @@ async def _settled(work: Awaitable[Any], news: asyncio.Queue[Json | None]) -> An
 
 
 async def stream(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
-    """Send the lines of `work`, and always close `work`."""
+    """Send the objects of `work` as lines of JSON, and always close `work`."""
     async with aclosing(work) as closing:
         return await lines(request, closing)
 

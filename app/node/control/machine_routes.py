@@ -32,7 +32,8 @@ GRAPHICS_CURE = Reason("cure_graphics_unused")
 
 
 async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFolders) -> computer.Computer:
-    """Return the hardware. Probing the engines may take some seconds. A disconnected disk is not read."""
+    """Return a description of this computer. Probing the engines may take some seconds. Disconnected disks are
+    skipped."""
     models = of_models.own if of_models.now in of_models.unreachable else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
     memory, engines = devices.memory(), await hardware.engines()
@@ -61,7 +62,7 @@ def _engine(engine: Engine) -> computer.Engine:
 
 
 def system() -> str:
-    """Return the name of the operating system as its maker writes it."""
+    """Return the name of the operating system, spelled as its maker does."""
     if name := platform.mac_ver()[0]:
         return f"macOS {name}"
     try:

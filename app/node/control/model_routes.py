@@ -1,4 +1,4 @@
-"""Control API routes for getting models: the catalog, the hub, downloads and the models folder."""
+"""Control API routes for obtaining models: the catalog, the hub, downloads and the models folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 60
 
 
 def routes(shop: ModelSources) -> list[web.RouteDef]:
-    """Return the routes for getting models."""
+    """Return the routes for obtaining models."""
     pages = _Routes(shop)
     return [
         web.get("/catalogue", pages.catalogue),

@@ -1,4 +1,4 @@
-"""Names and roles of machines. This machine's own name comes from its owner or from the household."""
+"""Names and roles of machines. This machine's name is set by its owner or by the household."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Naming:
         self._wanted: tuple[OperationId, str] | None = None
 
     def members_changed(self, me: Member | None) -> None:
-        """Note that the household's log may have renamed this machine."""
+        """Adopt this machine's new name soon if the household's log has renamed it."""
         if me is not None and me.renamed and me.renamed != self._choices.now.renamed:
             self._wanted = (me.renamed, me.name)
             self._news.set()
@@ -51,8 +51,8 @@ class Naming:
     async def rename(
         self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
     ) -> Renamed:
-        """Rename `machine`. Raises BadInput for an unusable name, and Refused because only admins rename other
-        machines."""
+        """Rename `machine`. Raises BadInput for an unusable name, and Refused for another machine unless this one is
+        an admin."""
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
@@ -72,7 +72,7 @@ class Naming:
 
 
 async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> RolesSet:
-    """Set the roles of `machine`. Raises Refused, and BadInput for contradicting roles."""
+    """Set the roles of `machine`. Raises Refused, and BadInput for contradictory roles."""
     if {"guest", "host"} <= set(roles):
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])
@@ -80,9 +80,9 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
 
 
 async def remove(network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]) -> Removed:
-    """Remove `machine`. `added` decides whether to `keep` or `remove` the machines that it added.
+    """Remove `machine`. `added` states whether to "keep" or "remove" the machines that it added.
 
-    Raises Refused if it added some and `added` is missing.
+    Raises Refused if it added some and `added` is None.
     """
     if machine.id == network.id:
         raise BadInput("remove_itself")

@@ -27,7 +27,7 @@ from app.node.links.discovery_service import DiscoveryService, choice_of
 
 
 class OwnSettings:
-    """The settings of the node. `options` are those of the command line."""
+    """The owner's settings of the node. `options` are the options of the command line."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class OwnSettings:
         if order.interfaces is not msgspec.UNSET:
             known = {interface.name for interface in await asyncio.to_thread(interfaces)}
             saved = await asyncio.to_thread(load, self._home.settings_file)
-            known |= set(saved.interfaces)  # one that is unplugged now
+            known |= set(saved.interfaces)  # may be unplugged now
             for name in order.interfaces:
                 if name not in known:
                     raise BadInput("interface_unknown", name=name)
@@ -83,7 +83,7 @@ class OwnSettings:
 
 
 async def worker_walls() -> Walls:
-    """Return how far the process that reads model files is confined, why no further, and how to change that."""
+    """Return how far the process that reads model files is sandboxed, why no further, and how to change that."""
     walls = await engines.probe_walls()
     check = confined(walls)
     level = walls.level if walls is not None else "unknown"
@@ -103,9 +103,9 @@ def _interface(interface: Interface, saved: Settings) -> computer.Interface:
 
 
 def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
-    """Return the large folders and their sizes, except folders on disconnected disks."""
+    """Return the large folders with their sizes, omitting folders on disconnected disks."""
     here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.unreachable)]
-    now = of_models.now  # as `poolhouse folder` tells it
+    now = of_models.now  # the folder that `poolhouse folder` shows
     now_free = 0 if now in of_models.unreachable else _free(now)
     models = used_bytes(file for folder in (home.models, *here) for file in folder.rglob("*"))
     free = _free(home.root)
@@ -128,5 +128,5 @@ def used_bytes(files: Iterable[Path]) -> int:
             if file.is_file() and not file.is_symlink():
                 total += file.stat().st_size
         except OSError:
-            continue  # it went away while we looked
+            continue  # deleted in the meantime
     return total

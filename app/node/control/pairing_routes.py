@@ -1,4 +1,4 @@
-"""Pairing windows, joining a household, and finding a machine by name, for the loopback API."""
+"""Opening pairing windows, joining a household, and finding a machine by name."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MIN_PREFIX = 6
 
 
 async def open_window(network: Network, role: str) -> PairingCode:
-    """Open a pairing window and return its code; the machine that enters it gets the role's rights. Raises Refused or
+    """Open a pairing window and return its code. A machine that enters it gets the rights of `role`. Raises Refused or
     Busy."""
     last = network.window
     if last is not None and not last.ended and not last.seconds_left:
-        with suppress(TimeoutError):  # the code was right, and the newcomer is linking just now
+        with suppress(TimeoutError):  # the code was correct, and the new machine is still connecting
             async with asyncio.timeout(LINKING_SECONDS):
                 await _settled(last)
     window = await network.open_pairing(ROLES[role])
@@ -74,12 +74,12 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 async def join(
     network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
 ) -> Joined:
-    """Join the household of a member that shows `code`. `ref` is its address, or its name if it is in `near`.
+    """Join the household of the member that shows `code`. `ref` is its address, or its name if it is in `near`.
 
-    Raises Refused for the `machines` of this household.
+    Raises Refused if `ref` is one of `machines`, which already belong to this household.
     """
     *earlier, last = _places(ref, near, machines, network.id)
-    for place in earlier:  # several ways to one machine: the first that answers
+    for place in earlier:  # several addresses of one machine: use the first that responds
         try:
             return _joined(network, await network.join(place, code))
         except Unreachable as error:
@@ -94,7 +94,7 @@ def _joined(network: Network, member: Member) -> Joined:
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
-    """Return the addresses to try: those of the machine nearby that `ref` names (any if it is empty), else `ref`
+    """Return the addresses to try: those of the machines nearby that `ref` names (all if it is empty), else `ref`
     itself.
 
     Raises BadInput, and Refused for a machine of this household.
@@ -116,8 +116,8 @@ def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Ma
 
 
 def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineId) -> None:
-    """Raise Refused if `ref` is this machine or one that is already paired."""
-    with suppress(BadInput):  # no machine of this household is called so
+    """Raise Refused if `ref` is this machine or an already paired one."""
+    with suppress(BadInput):  # no machine of this household has this name
         machine = named(ref, machines)
         raise Refused("peer_is_this" if machine.id == me else "pairing_member", name=machine.name)
 
@@ -132,7 +132,7 @@ def _door(seen: Announced) -> list[Address]:
 
 
 def open_pairing(window: PairingWindow | None) -> Pairing | None:
-    """Return the open window, without its code, which only the screen that opened it shows."""
+    """Return the open window. Its code is omitted, since only the screen that opened the window shows it."""
     if window is None or window.ended:
         return None
     return Pairing(str(window.address), round(window.seconds_left), window.tries_left)
@@ -145,13 +145,13 @@ def paired_machine(window: PairingWindow | None) -> MachineId | None:
 
 
 def why_closed(window: PairingWindow | None) -> str | None:
-    """Return the code of why the last window closed, unless it paired a machine or was canceled."""
+    """Return the code of the reason why the last window closed, or None if it paired a machine or was canceled."""
     state = window.state if window is not None else None
     return state.why.code if isinstance(state, Closed) and state.why is not None else None
 
 
 def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
-    """Return the machine with this name, ID or beginning of an ID. Raises BadInput."""
+    """Return the machine with this name or ID, or whose ID begins like this. Raises BadInput."""
     alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
     by_name = [machine for machine in alike if machine.name == ref] or alike
     by_id = [machine for key, machine in machines.items() if len(ref) >= MIN_PREFIX and key.startswith(ref)]

@@ -1,4 +1,4 @@
-"""The HTTP servers of a node: the control API for the window and the commands, the Chat API for other programs."""
+"""The HTTP servers of a node: the control API for the window and the commands, and the Chat API for other programs."""
 
 from __future__ import annotations
 
@@ -36,11 +36,9 @@ from app.node.links.link_registry import LinkRegistry
 from app.node.models.detached_answers import DetachedAnswers
 from app.node.node import Node
 
-# The control API's routes over the links to other machines: measured, and by which interface.
-
 
 def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.RouteDef]:
-    """Return the routes for the links to other machines: measuring them and choosing their interface."""
+    """Return the routes for the links to other machines: measuring them and choosing their network interface."""
 
     async def measure(request: web.Request) -> web.Response:
         ref = request.query.get("machine")
@@ -56,14 +54,11 @@ def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.
 
 
 def other_machine(household: KnownHousehold, ref: str) -> MachineId:
-    """Return the machine that a person means. Raises BadInput if it is this one or unknown."""
+    """Return the machine that `ref` identifies. Raises BadInput if it is unknown or this one."""
     machine = household.machine(ref)
     if machine.id == household.me:
         raise BadInput("interface_not_own", machine=machine.name)
     return machine.id
-
-
-# The control API's routes over what this computer lends.
 
 
 def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
@@ -90,9 +85,6 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
     ]
 
 
-# The control API's routes over the key of the window's encrypted chats.
-
-
 def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     """Return the routes for the key of encrypted chats. GET reads it, and POST creates it if there is none."""
 
@@ -109,11 +101,11 @@ def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     return [web.get("/history/key", read), web.post("/history/key", make)]
 
 
-# The loopback control API: what its window and its commands ask of the node.
-
-
 class Control:
-    """The server of the control API. It listens on a loopback port of its own and requires a token on every route."""
+    """The server of the control API, used by the window and the commands.
+
+    It listens on a loopback port of its own and requires a token on every route.
+    """
 
     def __init__(self, answers: DetachedAnswers, routes: Iterable[web.RouteDef]) -> None:
         self.answers = answers
@@ -143,7 +135,7 @@ class Control:
 
 
 class Servers:
-    """The servers of a node, which open and close together. Each decides whom it admits."""
+    """The servers of a node, which start and stop together. Each decides whom it admits."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
         """Create the servers; `stop` ends the node."""

@@ -1,4 +1,4 @@
-"""The models on disk, as the loopback API lists, adds and removes them."""
+"""Control API routes for the models on disk: listing, adding and removing them, plans, loading and unloading."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from app.node.planning.verdicts import starter, verdicts
 
 
 class Origins(Protocol):
-    """The origins of the files on the shelf."""
+    """A source of the origins of the files on the shelf."""
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
-        """Return a model on the shelf with its origin, and whether its file still exists. Reads the disk."""
+        """Return a model on the shelf with its origin, and with whether its file still exists. Reads the disk."""
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a model that leaves the shelf if it was downloaded here, and return the bytes freed.
+        """Delete the file of a removed model if it was downloaded here, and return the number of bytes freed.
 
         Returns None if the file is kept. Raises AppError if it cannot be deleted.
         """
@@ -56,19 +56,19 @@ class Models:
     ) -> None:
         self._shelf, self._stages = shelf, stages
         self._origins, self._changed = origins, changed
-        self._in_use = in_use  # the ids of the models that are loaded
+        self._in_use = in_use  # IDs of the loaded models
 
     async def listed(self) -> list[ShelfModel]:
         """Return all models on the shelf."""
         return await asyncio.to_thread(lambda: [self._described(entry) for entry in self._shelf.entries()])
 
     async def described(self, name: str) -> ModelAnswer:
-        """Return the model that a person means. Raises BadInput."""
+        """Return the model that `name` identifies. Raises BadInput."""
         entry = await self.named(name)
         return ModelAnswer(await asyncio.to_thread(self._described, entry))
 
     async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
-        """Return the entry with this name. With `loaded`, a partial name matches only those models. Raises BadInput."""
+        """Return the entry with this name. If `loaded` is given, a partial name matches only those. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
     async def add(self, order: requests.Import, report: Report) -> ModelAnswer:
@@ -84,9 +84,10 @@ class Models:
         return ModelAnswer(await asyncio.to_thread(self._described, entry))
 
     async def _known_to_the_engine(self, path: Path) -> None:
-        """Check that an engine here supports an unproven model family or a new tokenizer, before it fails to load.
+        """Check that the engine here supports an unproven model family or a new tokenizer before the model fails to
+        load.
 
-        Raises BadInput for these two causes only. Other faults of the file are reported when it is used.
+        Raises BadInput for these two problems only. Others are reported when the file is used.
         """
         header_facts, splits_words = await asyncio.to_thread(self._shelf.looked_at, path)
         if header_facts.architecture in FAMILIES and splits_words in KNOWN:
@@ -101,7 +102,7 @@ class Models:
     async def remove(self, name: str) -> ModelRemoved:
         """Remove a model and its stages from the shelf. Its file is deleted only if it was downloaded here.
 
-        Raises AppError, and then keeps the model.
+        Keeps the model if it raises AppError.
         """
         entry = await asyncio.to_thread(self._shelf.get, name)
         if entry.model.id in self._in_use() and not entry.builtin:

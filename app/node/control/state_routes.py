@@ -74,7 +74,7 @@ class StateRoutes:
 
 
 async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the events as server-sent events, with a comment line when nothing has happened for a while."""
+    """Yield the events as server-sent events, with a comment line whenever nothing has happened for a while."""
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(_next(events), name="next event")
         try:
@@ -91,7 +91,7 @@ async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[
                     msgspec.json.encode(event.data),
                 )
         except GeneratorExit:
-            pass  # a TaskGroup would wrap it
+            pass  # a TaskGroup would wrap this exception
         finally:
             waiting.cancel()
 
