@@ -1,4 +1,4 @@
-"""The abilities of this machine's engines: versions and devices."""
+"""The versions, devices and features of the engines on this machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
 
 
 def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
-    """Return facts for the node, ready for JSON: of these engines, or of all."""
+    """Return facts for the node, ready for JSON, about the given engines or, by default, all."""
     results = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
     return {"python": platform.python_version(), "engines": results}
 
 
 def features(system: str) -> list[str]:
-    """Return the processor features that llama.cpp uses, from its line such as `CPU : AVX2 = 1 | FMA = 1 | … |`.
+    """Return the processor features that llama.cpp uses, given its line such as `CPU : AVX2 = 1 | FMA = 1 | … |`.
 
-    Other backends of the build have sections of their own in it, each starting with its name and a colon.
+    Other backends of the build have their own sections in it, each starting with a name and a colon.
     """
     names, section = [], ""
     for part in system.split("|"):

@@ -1,4 +1,4 @@
-"""Samplers that pick a token from logits: llama.cpp's sampler chain, whatever engine made the logits."""
+"""Samplers that pick a token from logits. They use llama.cpp's sampler chain, whichever engine computed the logits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAX_SEED = (1 << 32) - 2  # 2^32 - 1 asks llama.cpp for a seed of its own
 
 
 class Greedy:
-    """A sampler that takes the highest score; of equal ones the first, as in llama.cpp."""
+    """A sampler that picks the highest score. If several are equal it picks the first, as llama.cpp does."""
 
     def pick(self, logits: Rows) -> int:
-        """Return the next token for float32 logits [n_vocab]. Raises StageError when there is none."""
+        """Return the next token for float32 logits `[n_vocab]`. Raises StageError if there is none."""
         best = int(logits.argmax())  # a NaN is taken for the highest
         if not np.isfinite(logits[best]):
             raise StageError("the model's scores are not finite")
@@ -32,13 +32,15 @@ class Greedy:
 
 
 class Sampler:
-    """llama.cpp's chain for one sequence: it draws once for each token, and remembers what it chose."""
+    """llama.cpp's chain for one sequence. It draws one random number per token and remembers its choices."""
 
     def __init__(self, sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int], drawn: int) -> None:
-        """history: token ids so far; the last `drawn` of them were picked by this sequence's sampler.
-        vocabulary: the path of the model's file, for a grammar.
+        """Restore the sampler to its state after `history`.
 
-        Raises GrammarRefused, or StageError when a history is not what the grammar allows.
+        history: the token ids so far, of which a sampler of this sequence picked the last `drawn`. vocabulary: the
+        path of the model file, used for a grammar.
+
+        Raises GrammarRefused, or StageError if the grammar does not allow the history.
         """
         self._llama = binding.load()
         self._candidates = np.zeros(n_vocab, dtype=CANDIDATE)
@@ -54,7 +56,7 @@ class Sampler:
         self._remember(history, drawn)
 
     def pick(self, logits: Rows) -> int:
-        """Pick as Greedy.pick does, and remember the choice. Raises GrammarTooHeavy too."""
+        """Pick as Greedy.pick does, and remember the choice. Also raises GrammarTooHeavy."""
         if self._grammar is None:
             token = self._choose(logits, self._chance)
         else:
@@ -70,7 +72,7 @@ class Sampler:
             grammar.close()
 
     def _new_chain(self, sampling: Sampling, n_vocab: int) -> Any:
-        """Return the chain, in the order and meaning of llama.cpp's own (common/sampling.cpp)."""
+        """Build the chain in the order of llama.cpp's own (common/sampling.cpp), with the same meanings."""
         llama = self._llama
         chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
         links = [self._bias(sampling, n_vocab)] if sampling.logit_bias else []
@@ -102,7 +104,7 @@ class Sampler:
         return self._llama.llama_sampler_init_logit_bias(n_vocab, len(biases), biases)
 
     def _remember(self, history: Sequence[int], drawn: int) -> None:
-        """Bring penalties, grammar and the random numbers to where they were after `history`."""
+        """Restore penalties, grammar and random numbers to their state after `history`."""
         for token in history:
             self._llama.llama_sampler_accept(self._chain, token)
         if self._chance is not None:
@@ -114,9 +116,9 @@ class Sampler:
                     raise StageError("the answer so far is not what the grammar allows")
 
     def _choose_by_grammar(self, logits: Rows, grammar: Grammar) -> int:
-        """Try without the grammar first: checking one token is far cheaper than the vocabulary.
+        """Pick without the grammar first, because checking one token is far cheaper than checking the vocabulary.
 
-        The try draws from a copy, so that each token takes one random number either way.
+        That attempt draws from a copy, so that each token consumes one random number either way.
         """
         spare = self._chance and self._llama.llama_sampler_clone(self._chance)
         token = self._choose(logits, spare)

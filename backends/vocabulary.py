@@ -1,4 +1,4 @@
-"""Text and token ids of a model, from a load of only its vocabulary."""
+"""Conversion between text and a model's token ids, with only the vocabulary loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAKE_TEMPLATE = (
 
 
 class Vocabulary(Protocol):
-    """A vocabulary, loaded."""
+    """A loaded vocabulary."""
 
     n_vocab: int
     end_tokens: tuple[int, ...]
@@ -33,11 +33,11 @@ class Vocabulary(Protocol):
     tools_template: str  # where tools are told of: another one of some models
 
     def piece(self, token: int) -> bytes:
-        """Return the bytes of a token; empty for control tokens."""
+        """Return the bytes of a token, which are empty for control tokens."""
         ...
 
     def name(self, token: int) -> str:
-        """Return how a control token is written in templates; empty for -1."""
+        """Return a control token as templates write it, or an empty string for -1."""
         ...
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]: ...
@@ -51,14 +51,14 @@ def open_vocabulary(path: str) -> Vocabulary:
 
 
 def pieces(text: Vocabulary) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """Yield all tokens' bytes in parts: first token, pieces."""
+    """Yield the bytes of all tokens in batches, each with the id of its first token."""
     for first in range(0, text.n_vocab, PIECES_AT_ONCE):
         last = min(first + PIECES_AT_ONCE, text.n_vocab)
         yield first, tuple(text.piece(token) for token in range(first, last))
 
 
 def tokenize_with(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
-    """Return the ids of a text in a vocabulary of llama.cpp."""
+    """Tokenize a text with a llama.cpp vocabulary."""
     data = text.encode("utf-8", "replace")  # half a character would end the process
     room = len(data) + 16
     while True:
@@ -72,7 +72,7 @@ def tokenize_with(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool
 
 
 class LlamaVocabulary:
-    """The vocabulary of a GGUF."""
+    """The vocabulary of a GGUF file."""
 
     def __init__(self, path: str) -> None:
         llama = self._llama = binding.load()
@@ -120,7 +120,7 @@ class LlamaVocabulary:
 
 
 class FakeVocabulary:
-    """A fake vocabulary: three control tokens, then one token per byte."""
+    """A fake vocabulary with three control tokens and one token for each byte."""
 
     adds_bos: bool = True
     template: str = FAKE_TEMPLATE
@@ -149,4 +149,4 @@ class FakeVocabulary:
         return ids
 
     def close(self) -> None:
-        """Do nothing: no resources are held."""
+        """Do nothing. There is nothing to release."""

@@ -1,12 +1,13 @@
-"""Hidden states and their encoding in a frame, in each of the wire's number types. Little-endian.
+"""The encoding of hidden states in a frame, for each number type. Everything is little-endian.
 
-Trained transformers have a few massive activations: values thousands of times the typical one, mostly at a text's first
-token, up to 100,975 in Gemma 3 270M, where f16 ends at 65,504. Two forms keep them:
+Trained transformers have a few massive activations: values thousands of times the typical one, mostly at the first
+token of a text. They reach 100,975 in Gemma 3 270M, while the maximum of f16 is 65,504. Two formats preserve them:
 
-- F16: a signed 16-bit exponent for each row, then one half for each value, which the exponent scales by a power of
-  two. The exponent is 0 wherever the row fits, so its values are then exactly what plain f16 makes of them.
-- Q8: for each row its `n_outliers` largest values exactly (float32, beside their places), then a bfloat16 scale for
-  each block of 32 values, and one signed byte for each value. What was carried exactly is 0 in its block.
+- F16: a signed 16-bit exponent for each row, then a half-precision number for each value, which is scaled by that
+power
+  of two. If the row fits into f16 the exponent is 0, so the values are exactly those of plain f16.
+- Q8: the `n_outliers` largest values of each row exactly (float32, after their positions), then a bfloat16 scale for
+  each block of 32 values, and one signed byte for each value. Outliers are 0 in their block.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ BF16_BITS = 16  # of a float32's 32 that bfloat16 leaves out
 
 
 def to_wire(rows: Rows, number: Number) -> memoryview:
-    """Return the payload of float32 `rows` [n, width]; for F32 a view of them, not a copy.
+    """Encode float32 `rows` [n, width] as a payload. For F32 this is a view, not a copy.
 
-    Raises StageError when a value is not finite.
+    Raises StageError if a value is not finite.
     """
     match number:
         case Number.F32:
@@ -48,9 +49,9 @@ def to_wire(rows: Rows, number: Number) -> memoryview:
 
 
 def from_wire(payload: bytes | bytearray | memoryview, width: int, number: Number) -> Rows:
-    """Return the float32 rows [n, width] of a payload; for F32 a view of it, not a copy.
+    """Decode a payload to float32 rows [n, width]. For F32 this is a view, not a copy.
 
-    Raises StageError when the length is wrong or a value is not finite.
+    Raises StageError if the length is wrong or a value is not finite.
     """
     size = number.row_bytes(width)
     if len(payload) % size:
@@ -70,22 +71,22 @@ def from_wire(payload: bytes | bytearray | memoryview, width: int, number: Numbe
 
 
 def bytes_of(array: NDArray[np.generic]) -> memoryview:
-    """Return a contiguous array's bytes, without a copy."""
+    """Return a view of the bytes of a contiguous array."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def ids_to_wire(ids: list[int] | tuple[int, ...]) -> bytes:
-    """Return token ids as int32."""
+    """Encode token ids as int32."""
     return np.asarray(ids, dtype="<i4").tobytes()
 
 
 def ids_from_wire(payload: bytes | bytearray | memoryview) -> NDArray[np.int32]:
-    """Return the token ids of a payload, without a copy."""
+    """Return a view of the token ids in a payload."""
     return np.frombuffer(payload, dtype="<i4")
 
 
 def _squares(rows: Rows) -> float:
-    """Return the sum of all squares. One call sees all values: it is not finite when one of them is not."""
+    """Return the sum of all squares, which is not finite if any value is not. This needs only one pass."""
     flat = rows.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(flat.dot(flat))
@@ -126,7 +127,7 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _powers_of_two(exponents: NDArray[np.int32]) -> Rows:
-    """Return a factor for each row. To multiply by it is as exact as ldexp, and ten times as fast."""
+    """Return a factor for each row. Multiplying by it is as exact as ldexp and ten times as fast."""
     factors: Rows = np.ldexp(np.float32(1), exponents)[:, None]
     return factors
 
@@ -177,5 +178,5 @@ def _from_q8(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _scales(wire: NDArray[np.void]) -> NDArray[np.float32]:
-    """Return the blocks' scales: a bfloat16 is the upper half of a float32."""
+    """Return the scales of the blocks. A bfloat16 is the upper half of a float32."""
     return (wire["scales"].astype(np.uint32) << np.uint32(BF16_BITS)).view(np.float32)

@@ -1,6 +1,6 @@
-"""Orders of a node to its worker beside steps, and their answers: JSON in TEXT frames.
+"""Orders from a node to its worker, other than steps, and the answers: JSON in TEXT frames.
 
-Every order carries a `request` number; its answer carries the same. Unknown fields are refused.
+Each order has a `request` number, which its answers repeat. Unknown fields are rejected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class OpenStage(Order, frozen=True, tag="open"):
-    """Load a run of layers and call it by the pipeline's id from now on. Answer: Opened or Failed."""
+    """An order to load a run of layers under the id of its pipeline. Answer: Opened or Failed."""
 
     pipeline: str  # 32 hex digits, as in each frame
     epoch: int
@@ -30,17 +30,18 @@ class OpenStage(Order, frozen=True, tag="open"):
 
 
 class CloseStage(Order, frozen=True, tag="close"):
-    """An order to release a run's memory. Answer: Closed."""
+    """An order to release the memory of a run. Answer: Closed."""
 
     pipeline: str
 
 
 class Begin(Order, frozen=True, tag="begin"):
-    """An order to start a sequence in a slot of the last run: how to sample, and from which position on.
+    """An order to start a sequence in a slot of the last run: how to sample, and from which position.
 
-    A token is sampled after every segment whose `end >= due_from`. `history` are the token ids before `due_from` that
-    penalties must know. When an answer is continued, its last `drawn` ids were sampled here or elsewhere before:
-    grammar and random numbers continue after them. Answer: Begun or Failed (a grammar that does not compile).
+    A token is sampled after each segment with `end >= due_from`. `history` contains the token ids before `due_from`
+    that penalties take into account. If an answer is being continued, the last `drawn` of them were sampled
+    earlier, here or elsewhere, and grammar and random numbers resume after them. Answer: Begun, or Failed if, for
+    example, the grammar does not compile.
     """
 
     pipeline: str
@@ -53,19 +54,22 @@ class Begin(Order, frozen=True, tag="begin"):
 
 
 class Share(Order, frozen=True, tag="share"):
-    """An order to use at most so many threads for the steps of every run. Answer: Shared."""
+    """An order to use at most `most` threads for the steps of every run. Answer: Shared."""
 
     most: int
 
 
 class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
-    """Load only the vocabulary of a GGUF. Answer: Vocabulary, then the pieces as TEXT frames' Pieces."""
+    """An order to load only the vocabulary of a GGUF file. Answer: Vocabulary, then several Pieces, or Failed."""
 
     path: str
 
 
 class Tokenize(Order, frozen=True, tag="tokenize"):
-    """An order to tokenize a text. `special`: names of control tokens become those tokens. Answer: Tokenized."""
+    """An order to tokenize a text. Answer: Tokenized or Failed.
+
+    special: parse the names of control tokens as those tokens.
+    """
 
     text: str
     special: bool = False
@@ -75,10 +79,12 @@ class Tokenize(Order, frozen=True, tag="tokenize"):
 class Render(Order, frozen=True, tag="render"):
     """An order to apply the chat template.
 
-    Answer: Rendered or Failed; after one that is not the `last` also Tokenized or Failed. now: for templates that name
-    the date: when the chat began, so that its later turns begin alike; None: this moment. options: further variables of
-    the template, such as `enable_thinking`. ids: the ids of the text are requested too, with the names of control
-    tokens as these tokens. continues: the last message is an answer to be continued.
+    Answer: Rendered or Failed. A Rendered that is not `last` is followed by Tokenized or Failed.
+
+    now: the time at which the chat began, or None for the present. Templates that mention the date thus render the
+    same beginning in later turns. options: additional template variables, such as `enable_thinking`. ids: also
+    return the token ids of the text, with the names of control tokens parsed. continues: the last message is an
+    answer to be continued.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -91,7 +97,7 @@ class Render(Order, frozen=True, tag="render"):
 
 
 class OpenEmbedder(Order, frozen=True, tag="embedder"):
-    """Load a whole embedding model in place of the one before. Answer: EmbedderOpened or Failed."""
+    """An order to load an embedding model in place of the previous one. Answer: EmbedderOpened or Failed."""
 
     path: str
     context: int  # most tokens of a text
@@ -102,7 +108,7 @@ class OpenEmbedder(Order, frozen=True, tag="embedder"):
 class Embed(Order, frozen=True, tag="embed"):
     """An order to embed a text or its token ids. Answer: Embedded or Failed.
 
-    cut: read only the first tokens of a text that is too long.
+    cut: truncate a text that is too long.
     """
 
     text: str = ""
@@ -111,7 +117,7 @@ class Embed(Order, frozen=True, tag="embed"):
 
 
 class Rank(Order, frozen=True, tag="rank"):
-    """An order to score how well a text answers a query, by a reranker. Answer: Ranked or Failed."""
+    """An order to have a reranker score how well a text answers a query. Answer: Ranked or Failed."""
 
     query: str
     text: str
@@ -123,14 +129,14 @@ class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
 
 
 class Embedded(Order, frozen=True, tag="embedded"):
-    """`vector` are float32, not normalised; empty: the text has more than `context` tokens."""
+    """The vector of a text as float32, not normalized. It is empty if the text has more than `context` tokens."""
 
     vector: bytes
     n_tokens: int
 
 
 class Ranked(Order, frozen=True, tag="ranked"):
-    """`score` is as the model gives it; None: both together have more than `context` tokens."""
+    """The model's raw score, or None if query and text together have more than `context` tokens."""
 
     score: float | None
     n_tokens: int
@@ -146,11 +152,11 @@ class Shared(Order, frozen=True, tag="shared"):
 
 
 class Closed(Order, frozen=True, tag="closed"):
-    """Answer: the run is gone."""
+    """The answer once a run is closed."""
 
 
 class Begun(Order, frozen=True, tag="begun"):
-    """Answer: the slot is ready."""
+    """The answer once a sequence has started in its slot."""
 
 
 class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
@@ -164,7 +170,7 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
 
 
 class Pieces(Order, frozen=True, tag="pieces"):
-    """The bytes of tokens `first`, `first + 1`, …; empty for control tokens. `last` ends the list."""
+    """The bytes of the tokens from `first` on, which are empty for control tokens. `last` marks the end of the list."""
 
     first: int
     pieces: tuple[bytes, ...]
@@ -178,7 +184,7 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 class Rendered(Order, frozen=True, tag="rendered"):
     """The rendered chat.
 
-    `folded`: what the template does not accept and was passed in another way: "system", "tools", "turns".
+    `folded` lists the parts that the template does not accept and that were expressed in another form.
     """
 
     text: str
@@ -188,9 +194,9 @@ class Rendered(Order, frozen=True, tag="rendered"):
 
 
 class Failed(Order, frozen=True, tag="failed"):
-    """The order was not carried out; `code` is a reason code of the app, `text` the engine's words.
+    """A failed order. `code` is a reason code of the app, `text` the engine's message.
 
-    cause: the code of those words in the app's languages, where they have one, and its facts.
+    `cause` is the code of that message's translatable sentence, if it has one, and `facts` are its parameters.
     """
 
     code: str

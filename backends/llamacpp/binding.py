@@ -1,4 +1,7 @@
-"""The only file that imports llama_cpp: its functions, its log, its defaults. Untyped below this line."""
+"""The llama.cpp binding: its functions, its log and its defaults.
+
+This is the only file that imports llama_cpp, which has no types.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ SWITCH_SECONDS = 1e-4  # a Python thread waiting for the lock costs a step 40 ms
 
 @cache
 def load() -> Any:
-    """Return the binding's C functions, imported once, with their log on stderr. Raises StageError."""
+    """Return the binding's C functions, imported once and logging to stderr. Raises StageError."""
     _leave_out_the_rest()
     try:
         from llama_cpp import llama_cpp
@@ -30,14 +33,14 @@ def load() -> Any:
 
 
 def _leave_out_the_rest() -> None:
-    """Skip the package's own templates, formats and caches, which cost each worker 0.12 s and are not used."""
+    """Skip the package's own templates, formats and caches. They are not used and cost each worker 0.12 s."""
     if "llama_cpp" not in sys.modules and (spec := util.find_spec("llama_cpp")):
         sys.modules["llama_cpp"] = util.module_from_spec(spec)
 
 
 @cache
 def whole_model() -> Any:
-    """Return the binding's own model class, for comparisons only."""
+    """Return the binding's own model class. It is used only for comparisons."""
     llama = load()
     # It unpickles what it finds on disk and has no fixed version; we use no disk cache.
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
@@ -48,14 +51,14 @@ def whole_model() -> Any:
 
 
 def version() -> str:
-    """Return the version of the binding, and so of the engine."""
+    """Return the version of the binding, which is also that of the engine."""
     from importlib import metadata  # costs a worker an eighth of its start, and is rarely needed
 
     return metadata.version("llama-cpp-python")
 
 
 def require_proved() -> None:
-    """Check that this engine treats a stage's metadata as expected. Raises UnprovedEngine."""
+    """Check that this version of the engine is proved to compute parts of models. Raises UnprovedEngine."""
     if not is_proved(version()):
         proved = " or ".join(PROVED_ENGINES)
         words = f"this is llama-cpp-python {version()}, and proved is {proved}"
@@ -68,7 +71,7 @@ _last_level = 0
 
 
 def _log(level: int, text: bytes, _user_data: int | None) -> None:
-    """Pass on warnings and errors only: stderr's last lines explain a worker's death."""
+    """Pass on only warnings and errors, because the last lines of stderr explain why a worker died."""
     global _last_level
     if level != _CONTINUED:
         _last_level = level
@@ -89,14 +92,14 @@ said: list[bytes] = []
 
 
 def last_words() -> str:
-    """Return llama.cpp's latest warnings and errors, and forget them."""
+    """Return and clear llama.cpp's latest warnings and errors."""
     text = b"".join(said).decode("utf-8", "replace").strip()
     said.clear()
     return text[-1000:]
 
 
 def ggml(name: str, result: Any, *arguments: Any) -> Any:
-    """Return a function of ggml that the binding does not name, by its plain C name."""
+    """Return a ggml function that the binding does not expose, by its C name."""
     load()
     from llama_cpp import _ggml
 
@@ -106,7 +109,7 @@ def ggml(name: str, result: Any, *arguments: Any) -> Any:
 
 
 def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
-    """Open a GGUF. Raises StageError with llama.cpp's own words."""
+    """Open a GGUF file. Raises StageError with llama.cpp's message."""
     llama = load()
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
@@ -125,17 +128,17 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
 
 
 def rearranges(engine: str) -> bool:
-    """Return whether weights are repacked for several rows at once, according to the engine's build.
+    """Return whether to repack weights for several rows at once, given the engine's system info.
 
-    With AVX-512 prompts are read faster from weights as the file has them: 4.3 instead of 6.7 ms a row, where steps of
-    eight rows take 128 instead of 115 ms. Without it, steps of eight lose more than prompts gain: 29 instead of 20 ms a
-    row against 9.1 instead of 11.3 (one core of a Zen 5, 0.75 B).
+    With AVX-512 it is better not to: prompts take 4.3 instead of 6.7 ms a row, and steps of eight rows 128 instead
+    of 115 ms. Without AVX-512, steps of eight would lose more than prompts gain: 29 instead of 20 ms a row against
+    9.1 instead of 11.3 (one core of a Zen 5, 0.75 B).
     """
     return "AVX512 = 1" not in engine
 
 
 def why_not(words: str) -> str:
-    """Return the cause from llama.cpp's output when it cannot load a model; what stands around it is noise."""
+    """Extract the cause from llama.cpp's output after it failed to load a model. The rest is noise."""
     for line in words.splitlines():
         _, library, cause = line.rpartition(LOADING)
         if library:
@@ -144,14 +147,17 @@ def why_not(words: str) -> str:
 
 
 def position_planes(model: Any) -> int:
-    """Return how many positions llama.cpp reads of each incoming hidden state (llama_hparams::n_pos_per_embd)."""
+    """Return how many positions llama.cpp reads for each incoming hidden state (llama_hparams::n_pos_per_embd)."""
     llama = load()
     several = (llama.LLAMA_ROPE_TYPE_MROPE, llama.LLAMA_ROPE_TYPE_IMROPE)
     return 4 if llama.llama_model_rope_type(model) in several else 1
 
 
 def text_of(function: Any, *arguments: Any) -> str:
-    """Return the string written by a C function whose last arguments are a buffer and its size; empty when it fails."""
+    """Call a C function whose last arguments are a buffer and its size.
+
+    Returns the string it writes, or an empty one if it fails.
+    """
     size = function(*arguments, None, 0)
     if size < 0:
         return ""

@@ -1,4 +1,4 @@
-"""A run of layers on stock llama.cpp: hidden states in, and out through the eval callback."""
+"""A run of layers on stock llama.cpp. Hidden states are fed as embeddings and read back through the eval callback."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ UNCUT_POSITIONS = 256  # llama.cpp looks at cells in steps of 256, and cuts from
 
 
 class Batch:
-    """A llama_batch whose arrays are ours: filled for each step, never reallocated."""
+    """A llama_batch on arrays that we own. They are refilled for each step and never reallocated."""
 
     def __init__(self, llama: Any, n_rows: int, n_slots: int, planes: int = 1) -> None:
-        """planes: positions that llama.cpp reads of each hidden state that enters."""
+        """Allocate the arrays. planes: how many positions llama.cpp reads for each incoming hidden state."""
         self._slots = np.arange(n_slots, dtype=np.int32)
         self._first_slot = self._slots.ctypes.data
         self._n_rows, self._planes = n_rows, planes
@@ -42,7 +42,7 @@ class Batch:
         self.struct.logits = self._pointer("logits", self._outputs)
 
     def place(self, segments: tuple[Segment, ...]) -> int:
-        """Write slots and positions; returns the rows. Raises StageError when they are too many."""
+        """Write slots and positions. Return the number of rows. Raises StageError if they do not fit."""
         start = 0
         for segment in segments:
             end = start + segment.n_tokens
@@ -57,30 +57,32 @@ class Batch:
         return start
 
     def _copy_planes(self, n_rows: int) -> None:
-        """Copy the positions to all planes but the last, which llama.cpp wants to be 0: text has the same position in
-        each."""
+        """Copy the positions to all planes except the last, which llama.cpp requires to be 0.
+
+        The planes are equal because text has the same position in each.
+        """
         planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
         planes[1:-1] = planes[0]
         planes[-1] = 0
 
     def tokens(self, ids: NDArray[np.int32]) -> None:
-        """Feed these ids."""
+        """Use these token ids as input."""
         self._input = np.ascontiguousarray(ids)
         self.struct.token = self._pointer("token", self._input)
         self.struct.embd = None
 
     def hidden(self, rows: Rows) -> None:
-        """Feed these hidden states."""
+        """Use these hidden states as input."""
         self._input = np.ascontiguousarray(rows)
         self.struct.embd = self._pointer("embd", self._input)
         self.struct.token = None
 
     def flag_all(self, n_rows: int) -> None:
-        """Mark every row as an output: the last layer drops the others."""
+        """Mark every row as an output. The last layer drops unmarked rows."""
         self._outputs[:n_rows] = 1
 
     def flag(self, n_rows: int, rows: list[int]) -> None:
-        """Mark these rows as those whose logits are wanted."""
+        """Mark only the rows whose logits are needed."""
         self._outputs[:n_rows] = 0
         self._outputs[rows] = 1
 
@@ -89,15 +91,19 @@ class Batch:
 
 
 class Boundary:
-    """The eval callback of a context: reads the last layer's output from the graph, and stops the graph there.
+    """The eval callback of a context, which copies the last layer's output and stops the graph there.
 
-    llama.cpp calls it for each node of the graph, some 36 a layer. Comparing names costs 0.35 µs a node, addresses
-    0.13. A graph is mostly reused or rebuilt in the same place, so the node is found by name once and by address from
-    then on; its name is checked each time that it is read.
+    llama.cpp calls it for each node of the graph, about 36 per layer. Comparing names costs 0.35 µs per node,
+    comparing addresses 0.13 µs. A graph is usually reused or rebuilt at the same address, so the node is first
+    found by name and then by address. Its name is checked each time it is read.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
-        """by_name: always, where a step cannot be taken back and so a moved node is not found again."""
+        """Look for the node `name` of `layer`.
+
+        by_name: always search by name. Recurrent models need this: if the node had moved, their step could not be
+        undone and repeated.
+        """
         self._name, self._by_name = f"{name}-{layer}".encode(), by_name
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self._get = binding.ggml("ggml_backend_tensor_get", None, pointer, pointer, size, size)
@@ -116,7 +122,7 @@ class Boundary:
         self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
 
     def came(self) -> None:
-        """Check that the output was computed. Raises StageError when nothing came."""
+        """Check that the output was computed. Raises StageError if it was not."""
         self._rows = None
         if not self.reached:
             raise StageError(f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes")
@@ -124,7 +130,7 @@ class Boundary:
             self._wanted = self._known
 
     def search(self) -> None:
-        """Look for the node by name, in the next step."""
+        """Find the node by name in the next step."""
         self._wanted = self._named
 
     def _on_node(self, tensor: int, ask: bool, _user_data: int | None) -> bool:
@@ -141,7 +147,7 @@ class Boundary:
 
 
 class _Named:
-    """All nodes of a name."""
+    """A set of all nodes with a given name."""
 
     def __init__(self, name: bytes, name_of: Callable[[int], bytes]) -> None:
         self._name, self._name_of = name, name_of
@@ -152,11 +158,11 @@ class _Named:
 
 
 def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
-    """Return the indexes of the segments, in groups that can be computed at once.
+    """Group the segments that can be computed in one pass. Return their indexes.
 
-    Where each slot has KV cells of its own, llama.cpp computes at once only slots that lie side by side with equally
-    many rows (llama_batch_allocr::split_equal with `sequential`). Other steps it would split itself, in an order of its
-    own; here the order of rows stays the step's.
+    When each slot has its own KV cells, one pass of llama.cpp covers only adjacent slots with equal row counts
+    (llama_batch_allocr::split_equal with `sequential`). It would split other steps itself, in an order of its own.
+    Grouping them here preserves the order of the rows.
     """
     order = sorted(range(len(segments)), key=lambda i: (segments[i].n_tokens, segments[i].slot))
     groups = [order[:1]]
@@ -170,7 +176,7 @@ def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
 
 
 def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> list[list[int]]:
-    """Return the same groups, but with each segment of several rows in a group of its own."""
+    """Return the groups with each multi-row segment moved to a group of its own."""
     split: list[list[int]] = []
     for group in groups:
         if segments[group[0]].n_tokens > 1:
@@ -181,13 +187,13 @@ def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> l
 
 
 def by_length(segments: Sequence[Segment]) -> list[list[int]]:
-    """Return the indexes of the segments: those of one row together, then each longer one."""
+    """Group the indexes of all single-row segments together and those of longer ones separately."""
     single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
     return [group for group in (single, *([i] for i in range(len(segments)) if i not in single)) if group]
 
 
 class Parts:
-    """One step taken apart into several passes, and its outputs put together again."""
+    """One step split into several passes, whose outputs are reassembled."""
 
     def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
@@ -197,7 +203,7 @@ class Parts:
         self._is_hidden = True
 
     def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int]]:
-        """Return these segments as a step of their own, and which of them are due."""
+        """Return these segments as a step of their own, along with the indexes of the due ones."""
         segments = tuple(self._batch.segments[index] for index in group)
         due = [place for place, index in enumerate(group) if index in self._due]
         rows = np.concatenate([self._rows[index] for index in group])
@@ -207,7 +213,7 @@ class Parts:
         return Hidden(segments, bytes_of(values[rows])), due
 
     def give(self, group: Sequence[int], out: Hidden | Logits) -> None:
-        """Take the output of a part; it is copied, because the next part's will be in the same place."""
+        """Copy the output of a part, because the next part overwrites it."""
         self._is_hidden = isinstance(out, Hidden)
         if isinstance(out, Hidden):
             rows = np.concatenate([self._rows[index] for index in group])
@@ -223,7 +229,7 @@ class Parts:
         self._out[rows] = values
 
     def whole(self) -> Hidden | Logits:
-        """Return what one pass over the whole step would have returned."""
+        """Return the output in the form that a single pass over the whole step would have produced."""
         rows = memoryview(b"") if self._out is None else bytes_of(self._out)
         if self._is_hidden:
             return Hidden(self._batch.segments, rows)
@@ -231,7 +237,7 @@ class Parts:
 
 
 class States:
-    """The kept recurrent states of all slots of one context (see contract.Kept for when they are kept)."""
+    """The kept recurrent states of all slots of a context. See contract.Kept for when a state is kept."""
 
     def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
         self._llama, self._context = llama, context
@@ -241,7 +247,7 @@ class States:
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
     def before(self, segments: Sequence[Segment]) -> None:
-        """Keep the states that could not be recovered after these segments are computed."""
+        """Save the states that could not be recovered once these segments are computed."""
         for segment in segments:
             slot = self._slots.get(segment.slot, self._empty)
             if slot.keeps(segment):
@@ -249,7 +255,7 @@ class States:
             self._set(segment.slot, slot.after(segment))
 
     def cut_back(self, slot: int, keep: int) -> None:
-        """Restore the state after `keep` positions. Raises StageError where it was not kept."""
+        """Restore the state after `keep` positions. Raises StageError if it was not kept."""
         held = self._slots.get(slot, self._empty)
         if held.reach(keep) != min(keep, held.end):
             raise StageError(f"slot {slot} has no state after position {keep}")
@@ -278,10 +284,10 @@ class States:
 
 
 class LlamaStage:
-    """A Stage of llama.cpp. The rows it returns are valid until its next `forward`."""
+    """A Stage on llama.cpp. The rows it returns are valid until the next `forward`."""
 
     def __init__(self, config: StageConfig) -> None:
-        """Load. Raises StageError with llama.cpp's words."""
+        """Load the layers. Raises StageError with llama.cpp's message."""
         self._config = config
         self._model: Any = None
         self._context: Any = None
@@ -332,9 +338,9 @@ class LlamaStage:
 
     @property
     def vocabulary(self) -> str:
-        """Return the file whose vocabulary grammars need: the whole model's, as stage files carry none.
+        """Return the path of the file with the vocabulary for grammars, or an empty string if unknown.
 
-        Empty if not known.
+        This is the whole model's file, because stage files contain no vocabulary.
         """
         config = self._config
         return config.path if config.role is Role.WHOLE else config.embedding_path
@@ -352,14 +358,14 @@ class LlamaStage:
         return parts.whole()
 
     def _groups(self, segments: Sequence[Segment]) -> list[list[int]]:
-        """Return which segments are computed at once, by their indexes."""
+        """Return groups of segment indexes, each computed in one pass."""
         if self._config.apart:
             groups = neighbours(segments)
             return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
         return by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
 
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
-        """Run through the layers once; slots with cells of their own must be neighbors, with equally many rows."""
+        """Run the layers once. Slots with their own cells must be adjacent and have equal row counts."""
         segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
             return self._scores(segments, n_rows, due)
@@ -375,7 +381,7 @@ class LlamaStage:
         return Hidden(segments, bytes_of(rows))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Put a step's rows where llama.cpp reads them; returns how many. Raises StageError."""
+        """Write the rows of a step into the batch. Return their number. Raises StageError."""
         n_rows = self._batch.place(batch.segments)
         self._furthest = max(segment.end for segment in batch.segments)
         self._ends |= {segment.slot: segment.end for segment in batch.segments}
@@ -434,7 +440,7 @@ class LlamaStage:
         return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(due_segments)))
 
     def _seen(self, address: int, n_rows: int) -> memoryview:
-        """Return the scores there without a copy. They mostly lie in the same place, so a view is made once."""
+        """Return a view of the scores at `address`. It is cached, because the address rarely changes."""
         if (address, n_rows) != self._scores_at:
             count = n_rows * self.n_vocab
             self._view = memoryview((ctypes.c_float * count).from_address(address)).cast("B")
@@ -456,10 +462,10 @@ class LlamaStage:
             raise StageError(f"llama.cpp failed with {code}: {words}", "llama_failed", status=code, words=words)
 
     def _is_tied(self, n_rows: int) -> bool:
-        """Return whether flash attention may split this step's keys by threads (thread_choice.py).
+        """Return whether flash attention may split the keys of this step among threads (thread_choice.py).
 
-        It looks at all cells up to the last one in use, and free ones are filled from the first on, so it reaches no
-        further than the most cells that were ever in use at once.
+        It reads all cells up to the last one in use. Because the first free cells are filled first, that is at most
+        the largest number of cells ever in use at once.
         """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:

@@ -1,4 +1,4 @@
-"""A whole embedding model or reranker on llama.cpp: token ids in, one pooled vector or one score out."""
+"""A whole embedding model or reranker on llama.cpp. Token ids go in, and one pooled vector or one score comes out."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PAIR_TEMPLATE = b"rerank"  # the name of the template that rerankers of families
 
 
 class LlamaEmbedder:
-    """An embedding or reranking model of llama.cpp.
+    """An embedding or reranking model on llama.cpp.
 
-    Its file says how it pools: to a vector, or to a score (`ranks`).
+    Its file determines whether it pools to a vector or to a score (`ranks`).
     """
 
     def __init__(self, path: str, context: int, threads: int) -> None:
-        """Load; texts have at most `context` tokens. Raises StageError with llama.cpp's words."""
+        """Load a model for texts of at most `context` tokens. Raises StageError with llama.cpp's message."""
         llama = self._llama = binding.load()
         self._context: Any = None
         self._model: Any = binding.load_model(path)
@@ -45,17 +45,17 @@ class LlamaEmbedder:
         self._batch = Batch(llama, context, 1)
 
     def tokenize(self, text: str) -> list[int]:
-        """Return the tokens of a text, with those that this model wants before and after it."""
+        """Return the tokens of a text, including the special tokens that the model expects around it."""
         return tokenize_with(self._llama, self._vocab, text, special=False, bos=True)
 
     def embed(self, ids: Sequence[int]) -> Rows:
-        """Return the vector of a text as the model gives it: `[width]`, not normalized. Raises StageError."""
+        """Return the model's vector for a text: `[width]`, not normalized. Raises StageError."""
         if self.ranks:
             raise StageError("this model ranks texts and gives no vectors")
         return self._pooled(ids)
 
     def pair(self, query: str, text: str) -> list[int]:
-        """Return a query and a text as the model reads them together, as llama.cpp's server writes them."""
+        """Return the tokens of a query and a text combined for the reranker, in the format of llama.cpp's server."""
         llama, vocab = self._llama, self._vocab
         template = llama.llama_model_chat_template(self._model, PAIR_TEMPLATE)
         if template is not None:

@@ -1,15 +1,19 @@
-"""The number of threads that compute a stage's steps, found by experiment while computing. Pure, standard library only.
+"""The number of threads that compute a stage's steps, found by experiment during normal computation.
 
-The best number is not known in advance: other programs, slow cores, hyperthreads and quotas make each further thread
-help or harm, and today's answer is not tomorrow's. So now and then a few steps are computed with another number, and
-the faster one stays. The cost of trials is bounded by a share of all computing, and trials come sooner when steps
-suddenly take longer: then something else computes, and fewer threads wait less for each other.
+The best number is not known in advance. Other programs, slow cores, hyperthreads and quotas determine whether
+another thread helps or hurts, and the answer changes over time. So a few steps are occasionally computed with
+another number, and the faster one is adopted. Trials may take only a fixed share of all computation. They come
+sooner if steps suddenly take longer: another program is probably using the cores, and fewer threads spend less time
+waiting for each other.
 
-Some steps have other results with another number: llama.cpp's flash attention splits the keys of a single row by
-threads from 512 cells on, and logits then differ by up to 1.1 (as much as by the engine's own rounding). Such a step is
-`tied`: it is computed with the number found so far, and another is tried only when steps really got slower. So answers
-repeat. A number adopted then is given up again for the earlier one as soon as that is faster: a computer that stood
-still for some steps makes any other number look better.
+For some steps the result depends on the number of threads: from 512 cells on, llama.cpp's flash attention splits the
+keys of a single row among threads, and logits then differ by up to 1.1 (about as much as from the engine's own
+rounding). Such a step is `tied`. To keep answers reproducible, it uses the number found so far, and another one is
+tried
+only if steps have really slowed down. A number adopted in that way is dropped again once the earlier one is faster:
+after a computer has stalled for a few steps, any other number looks better.
+
+This module does no I/O and uses only the standard library.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ EXACT_ROWS = 16  # up to here a step's time says most of its weights: steps are 
 
 @dataclass(slots=True)
 class _Kind:
-    """Steps of about as many rows, which are compared with each other."""
+    """Steps with similar row counts, whose times are compared with each other."""
 
     threads: int
     direction: int
@@ -67,10 +71,10 @@ class _Kind:
 
 
 class ThreadChoice:
-    """The number of threads for each step: call `next`, compute, and report how long it `took`."""
+    """Chooses the number of threads for each step. Call `next`, compute the step, then report the time it `took`."""
 
     def __init__(self, most: int, start: int = 0) -> None:
-        """start: where to begin; 0: always `most`, and nothing is tried."""
+        """Start with `start` threads. If it is 0, always use `most` and try no other number."""
         self._fixed = start <= 0
         self._limit = self._most = max(1, most)
         self._start = min(max(1, start), self._most)
@@ -81,13 +85,13 @@ class ThreadChoice:
 
     @property
     def used(self) -> int:
-        """Return the threads of the latest step's kind, as far as found; before the first step, the start value."""
+        """Return the best number found for the latest kind of step, or the start value before the first step."""
         if self._fixed:
             return self._limit
         return self._kind.threads if self._kind else min(self._start, self._limit)
 
     def limit(self, most: int) -> None:
-        """Use at most so many threads from now on, and never more than at first."""
+        """Use at most `most` threads from now on, but never more than the initial maximum."""
         before, self._limit = self._limit, min(max(1, most), self._most)
         for kind in self._kinds.values():
             if max(kind.threads, kind.tried) > self._limit:
@@ -98,7 +102,7 @@ class ThreadChoice:
                 kind.direction, kind.granted_steps, kind.costs_s = 1, GRANT_STEPS, {}
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
-        """Return the threads for a step of so many rows. tied: the result depends on their number."""
+        """Return the number of threads for a step of `n_rows` rows. tied: the result depends on that number."""
         if self._fixed:
             return self._limit
         key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
@@ -112,7 +116,7 @@ class ThreadChoice:
         return self._kind.now()
 
     def took(self, seconds: float) -> None:
-        """Record how long the step took for which `next` was called."""
+        """Record the duration of the step for which `next` was called."""
         kind, self_s = self._kind, seconds * self._scale
         if kind is None or self._fixed or self._most == 1:
             return
@@ -122,7 +126,8 @@ class ThreadChoice:
             self._computed(kind, self_s, is_long=seconds >= LONG_S)
 
     def _new(self, key: int) -> _Kind:
-        """Return a kind that begins where its neighbor is; the first short and the first long one may try at once."""
+        """Return a kind that starts from its nearest neighbor. The first short and the first long kind may run a trial
+        at once."""
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
             like = self._kinds[min(near, key=lambda known: abs(known - key))]
@@ -159,7 +164,7 @@ class ThreadChoice:
             kind.tried, kind.urgent = candidate, self._tied
 
     def _candidate(self, kind: _Kind) -> int:
-        """Return the number to try next; 0: there is no other. Turns around where a direction ends."""
+        """Return the number to try next, or 0 if there is no other. Reverses the direction at either limit."""
         for _ in range(2):
             away = max(1, kind.threads >> kind.halvings)
             threads = min(max(1, kind.threads + kind.direction * away), self._limit)
@@ -183,7 +188,7 @@ class ThreadChoice:
         self._judge(kind, _mean(counted), usual_s)
 
     def _judge(self, kind: _Kind, found_s: float, usual_s: float) -> None:
-        """Adopt the tried number, or look the other way."""
+        """Adopt the tried number if it is faster. Otherwise reverse the direction."""
         tried, cost_s = kind.tried, kind.spent_s - len(kind.trial) * usual_s
         is_disturbed = kind.urgent and tried != kind.home
         kind.stop_trying()
@@ -203,6 +208,6 @@ class ThreadChoice:
 
 
 def _mean(seconds: Sequence[float] | deque[float]) -> float:
-    """Return the mean without the longest value, if there are enough: one hiccup of the system says nothing."""
+    """Return the mean. If there are enough values it ignores the longest, which may be a mere hiccup of the system."""
     most = sorted(seconds)[: len(seconds) - (len(seconds) > LEAST_STEPS - 1)]
     return sum(most) / len(most)

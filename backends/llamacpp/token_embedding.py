@@ -1,4 +1,4 @@
-"""Embedding rows of a GGUF, looked up one by one: the host feeds its first run with them."""
+"""Embedding rows of a GGUF file, looked up individually. The host feeds them to its first run."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ U32 = 4
 
 
 class Embedding:
-    """The embedding matrix. It stays in the file; only requested rows are read and made float32."""
+    """An embedding matrix that stays in the file. Only requested rows are read and converted to float32."""
 
     def __init__(self, path: str, width: int) -> None:
-        """Open the file. Raises StageError when it has no embedding of this width."""
+        """Open the file. Raises StageError if it has no embedding of this width."""
         try:
             self._data, place = _opened(path)
             self._type = gguf.GGMLQuantizationType(place.kind)
@@ -50,7 +50,7 @@ class Embedding:
         self._start: int = self._rows.ctypes.data
 
     def rows(self, ids: NDArray[np.int32]) -> Rows:
-        """Return float32 [len(ids), width]. Raises StageError for an id without a row."""
+        """Return float32 `[len(ids), width]`. Raises StageError if an id has no row."""
         rows: list[int] = ids.tolist()
         if not all(0 <= token < self.n_rows for token in rows):
             raise StageError(f"token ids beyond the {self.n_rows} of the vocabulary")
@@ -64,7 +64,7 @@ class Embedding:
         return values
 
     def _plain(self, raw: NDArray[np.uint8]) -> Rows:
-        """Return rows of a type for which ggml has no function of its own."""
+        """Convert rows of a type for which ggml has no conversion function."""
         match self._type:
             case gguf.GGMLQuantizationType.F32:
                 return raw.view(np.float32)
@@ -74,7 +74,7 @@ class Embedding:
 
 
 def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
-    """Return quantized rows as float32, bit for bit as llama.cpp does. Raises StageError."""
+    """Convert quantized rows to float32, bit for bit as llama.cpp does. Raises StageError."""
     try:
         values: Rows = gguf.quants.dequantize(raw, kind)
     except NotImplementedError:
@@ -83,9 +83,9 @@ def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
 
 
 def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] | None:
-    """Return ggml's own function for the same (3 instead of 50 µs a row); None where it exports none.
+    """Return ggml's own conversion function, or None if ggml exports none. It takes 3 instead of 50 µs per row.
 
-    It takes the addresses of whole rows and of the float32 values, and the number of values.
+    Its arguments are the address of the whole rows, the address of the float32 output, and the number of values.
     """
     name = "dequantize_row_" + kind.name.lower().replace("_k", "_K")
     pointer, count = ctypes.c_void_p, ctypes.c_int64
@@ -104,7 +104,7 @@ class _Place:
 
 
 def _opened(path: str) -> tuple[mmap.mmap, _Place]:
-    """Return the file of a model that has its embedding; a model may have several (`-00001-of-00003.gguf`)."""
+    """Return the file of a model that contains its embedding. A model may be split (`-00001-of-00003.gguf`)."""
     part = _PART.search(path)
     other_parts = range(1, min(int(part[2]), MAX_PARTS) + 1) if part else ()
     paths = [path, *(f"{path[: part.start()]}-{n:05}-of-{part[2]}.gguf" for n in other_parts if part)]
@@ -118,7 +118,7 @@ def _opened(path: str) -> tuple[mmap.mmap, _Place]:
 
 
 def _find(data: mmap.mmap) -> _Place | None:
-    """Skim the header for the embedding's entry; gguf's reader takes seconds for a large vocabulary."""
+    """Scan the header for the embedding's entry. gguf's own reader takes seconds with a large vocabulary."""
     magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
     if magic != b"GGUF" or version not in (2, 3):
         raise ValueError("it is no GGUF")
@@ -154,7 +154,7 @@ def _string(data: mmap.mmap, offset: int) -> tuple[str, int]:
 
 
 def _skip(data: mmap.mmap, offset: int, kind: int) -> int:
-    """Return where a value ends."""
+    """Return the offset just past a value."""
     if kind == STRING:
         (size,) = struct.unpack_from("<Q", data, offset)
         return int(offset + 8 + size)

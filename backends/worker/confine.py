@@ -1,7 +1,9 @@
-"""The confinement of a serving worker: only its own files to read, no network, and no other program (SAFETY.md 7).
+"""The confinement of a serving worker: it may read only its own files, use no network and start no programs (SAFETY.md
+7).
 
-A model file comes from a stranger, and native parsers have flaws: code that takes a worker over through one must find
-nothing. Linux only, by Landlock (files, TCP, signals) and seccomp (sockets); elsewhere it is as free as its user.
+Model files come from strangers, and native parsers have flaws. Code that takes over a worker through one must find
+nothing of value. Works only on Linux, through Landlock (files, TCP, signals) and seccomp (sockets). On other
+systems a worker has all the rights of its user.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """The restrictions of a process."""
+    """The restrictions of a process. A true field is confined."""
 
     files: bool = False  # but for those it was told
     network: bool = False
@@ -91,19 +93,19 @@ class Walls:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The means of this system to confine a process."""
+    """The mechanisms of this system for confining a process."""
 
     landlock: int  # its version; 0: none
     seccomp: bool
 
     @property
     def walls(self) -> Walls:
-        """Return the restrictions they would give, as far as is known without applying them."""
+        """Return the restrictions that these mechanisms should provide, without applying them."""
         return Walls(bool(self.landlock), self.seccomp)
 
 
 def means() -> Means:
-    """Return what this system offers, without changing anything."""
+    """Return the mechanisms of this system, without changing anything."""
     if sys.platform != "linux":
         return Means(0, seccomp=False)
     version = _call(_CREATE, None, 0, _ASK_VERSION)
@@ -112,7 +114,7 @@ def means() -> Means:
 
 
 def confine_as_told() -> None:
-    """Confine this process as its parent's environment variable says; without one it stays free."""
+    """Confine this process as its parent's environment variable specifies. If it is not set, do nothing."""
     if READS in os.environ:
         walls = confine([str(path) for path in json.loads(os.environ[READS])])
         if walls != means().walls:
@@ -120,9 +122,10 @@ def confine_as_told() -> None:
 
 
 def confine(reads: Sequence[str]) -> Walls:
-    """Confine this process and all that it starts, for good, before it has a second thread; return the restrictions.
+    """Confine this process and its children permanently. Return the restrictions that took effect.
 
-    reads: files and folders beside those of the system and of Python, whose code is still loaded.
+    Must be called before the process has a second thread. reads: readable files and folders in addition to those of
+    the system and of Python, which still loads code.
     """
     if sys.platform != "linux":
         return Walls()
@@ -135,9 +138,9 @@ def confine(reads: Sequence[str]) -> Walls:
 
 
 def start_nothing() -> bool:
-    """Allow this process threads only from now on: no other process, no signal to one, no look at its memory.
+    """Forbid this process to start, signal or inspect other processes. It may still start threads.
 
-    Linux only.
+    Linux only. Return whether it took effect.
     """
     if sys.platform != "linux" or not means().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return False
@@ -170,7 +173,10 @@ def _refused(number: int, how: int) -> list[tuple[int, int, int, int]]:
 
 
 def _own_code() -> list[str]:
-    """Return where modules and libraries are loaded from; of a folder above the user's files, only our part."""
+    """Return the folders from which modules and libraries are loaded.
+
+    Folders that contain the user's home are excluded, but our own package is always included.
+    """
     home = Path.home()
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     places = [*sys.path, *libraries, sys.prefix, sys.base_prefix, sys.exec_prefix]
@@ -198,9 +204,9 @@ def _confine_files(version: int, reads: Iterable[str]) -> bool:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """Add a rule.
+    """Add a rule to allow access to a path.
 
-    A path that is not on this system needs none; a rule that fails is logged, as its files are unreadable then.
+    A path that does not exist needs no rule. If a rule fails it is reported, because the path is then unreadable.
     """
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -218,12 +224,12 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _tell(path: str, why: int | None) -> None:
-    """Report a failed rule on stderr, whose last lines the node keeps."""
+    """Report a failed rule on stderr. The node keeps its last lines."""
     sys.stderr.write(f"this worker cannot be allowed to read {path}: {os.strerror(why or 0)}\n")
 
 
 def _confine_sockets() -> bool:
-    """Forbid all sockets: even a local one may be the desktop's bus, which starts programs."""
+    """Forbid all sockets. Even a local one may lead to the desktop's message bus, which can start programs."""
     arch, socket, _ = _MACHINES[platform.machine()]
     lines = (
         (_LOAD, 0, 0, _ARCH),
@@ -250,7 +256,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _call(number: int, *arguments: object) -> int:
-    """Call the kernel by number; a negative result means refused."""
+    """Make a system call by number. Return a negative value if it failed."""
     call = _libc().syscall
     call.restype = ctypes.c_long
     return int(call(ctypes.c_long(number), *arguments))

@@ -1,8 +1,7 @@
-"""A server that forks processes for a worker that may start none itself, so that an intruder can start only a few of
-them.
+"""A server that forks processes for a worker that may start none itself.
 
-The starter is forked before the worker is confined. It opens nobody's files, and reads nothing but one byte with each
-socket that it is handed.
+It limits the number of processes that an intruder can start. It is forked before the worker is confined, opens no
+user files, and reads only one byte with each socket that it receives.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ Serve = Callable[[socket.socket, int], None]  # a connection; the address space 
 
 
 class Starter:
-    """The worker's connection to the starter."""
+    """The worker's connection to the fork server."""
 
     def __init__(self, make_ready: Callable[[], Serve]) -> None:
-        """Fork the starter. Raises OSError where no process may be started.
+        """Fork the server. Raises OSError if no process may be started.
 
-        make_ready: called once in the starter, when it is first asked; returns what each process does.
+        make_ready: called in the server at the first request; returns the function that each new process runs.
         """
         self._socket, other = socket.socketpair()
         if not _fork():
@@ -43,7 +42,7 @@ class Starter:
         other.close()
 
     def close(self) -> None:
-        """End the starter."""
+        """End the server."""
         self._socket.close()
 
     def new(self) -> socket.socket:
@@ -56,12 +55,12 @@ class Starter:
 
 @lru_cache(maxsize=1)
 def of_grammars() -> Starter:
-    """Return this process's starter, forking it if necessary. Raises OSError."""
+    """Return this process's fork server for grammars, starting it if necessary. Raises OSError."""
     return Starter(_ready_for_grammars)
 
 
 def end() -> None:
-    """End this process's starter, and so everything that it forked."""
+    """End this process's fork server."""
     if of_grammars.cache_info().currsize:
         of_grammars().close()
         of_grammars.cache_clear()
@@ -82,7 +81,7 @@ def _fork() -> int:
 
 
 def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
-    """Run the starter until its worker is gone."""
+    """Run the fork server until its worker disconnects."""
     asks = _alone(fd)
     confine.confine_as_told()
     os.environ.update(ONE_THREAD)
@@ -116,7 +115,7 @@ def _reap(living: set[int]) -> None:
 
 
 def _alone(fd: int) -> socket.socket:
-    """Detach a new process: only the given descriptor stays open, and its error output goes nowhere."""
+    """Isolate a new process: close all descriptors except the given one, and discard its standard output and error."""
     process.forget_statm()
     gc.disable()  # what the one before had open is not closed by us
     faulthandler.disable()

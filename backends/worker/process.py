@@ -1,4 +1,4 @@
-"""The services that a worker needs of its operating system: clean pipes, an end with its parent, limits on memory."""
+"""Operating system services for a worker: clean pipes, exit with its parent, and memory limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # elsewhere than in glibc it m
 
 
 def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
-    """Return the processor time in cores that this process's control group and those above it allow; None: no limit."""
+    """Return the CPU quota, in cores, of this process's control group and its ancestors, or None if there is none."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -36,7 +36,7 @@ def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
 
 
 def _limits(line: str, groups: Path) -> Iterator[float]:
-    """Yield the limits of one hierarchy, as /proc/self/cgroup names it."""
+    """Yield the quotas of one hierarchy, given its line in /proc/self/cgroup."""
     _, controllers, path = line.split(":", 2)
     if controllers and "cpu" not in controllers.split(","):
         return
@@ -55,11 +55,11 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
 
 
 def use_huge_pages() -> None:
-    """Start this process anew with an allocator that asks Linux for huge pages.
+    """Restart this process with an allocator that requests huge pages from Linux.
 
-    A decoded token reads all weights once; with pages of 4 KiB up to a quarter of its time goes to address translation.
-    glibc reads the setting only at the start. Costs 30 ms, keeps id and pipes; a node avoids that by setting it from
-    the start.
+    Each decoded token reads all weights once. With 4 KiB pages, up to a quarter of that time goes to address
+    translation. glibc reads the setting only at startup. The restart takes 30 ms and preserves the process id and
+    the pipes. A node avoids it by setting the variable before it starts the worker.
     """
     if sys.platform != "linux" or TUNABLES in os.environ:
         return
@@ -69,9 +69,9 @@ def use_huge_pages() -> None:
 
 
 def take_pipes() -> tuple[int, int]:
-    """Return file descriptors to read frames from and to write frames to.
+    """Return the file descriptors for reading and writing frames.
 
-    Everything else written to standard output from now on, by native code too, goes to stderr.
+    From now on, all other output to stdout goes to stderr, including that of native code.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -97,7 +97,7 @@ def _enlarge(fd: int) -> None:
 
 
 def end_with_parent() -> None:
-    """Make this process end when its parent does, even in the middle of a long computation."""
+    """Make this process exit when its parent does, even during a long computation."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -109,14 +109,18 @@ def end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    """End with the parent. On Windows the parent's id stays the same: there its Job Object ends us."""
+    """Exit when the parent does. On Windows the parent's id never changes, and the node's Job Object ends this
+    process."""
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os._exit(1)
 
 
 def resident_bytes() -> int:
-    """Return the memory this process holds now; its peak if that is all the system reports, 0 if it reports neither."""
+    """Return the resident memory of this process.
+
+    If the system reports only the peak, return that; if it reports neither, return 0.
+    """
     if sys.platform == "linux":
         held = _statm(1)
     elif sys.platform == "win32":
@@ -131,10 +135,10 @@ def resident_bytes() -> int:
 
 @contextmanager
 def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
-    """Limit the growth of memory inside; allocations beyond it fail. Linux only.
+    """Limit the growth of memory inside the context. Allocations beyond it fail. Linux only.
 
-    mapped: count the whole address space. Otherwise only private memory: model files are mapped, and the system takes
-    mapped memory back on demand.
+    mapped: limit the whole address space. Otherwise limit only private memory, because mapped files can be evicted
+    on demand.
     """
     if sys.platform != "linux":
         yield
@@ -154,12 +158,12 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
 
 
 def address_bytes() -> int:
-    """Return the size of this process's address space. Linux only; elsewhere 0."""
+    """Return the size of this process's address space, or 0 if this is not Linux."""
     return _statm(0) if sys.platform == "linux" else 0
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has held so far. Not on Windows."""
+    """Return the peak resident memory of this process. Not available on Windows."""
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -167,12 +171,12 @@ def peak_bytes() -> int:
 
 
 def forget_statm() -> None:
-    """Forget the open statm file: this process is a copy of another one, whose memory that file describes."""
+    """Forget the open statm file after a fork. It describes the memory of the parent."""
     _statm_file.cache_clear()
 
 
 def address_at_most(most: int) -> None:
-    """Limit the address space from now on; can be changed again. Linux only."""
+    """Limit the address space from now on. The limit can be changed again. Linux only."""
     if sys.platform == "linux":
         import resource
 
@@ -181,12 +185,12 @@ def address_at_most(most: int) -> None:
 
 
 def bound(limit_bytes: int, threads: int) -> int:
-    """Return how much a worker with this limit may hold, all told, beside what it holds before it loads."""
+    """Return how much memory a worker with this limit may use beyond what it used before loading."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 
 
 def keep_below(n_bytes: int) -> None:
-    """Limit private memory from now on: allocations beyond it fail. Linux only; can be changed again."""
+    """Limit private memory from now on. Allocations beyond it fail. The limit can be changed again. Linux only."""
     if sys.platform == "linux":
         import resource
 
@@ -196,19 +200,19 @@ def keep_below(n_bytes: int) -> None:
 
 
 def private_bytes() -> int:
-    """Return the private memory that this process may write to, used or not. Linux only; elsewhere 0."""
+    """Return the size of this process's private writable memory, used or not, or 0 if this is not Linux."""
     return _statm(5) if sys.platform == "linux" else 0
 
 
 def _statm(index: int) -> int:
-    """Return a value of statm in bytes.
+    """Return a field of statm in bytes (Linux only, proc(5)).
 
-    Linux only (proc(5)). 0: address space, 1: resident, 5: private writable memory.
+    The indexes are 0 for the address space, 1 for resident memory and 5 for private writable memory.
     """
     return int(os.pread(_statm_file(), 200, 0).split()[index]) * os.sysconf("SC_PAGESIZE")
 
 
 @lru_cache(maxsize=1)
 def _statm_file() -> int:
-    """Return the open statm file. It stays open, also once this process may open little (confine.py)."""
+    """Return the open statm file. It stays open because a confined process may be unable to open it (confine.py)."""
     return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)

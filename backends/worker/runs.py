@@ -1,4 +1,4 @@
-"""One loaded run of layers: frames in, frames out. No pipe and no orders; the worker holds several."""
+"""A loaded run of layers, which answers frames with frames. It handles neither pipes nor orders."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ Likely = tuple[tuple[int, float], ...]  # token id, natural log of its probabili
 
 @dataclass(slots=True)
 class Steps:
-    """The positions of one stage's slots, and its last answers.
+    """The positions of a stage's slots, and its latest answers.
 
-    A frame applies wholly or not at all: `admit` and `admit_forget` change nothing; `computed` and
-    `forgotten` are called when the engine has done its part.
+    A frame takes effect completely or not at all. `admit`, `admit_forget` and `admit_begin` change nothing.
+    `computed`,
+    `forgotten` and `begun` are called once the engine has done its part.
     """
 
     agreed: Agreed
@@ -61,7 +62,7 @@ class Steps:
         self._forgets = deque(maxlen=KEPT_FORGETS)
 
     def admit(self, step: Frame) -> Answers | None:
-        """Return the answer to a repeated step; None: compute it now. Raises BadFrame."""
+        """Return the answer if one is already known, or None if the step must be computed. Raises BadFrame."""
         check_step(step, self.agreed)
         early = self._stale(step) or _kept(self._outputs, step.seq)
         if early:
@@ -72,13 +73,13 @@ class Steps:
         return (self._answer(Kind.NEED_FROM, step, expected),)
 
     def computed(self, step: Frame, outputs: Answers) -> None:
-        """Note that the engine has applied an admitted step."""
+        """Record that the engine has computed an admitted step."""
         for segment in step.segments:
             self.next_pos[segment.slot] = segment.end
         self._outputs.append((step.seq, outputs))
 
     def admit_forget(self, frame: Frame) -> Answers | None:
-        """Admit a FORGET as `admit` does a step. Raises BadFrame."""
+        """Check a FORGET as `admit` checks a step. Raises BadFrame."""
         if frame.pipeline != self.agreed.pipeline or frame.payload:
             raise BadFrame("a forget for another pipeline, or with a payload")
         if not 1 <= len(frame.segments) <= self.agreed.slots:
@@ -88,7 +89,7 @@ class Steps:
         return self._stale(frame) or (_kept(self._forgets, frame.seq) if frame.seq else None)
 
     def admit_begin(self, frame: Frame) -> Answers | None:
-        """Admit a BEGIN as `admit` does a step. Raises BadFrame."""
+        """Check a BEGIN as `admit` checks a step. Raises BadFrame."""
         if frame.pipeline != self.agreed.pipeline or len(frame.segments) != 1:
             raise BadFrame("a beginning for another pipeline, or not of one slot")
         if frame.segments[0].slot >= self.agreed.slots:
@@ -96,9 +97,9 @@ class Steps:
         return self._stale(frame) or _kept(self._forgets, frame.seq)
 
     def begun(self, frame: Frame) -> Answers:
-        """Note that the run has carried out an admitted BEGIN.
+        """Record that the run has carried out an admitted BEGIN. Return the answer.
 
-        If it is sent again it is only answered: what was drawn meanwhile is not drawn again.
+        If the frame is repeated only the answer is repeated, so tokens drawn since then are not drawn again.
         """
         done = (self._answer(Kind.DONE, frame, frame.segments),)
         self._forgets.append((frame.seq, done))
@@ -109,7 +110,7 @@ class Steps:
         return min(segment.pos, self.next_pos[segment.slot])
 
     def forgotten(self, frame: Frame) -> Answers:
-        """Note that the engine has applied an admitted FORGET; the answer says what each slot now holds."""
+        """Record that the engine has applied an admitted FORGET. The answer gives the new length of each slot."""
         for segment in frame.segments:
             self.next_pos[segment.slot] = self.kept(segment)
         held = tuple(Segment(s.slot, 0, self.next_pos[s.slot]) for s in frame.segments)
@@ -136,7 +137,7 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:
-    """Return the sampled token, then the `n` likeliest, by the model's own scores [n_vocab].
+    """Return the sampled token, then the `n` likeliest ones, by the model's own scores [n_vocab].
 
     No temperature, bias, penalty or grammar is applied.
     """
@@ -154,14 +155,14 @@ def likely_to_wire(likely: Likely) -> bytes:
 
 
 class Engine(Stage, Protocol):
-    """A Stage as this worker's engines build it: the last run's sampler needs two facts more."""
+    """A Stage with two additional facts that the sampler of the last run needs."""
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Put a step's rows where they are computed from, without computing. Returns their number."""
+        """Write the rows of a step into the engine's input without computing. Return their number."""
         ...
 
     def share(self, most: int) -> int:
-        """Compute with at most so many threads from now on; return with how many it did."""
+        """Use at most `most` threads from now on. Return the number in use."""
         ...
 
     @property
@@ -169,7 +170,7 @@ class Engine(Stage, Protocol):
 
     @property
     def vocabulary(self) -> str:
-        """Return the path of the file whose vocabulary grammars need; empty: unknown."""
+        """Return the path of the file with the vocabulary for grammars, or an empty string if unknown."""
         ...
 
 
@@ -189,7 +190,7 @@ def open_engine(config: StageConfig) -> Engine:
 
 @dataclass(slots=True)
 class Sequence:
-    """The state of the sequence in a slot of the last run."""
+    """The state of the sequence in one slot of the last run."""
 
     due_from: int
     sampler: Greedy | Sampler
@@ -198,7 +199,7 @@ class Sequence:
 
 
 class Run:
-    """A stage with its steps and, on the last run, its samplers."""
+    """A stage with its steps and, in the last run, its samplers."""
 
     def __init__(self, order: OpenStage) -> None:
         """Load the run. Raises StageError."""
@@ -216,19 +217,19 @@ class Run:
         self.start(order.epoch)
 
     def start(self, epoch: int) -> None:
-        """Begin an epoch: positions, kept answers and sequences are those of an empty stage."""
+        """Begin an epoch. Resets positions, kept answers and sequences to those of an empty stage."""
         self._steps = Steps(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
         for slot in range(self.config.slots):
             self._engine.forget(slot)
 
     def serves(self, order: OpenStage) -> bool:
-        """Return whether this same run is requested again, with a newer epoch."""
+        """Return whether the order requests this same run with a newer epoch."""
         same = self.config == order.config and self._number == order.number
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
     def begin(self, order: Begin) -> None:
-        """Begin a sequence. Raises StageError, also when this run is not the last or the slot is not one of its own."""
+        """Begin a sequence. Raises StageError, also if this is not the last run or has no such slot."""
         if self.config.role not in (Role.LAST, Role.WHOLE):
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
@@ -237,7 +238,7 @@ class Run:
         self._sequences[order.slot] = Sequence(order.due_from, sampler, order.logits, order.sampling.likely)
 
     def begin_from(self, frame: Frame) -> Answers:
-        """Answer a BEGIN. Raises as `step`."""
+        """Answer a BEGIN. Raises the same errors as `step`."""
         known = self._steps.admit_begin(frame)
         if known is not None:
             return known
@@ -251,7 +252,7 @@ class Run:
         return self._steps.begun(frame)
 
     def step(self, frame: Frame) -> Answers:
-        """Answer a STEP. Raises BadFrame and BadSlots, after which the run is whole, and StageError."""
+        """Answer a STEP. Raises BadFrame or BadSlots, which leave the run intact, or StageError."""
         known = self._steps.admit(frame)
         if known is not None:
             return known
@@ -260,12 +261,12 @@ class Run:
         return outputs
 
     def rehearse(self, frame: Frame) -> None:
-        """Repeat what `step` does before the engine computes, with a step that was already answered."""
+        """Repeat the part of `step` that precedes the computation, using a step that was already answered."""
         self._steps.admit(frame)
         self._engine.place(self._batch(frame))
 
     def forget(self, frame: Frame) -> Answers:
-        """Answer a FORGET. Raises as `step`."""
+        """Answer a FORGET. Raises the same errors as `step`."""
         known = self._steps.admit_forget(frame)
         if known is not None:
             return known
@@ -302,7 +303,7 @@ class Run:
         return Hidden(frame.segments, bytes_of(rows))
 
     def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
-        """Return the rows as they travel. Raises BadSlots where some of them cannot."""
+        """Encode the rows for the wire. Raises BadSlots if some of them are not finite."""
         try:
             return to_wire(rows, self._number)
         except StageError as error:

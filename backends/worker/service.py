@@ -1,4 +1,5 @@
-"""The service of one worker: its reaction to each incoming frame, be it an order, a step or a forget. No pipe."""
+"""The service of one worker, which handles each incoming frame: an order, a step or a forget. It does no I/O on the
+pipe."""
 
 from __future__ import annotations
 
@@ -41,14 +42,14 @@ REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes lon
 
 
 class Vectors:
-    """The embedding model, at most one at a time."""
+    """The embedding model or reranker. At most one is loaded."""
 
     def __init__(self) -> None:
         self._model: LlamaEmbedder | None = None
         self._context = 0
 
     def open(self, order: worker_orders.OpenEmbedder) -> worker_orders.EmbedderOpened:
-        """Load a model in place of the one before. Raises StageError."""
+        """Load a model in place of the previous one. Raises StageError."""
         self.close()
         most = order.memory_limit_bytes
         if most:
@@ -74,7 +75,7 @@ class Vectors:
         return worker_orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
 
     def rank(self, order: worker_orders.Rank) -> worker_orders.Ranked:
-        """Return the score of a text. Raises StageError."""
+        """Return the score of a text for a query. Raises StageError."""
         if self._model is None:
             raise StageError("no reranker is loaded here")
         ids = self._model.pair(order.query, order.text)
@@ -92,7 +93,7 @@ class Vectors:
 class Service:
     """All runs of layers and the vocabulary of one worker process.
 
-    alone: it has the process to itself, so that the system may hold the process below a run's memory.
+    alone: it has the process to itself, so it may limit the memory of the whole process to that of a run.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -104,7 +105,7 @@ class Service:
         self._last: Frame | None = None  # the last step that went well, to be rehearsed
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
-        """Yield the frames to send back, in order. Raises BadFrame for a frame that no node of ours sends."""
+        """Yield the answers to a frame, in order. Raises BadFrame if none of our nodes would send it."""
         match frame.kind:
             case Kind.TEXT:
                 yield from self._obey(frame)
@@ -116,10 +117,10 @@ class Service:
                 raise BadFrame(f"{frame.kind.name} is an answer")
 
     def rehearse(self) -> None:
-        """Repeat what is done before a step is computed, with the last one, so that it is in the processor's caches for
-        the next.
+        """Repeat the preparation of the last step, to keep its code and data in the processor's caches for the next
+        one.
 
-        Changes nothing that counts.
+        This has no lasting effect.
         """
         if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
             return
@@ -157,10 +158,9 @@ class Service:
             return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
-        """Compute a last run's step, and the first run's with the resulting tokens: one trip for both.
+        """Compute a step of the last run, then one of the first run with the sampled tokens, in a single round trip.
 
-        Both are answered together, so that the node's work on the token begins when this machine has nothing to
-        compute.
+        Both are answered together, so that the node processes the token while this machine has nothing to compute.
         """
         before = decode(frame.payload)
         if before.kind is not Kind.STEP:
@@ -177,7 +177,7 @@ class Service:
         return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
-        """End a stage that failed, as it may be half changed; its host builds a new one."""
+        """Close a run that failed, because it may be inconsistent. Its host will open a new one."""
         self._runs.pop(frame.pipeline).close()
         if _is_short(error):
             return (lost(frame, "worker_memory_short", str(error)),)
@@ -319,12 +319,12 @@ class Service:
 
 
 def _names(text: Vocabulary) -> dict[str, str]:
-    """Return the tokens that templates write themselves."""
+    """Return the control tokens that templates write themselves."""
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
 def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
-    """Load a run within its limit. Raises StageError."""
+    """Load a run within its memory limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
     before, most = process.resident_bytes(), order.memory_limit_bytes
@@ -352,7 +352,7 @@ def _run(order: worker_orders.OpenStage) -> Run:
 
 
 def _is_short(error: Exception) -> bool:
-    """Return whether the error says that memory is short."""
+    """Return whether the error was caused by a lack of memory."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
     return isinstance(error, StageError) and any(sign in str(error) for sign in NO_MEMORY)
@@ -369,7 +369,7 @@ def _pipeline(text: str) -> bytes:
 
 
 def _code(order: worker_orders.Asked, error: Exception) -> str:
-    """Return the app's reason code."""
+    """Return the app's reason code for an error."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
     if isinstance(error, NotFinite):
@@ -390,13 +390,13 @@ def _code(order: worker_orders.Asked, error: Exception) -> str:
 
 
 class _Numbered(msgspec.Struct):
-    """The part of an order that must be readable in order to refuse it."""
+    """The part of an order that must be readable for it to be refused."""
 
     request: int
 
 
 def _refused(frame: Frame, why: Exception) -> Frame:
-    """Return the answer to an order that cannot be read. Raises BadFrame when it has no number either."""
+    """Return the answer to an unreadable order. Raises BadFrame if its request number is unreadable too."""
     try:
         request = msgspec.json.decode(frame.payload, type=_Numbered).request
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -405,25 +405,25 @@ def _refused(frame: Frame, why: Exception) -> Frame:
 
 
 def told(answer: worker_orders.Answer) -> Frame:
-    """Return an answer as a frame."""
+    """Encode an answer as a frame."""
     return Frame(Kind.TEXT, payload=worker_orders.encode(answer))
 
 
 def _cause(error: Exception) -> str | dict[str, object]:
-    """Return why something failed: its text, or a code of the app with its facts."""
+    """Return the cause of an error: its text, or a code of the app with its facts."""
     if isinstance(error, StageError):
         return {"code": error.cause, "facts": error.facts} if error.cause else str(error)
     return f"{type(error).__name__}: {error}"
 
 
 def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[int] = ()) -> Frame:
-    """Return the frame that reports a failed stage with the reason. slots: those at fault, if known."""
+    """Return the frame that reports a failed stage with its reason. slots: those at fault, if known."""
     facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
 
 
 def complain(error: Exception) -> None:
-    """Leave the reason among stderr's last lines."""
+    """Write the error to stderr, whose last lines the node keeps."""
     sys.stderr.write(f"{type(error).__name__}: {error}\n")
     sys.stderr.flush()
