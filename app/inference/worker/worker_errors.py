@@ -120,7 +120,7 @@ def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return the lines that explain a worker's end: the engine's own reason if it gave one, otherwise the last lines."""
+    """Return the lines that explain a worker's end: the engine's own reason if any, otherwise the last lines."""
     for line in reversed(lines):
         if gave_up := _GAVE_UP.fullmatch(line.strip()):
             return f"{gave_up[1]}."
