@@ -1,1 +1,1 @@
-"""The household network: identity, pairing, one mutually authenticated link to each machine."""
+"""The household network: identity, pairing, and one mutually authenticated link to each machine."""

@@ -1,8 +1,8 @@
-"""The certificate that other computers see at the Chat API: of this machine's addresses, made again when those change.
+"""The server certificate of the Chat API, reissued when this machine's addresses change.
 
-Programs are told to trust another one, which vouches for it and stays: else each VPN, dock or new address of this
-computer would lock them out until somebody gave them a file again. Both have one key, which is on the disk only
-encrypted, by the same passphrase as the machine's own (SAFETY.md 2).
+Programs are told to trust a separate root certificate that signs it and stays the same. Otherwise each VPN, dock or
+new address of this computer would lock them out until somebody gave them a new file. Both certificates share one
+key, which is stored on disk encrypted with the same passphrase as the machine's own key (SAFETY.md 2).
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ NAME = "Poolhouse"
 
 
 def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime) -> str:
-    """Return, as PEM, the certificate that programs are to trust; `path` holds it, the server certificate and its key.
-    Raises OSError.
+    """Return the root certificate that programs are to trust, as PEM, reissuing the server certificate if necessary.
 
-    A clock that was set back causes no new certificate: programs would stop trusting this computer once the clock is
-    right.
+    The file at `path` contains the key and both certificates. Setting the clock back does not cause a new root
+    certificate, because programs would stop trusting this computer once the clock is right again. Raises OSError.
     """
     now = max(now, EARLIEST)
     key, known = _load(path, passphrase)
@@ -59,7 +58,7 @@ def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[
 
 
 def _load(path: Path, passphrase: str) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
-    """Return the stored key and certificates; an unreadable key is replaced, as no pairing depends on it."""
+    """Return the stored key and certificates. An unreadable key is replaced, since no pairing depends on it."""
     try:
         content = path.read_bytes()
         key = serialization.load_pem_private_key(content, passphrase.encode())
@@ -85,8 +84,7 @@ def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -
 
 
 def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
-    """Return the certificate that signs the others, valid for bare addresses only, so that trusting it trusts no
-    website."""
+    """Return a root certificate for IP addresses only, so that trusting it does not extend to any website."""
     ski = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     name = _name(f"{NAME} {ski.digest.hex()[:16]}")
     anywhere = [x509.IPAddress(ipaddress.ip_network(text)) for text in ("0.0.0.0/0", "::/0")]

@@ -1,7 +1,7 @@
-"""The certificate of this machine: made once, never replaced by accident, and the profile that all must meet.
+"""The certificate of this machine, created once and never replaced by accident, and the profile of all certificates.
 
-SAFETY.md 2. The private key is stored only encrypted; its passphrase is in the keystore. A machine that is to leave its
-household puts its identity aside, and starts again as another machine.
+SAFETY.md 2. The private key is stored only encrypted; its passphrase is in the keystore. A machine that leaves its
+household sets its identity aside and starts over as a new machine.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _WARNINGS = threading.Lock()  # the warning filter is global to all threads
 
 
 def request_leave(home: Place, pid: int | None) -> None:
-    """Ask for a new identity at the next start; only ever on the user's word. Raises OSError.
+    """Request a new identity at the next start. Call only if the user asked for it. Raises OSError.
 
     pid: the process of the node that still runs under the old identity.
     """
@@ -69,9 +69,10 @@ def request_leave(home: Place, pid: int | None) -> None:
 
 
 async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) -> None:
-    """Put the identity and the household aside if that was requested; called before a node reads its identity.
+    """Set the identity and the household aside if the user requested it. Call before the node reads its identity.
 
-    The node that leaves has ended by then, so it writes nothing into the new home. Raises OSError, BadInput.
+    Waits up to `late_s` for the old node to exit, so that it writes nothing into the new home. Raises OSError,
+    BadInput.
     """
     try:
         text = await asyncio.to_thread((home.identity / LEAVE_REQUEST).read_text)
@@ -86,7 +87,7 @@ async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) 
 
 
 def _runs(pid: str) -> bool:
-    """Return whether the process runs; an ended one may stay listed until its parent collects its exit status."""
+    """Return whether the process is running. An exited one may remain listed until its parent reaps it."""
     try:
         return pid.isdecimal() and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -94,7 +95,7 @@ def _runs(pid: str) -> bool:
 
 
 class Place(Protocol):
-    """The home of a node, as far as the network knows it (app/machine/paths.py)."""
+    """The home of a node, as the network sees it (app/machine/paths.py)."""
 
     @property
     def identity(self) -> Path: ...
@@ -102,24 +103,24 @@ class Place(Protocol):
     def household(self) -> Path: ...
     def create(self) -> object: ...
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file, see `Write`."""
+        """Write a file; see `Write`."""
 
 
 class Keystore(Protocol):
-    """Keeps the passphrase of the key (app/machine/keystore.py)."""
+    """The store of the key's passphrase (app/machine/keystore.py)."""
 
     async def read(self) -> str | None:
-        """Return the secret, or None where there is none. Raises Refused("identity_locked")."""
+        """Return the secret, or None if there is none. Raises Refused("identity_locked")."""
 
     async def write(self, secret: str) -> None:
-        """Keep `secret` in place of what was there. Raises Refused."""
+        """Store `secret`, replacing any previous one. Raises Refused."""
 
     def lost(self) -> Refused:
-        """Return the error to show when the secret is gone or wrong."""
+        """Return the error to raise when the secret is missing or wrong."""
 
 
 class BadCertificate(ValueError):
-    """A certificate that does not meet the profile: never pinned."""
+    """A certificate that does not meet the profile and is never pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +134,23 @@ class Identity:
     key: Ed25519PrivateKey = field(repr=False)
 
     def sign(self, payload: bytes) -> bytes:
-        """Return 64 bytes that only this machine can make."""
+        """Return the Ed25519 signature of `payload` (64 bytes)."""
         return self.key.sign(payload)
 
 
 async def load_or_create(home: Place, keystore: Keystore) -> Identity:
-    """Return the identity in `home`; create one only where there never was one. Raises as `load` does."""
+    """Return the identity in `home`, creating one only if there never was one. Raises the same errors as `load`."""
     there = await load(home, keystore)
     return there or await _create(home, keystore)
 
 
 async def load(home: Place, keystore: Keystore) -> Identity | None:
-    """Return the identity in `home`, or None where there is none. Writes only what `_create` had no time for.
+    """Return the identity in `home`, or None if there is none. Writes only to finish an interrupted `_create`.
 
-    Raises Refused when the passphrase is unavailable or wrong; also when the file is gone but its passphrase or its
-    household is not, as where a disk is not mounted or a copy is incomplete. Raises Damaged when the file is broken. A
-    new identity would lose every pairing, and its passphrase would replace the old one: only the user makes one.
+    Raises Refused if the passphrase is unavailable or wrong, or if the file is missing while its passphrase or
+    household is present, as with an unmounted disk or an incomplete copy. Raises Damaged if the file is corrupt. A
+    new identity would lose every pairing, and its passphrase would replace the old one, so only the user may
+    request one.
     """
     pem = home.identity / PEM_NAME
     try:
@@ -164,7 +166,7 @@ async def load(home: Place, keystore: Keystore) -> Identity | None:
 
 
 async def _begun(home: Place, keystore: Keystore) -> Identity | None:
-    """Return the identity whose creation was interrupted, or None where there was none at all.
+    """Return the identity whose creation was interrupted, or None if none was ever created.
 
     Raises Refused("identity_missing").
     """
@@ -186,9 +188,9 @@ async def _begun(home: Place, keystore: Keystore) -> Identity | None:
 
 
 async def reset(home: Place) -> None:
-    """Put the identity and the household aside, so that the next start makes new ones.
+    """Set the identity and the household aside, so that the next start creates new ones.
 
-    Only ever on the user's word. Raises OSError, BadInput.
+    Call only if the user asked for it. Raises OSError, BadInput.
     """
     suffix = secrets.token_hex(4)
 
@@ -203,7 +205,7 @@ async def reset(home: Place) -> None:
 
 
 def make_certificate(key: Ed25519PrivateKey) -> bytes:
-    """Return the DER of the one certificate that `key` may have, apart from its serial number."""
+    """Return the only certificate that `key` may have, apart from its serial number, as DER."""
     public = key.public_key()
     label = _label(public)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
@@ -230,7 +232,7 @@ def make_certificate(key: Ed25519PrivateKey) -> bytes:
 
 
 def check_profile(der: bytes) -> Ed25519PublicKey:
-    """Return the key of a certificate fit to be pinned. Raises BadCertificate for any other."""
+    """Return the public key of a certificate that meets the profile. Raises BadCertificate if it does not."""
     if len(der) > MAX_DER_BYTES:
         raise BadCertificate("longer than 2 KiB")
     try:
@@ -251,7 +253,7 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
 
 
 def is_fit(der: bytes) -> bool:
-    """Return whether a certificate may be pinned."""
+    """Return whether a certificate meets the profile and may be pinned."""
     try:
         _key_of(der)
     except BadCertificate:
@@ -270,14 +272,15 @@ def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _key_of(der: bytes) -> Ed25519PublicKey:
-    """Return the key as `check_profile` does, cached: the same few certificates sign all lines of a household."""
+    """Return the same key as `check_profile`, cached, since the same few certificates sign all lines of a household."""
     return check_profile(der)
 
 
 async def _create(home: Place, keystore: Keystore) -> Identity:
     """Create an identity.
 
-    It gets its final name only once its passphrase is kept: a key without one could never be read.
+    It gets its final name only after its passphrase is stored, since a key without its passphrase could never be
+    read.
     """
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
@@ -317,7 +320,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
 
 
 def _parsed(der: bytes) -> x509.Certificate:
-    """Parse the certificate. What cryptography only warns of (odd serial numbers) is an error too."""
+    """Parse a certificate. Raises BadCertificate even for what only causes a warning, such as odd serial numbers."""
     with _WARNINGS, warnings.catch_warnings():
         warnings.simplefilter("error", CryptographyDeprecationWarning)
         try:
@@ -362,7 +365,7 @@ def _check_extensions(extensions: x509.Extensions, key: Ed25519PublicKey) -> Non
 
 
 def _label(key: Ed25519PublicKey) -> str:
-    """Return the common name: unique, so that no chain is ever built to the wrong certificate."""
+    """Return the common name. It is unique, so that no chain is ever built to the wrong certificate."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()[:16]
 

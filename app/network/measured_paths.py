@@ -1,4 +1,4 @@
-"""The paths to one machine, each measured over connections of its own, and the choice of the best."""
+"""The paths to a machine, each measured over its own connections, and the choice of the best one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MUCH_BETTER = 1.5  # so much quicker a path must be to be changed to
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One path to a machine: its address, our address on that connection, and the measurement.
+    """A path to a machine: its address, our address on that connection, and the measurement.
 
-    through: the interface that was chosen for it here; None: the system chose.
+    through: the local interface chosen for the path, or None if the system chooses.
     """
 
     address: Address
@@ -32,14 +32,14 @@ class Path:
 
     @property
     def frame_seconds(self) -> float:
-        """Return the seconds that a typical frame takes there and back, by which paths are compared."""
+        """Return the seconds a typical frame takes there and back, by which paths are compared."""
         probe = self.measured
         each_way = FRAME_BYTES / probe.out_bytes_per_s + FRAME_BYTES / probe.in_bytes_per_s
         return probe.round_trips.median_s + each_way
 
 
 async def measured(network: Network, machine: MachineId, address: Address) -> Path:
-    """Measure one path. Raises Busy, Unreachable or Refused; Unreachable for a machine that is no member."""
+    """Measure a path. Raises Busy, Refused, or Unreachable (also if the machine is not a member)."""
     through = network.calls.through.get(machine)
     async with _client(network, machine, address, through) as client:
         own_host: list[str] = []
@@ -56,9 +56,9 @@ async def measured(network: Network, machine: MachineId, address: Address) -> Pa
 async def round_trips(
     network: Network, machine: MachineId, address: Address, through: Through | None = None
 ) -> RoundTrips:
-    """Measure only the round trips of one path. Raises as `measured`.
+    """Measure only the round trips of a path. Raises the same errors as `measured`.
 
-    `through`: the interface to use in place of the one that is chosen now.
+    `through`: the interface to use instead of the currently chosen one.
     """
     through = through or network.calls.through.get(machine)
     async with _client(network, machine, address, through) as client:
@@ -70,7 +70,7 @@ async def round_trips(
 
 
 def chosen(paths: Sequence[Path], present: Address) -> Path:
-    """Return the path to use; it differs from the present one only if it is much better."""
+    """Return the best path, or the current one unless the best is much better."""
     best = min(paths, key=lambda path: path.frame_seconds)
     now = next((path for path in paths if path.address == present), None)
     if now is None or now.frame_seconds >= MUCH_BETTER * best.frame_seconds:
@@ -79,7 +79,7 @@ def chosen(paths: Sequence[Path], present: Address) -> Path:
 
 
 def change_to(network: Network, machine: MachineId, address: Address, through: Through | None = None) -> None:
-    """Use this path for new data connections. Raises Busy during work, Unreachable without a link."""
+    """Use this path for new data connections. Raises Busy during work, and Unreachable if there is no link."""
     link = network.link(machine)
     if network.probes.is_barred:
         raise Busy("probe_busy_here")

@@ -1,8 +1,8 @@
 """Control messages between two machines, and their codec. No I/O: sizes are checked before values.
 
-JSON text of at most 64 KiB and 8 levels; one `type` field names the message; what is unknown,
-missing or too much makes a BadMessage, and the link ends. The fields of Hello, HelloAck and Refuse
-are the same in every protocol version, so that two versions can tell each other what they are.
+A message is JSON of at most 64 KiB and 8 levels, and its `type` field names it. An unknown, missing or oversized
+field makes it a BadMessage, which ends the link. The fields of Hello, HelloAck and Refuse are the same in every
+protocol version, so that two versions can always identify themselves to each other.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | flo
 
 
 class SentReason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reason that is a fact of another one."""
+    """A reason nested as a fact inside another one."""
 
     code: Code
     facts: Facts = {}
@@ -70,7 +70,7 @@ class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
 
 class _Greeting(_Message, frozen=True):
-    """The identity of the sender, and what it lends. `build` is our version, `engines` those of its engines."""
+    """The sender's identity and what it lends. `build` is the version of its program."""
 
     protocol: Count
     build: Name
@@ -89,24 +89,24 @@ class Hello(_Greeting, frozen=True, tag="hello"):
 
 
 class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
-    """The answer that makes the link."""
+    """The answer to Hello that establishes the link."""
 
 
 def as_ack(mine: Hello) -> HelloAck:
-    """Return the same facts as an answer."""
+    """Return the greeting `mine` as a HelloAck."""
     fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
     return HelloAck(**fields)
 
 
 class Refuse(_Message, frozen=True, tag="refuse"):
-    """A refusal: of the HELLO (then the link ends), or of the last request."""
+    """Refusal of a Hello, which ends the link, or of the last request."""
 
     code: Code
     facts: Facts = {}
 
 
 class Log(_Message, frozen=True, tag="log"):
-    """Operations of the household log, each as `core.operations.encode` wrote it."""
+    """Operations of the household log, each encoded by `core.operations.encode`."""
 
     operations: Annotated[
         list[Annotated[str, msgspec.Meta(max_length=MAX_OPERATION_BYTES)]], msgspec.Meta(max_length=4096)
@@ -120,7 +120,7 @@ class Ping(_Message, frozen=True, tag="ping"):
 
 
 class Pong(_Message, frozen=True, tag="pong"):
-    """The answer to a ping. `steps_done` since start and the seconds of the present step tell slow from hung."""
+    """The answer to a ping. `steps_done` since the start and `busy_seconds` in the current step tell slow from hung."""
 
     n: Count
     steps_done: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -128,7 +128,7 @@ class Pong(_Message, frozen=True, tag="pong"):
 
 
 class Status(_Message, frozen=True, tag="status"):
-    """The state of this machine and what it lends; sent when it changes."""
+    """The state of this machine and what it lends. Sent when it changes."""
 
     name: Name
     device: Text
@@ -146,7 +146,7 @@ class Status(_Message, frozen=True, tag="status"):
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):
-    """A host's request for a run of layers, with everything that frames are later checked against."""
+    """A host's request for a range of layers, with everything that frames are checked against later."""
 
     request: Count
     pipeline: Pipeline
@@ -169,7 +169,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):
-    """The progress of a lender with the layers that were requested."""
+    """A lender's progress in loading the requested layers."""
 
     pipeline: Pipeline
     step: Code
@@ -178,7 +178,7 @@ class StageProgress(_Message, frozen=True, tag="stage_progress"):
 
 
 class StageReady(_Message, frozen=True, tag="stage_ready"):
-    """Notice that the layers are loaded: frames of this epoch may come."""
+    """Notice that the layers are loaded and that frames of this epoch may be sent."""
 
     pipeline: Pipeline
     epoch: Count
@@ -201,14 +201,13 @@ class CloseStage(_Message, frozen=True, tag="close_stage"):
 
 
 class Answering(_Message, frozen=True, tag="answering"):
-    """Notice that an answer of the sender passes through the layers it has here, with or without frames; or no longer
-    does."""
+    """Notice that an answer of the sender is using its layers here, even between frames, or no longer is."""
 
     now: bool
 
 
 class StageLost(_Message, frozen=True, tag="stage_lost"):
-    """Notice that the lender's worker is gone."""
+    """Notice that the lender's worker process has ended."""
 
     pipeline: Pipeline
     code: Code
@@ -216,7 +215,7 @@ class StageLost(_Message, frozen=True, tag="stage_lost"):
 
 
 class Whereabouts(_Message, frozen=True, tag="whereabouts"):
-    """The addresses where the sender met other members: `address:port`, latest first. Hints."""
+    """The addresses at which the sender reached other members, as `address:port`, latest first. They are only hints."""
 
     machines: Annotated[
         dict[
@@ -228,7 +227,7 @@ class Whereabouts(_Message, frozen=True, tag="whereabouts"):
 
 
 class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The sender's measurement of its link to `machine`, with its age."""
+    """The sender's measurement of its link to `machine`, and how old it is."""
 
     machine: Id
     age_s: Seconds
@@ -245,13 +244,13 @@ class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class LinksMeasured(_Message, frozen=True, tag="links_measured"):
-    """The sender's links that are up and were measured, all of them. Shown to people, never planned with."""
+    """All measured links of the sender that are up. Displayed to users, never used for planning."""
 
     links: Annotated[list[MeasuredLink], msgspec.Meta(max_length=MOST_TOLD_MACHINES)]
 
 
 class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
-    """A host's question how fast this machine runs a model of this shape."""
+    """A host's request to measure how fast this machine runs a model of this shape."""
 
     request: Count
     shape: ModelShape
@@ -260,7 +259,10 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
 
 
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
-    """The answer: the fields of app/core/planner/speed_estimates.py, without the head's, which runs on the host."""
+    """The answer to MeasureSpeed: the fields of app/core/planner/speed_estimates.py, except those of the head.
+
+    The head runs on the host.
+    """
 
     request: Count
     layer_s: SomeSeconds
@@ -272,7 +274,7 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
 
 
 class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
-    """The answer when nothing was measured: busy, no memory, a shape that cannot be."""
+    """The answer to MeasureSpeed if nothing was measured: busy, out of memory, or an impossible shape."""
 
     request: Count
     code: Code
@@ -280,15 +282,15 @@ class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
 
 
 class CallMe(_Message, frozen=True, tag="call_me"):
-    """A request to connect to the sender's port, where it said it is, and to report whether that worked."""
+    """A request to connect to the sender's port at its stated address, and to report whether that worked."""
 
     request: Count
 
 
 class Called(_Message, frozen=True, tag="called", omit_defaults=True):
-    """The answer to CallMe; null: not tried, as it was asked a moment ago.
+    """The answer to CallMe. `reached` is null if no attempt was made, because the last one was a moment ago.
 
-    `hears`: whether your announcements are heard, if that is known.
+    `hears`: whether the recipient's announcements are received, if known.
     """
 
     request: Count
@@ -297,7 +299,7 @@ class Called(_Message, frozen=True, tag="called", omit_defaults=True):
 
 
 class Leaving(_Message, frozen=True, tag="leaving"):
-    """Notice that this machine goes away on purpose; it may come back."""
+    """Notice that this machine is going offline on purpose. It may come back."""
 
     reason: Code
 
@@ -332,12 +334,12 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def speak_together(own: int, other: int) -> bool:
-    """Return whether two machines of these protocols understand each other: the same version, or neighboring ones."""
+    """Return whether two protocol versions are compatible: the same, or adjacent ones."""
     return min(own, other) >= OLDEST_PROTOCOL and abs(own - other) <= 1
 
 
 def encode(message: Message) -> bytes:
-    """Return the JSON of a message. Raises ValueError when it is too long, which is a bug."""
+    """Return a message as JSON. Raises ValueError if it is too long, which is a bug."""
     raw = _ENCODER.encode(message)
     if len(raw) > MAX_MESSAGE_BYTES:
         raise ValueError(f"{type(message).__name__} of {len(raw)} bytes")
@@ -345,7 +347,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(raw: bytes) -> Message:
-    """Return the message in `raw`. Raises BadMessage, and nothing else."""
+    """Return the message in `raw`. Raises nothing but BadMessage."""
     if len(raw) > MAX_MESSAGE_BYTES:
         raise BadMessage("longer than 64 KiB")
     if is_deep(raw):
@@ -357,12 +359,12 @@ def decode(raw: bytes) -> Message:
 
 
 def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
-    """Return the reason that a peer gave, if this version has a sentence for it and the peer gave its facts."""
+    """Return the reason a peer gave, or a general one if this version has no sentence for it or facts are missing."""
     return known(_received(message.code, message.facts))
 
 
 def known(reason: Reason) -> Reason:
-    """Return a reason from elsewhere if this version has a sentence for it; its texts get printable."""
+    """Return a received reason, its texts made printable, or `peer_refused` if this version has no sentence for it."""
     named = ("self", "code")  # they would be arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
@@ -370,7 +372,7 @@ def known(reason: Reason) -> Reason:
 
 
 def log_batches(operations: list[str]) -> list[Log]:
-    """Return a log as messages that each fit, in order: an operation follows those that it rests on."""
+    """Split a log into messages that each fit, in its order, since an operation must follow those it depends on."""
     batches: list[list[str]] = [[]]
     size = 0
     for operation in operations:
@@ -383,7 +385,7 @@ def log_batches(operations: list[str]) -> list[Log]:
 
 
 def sent_facts(facts: Mapping[str, Fact]) -> Facts:
-    """Return the facts of a reason as a message carries them."""
+    """Return the facts of a reason in the form sent in a message."""
     return {
         name: SentReason(fact.code, sent_facts(fact.facts)) if isinstance(fact, Reason) else fact
         for name, fact in facts.items()
@@ -401,12 +403,12 @@ def _received(code: str, facts: Facts) -> Reason:
 
 
 def _printable(_name: str, fact: str | int | float) -> str | int | float:
-    """Return a text without control and direction characters."""
+    """Return a text without control characters or text-direction marks."""
     return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
 
 
 def is_deep(raw: bytes) -> bool:
-    """Return whether brackets outside strings nest too deep; checked before any decoder sees them."""
+    """Return whether brackets outside strings are nested too deeply. Checked before any decoder runs."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0

@@ -1,8 +1,8 @@
-"""The household network of one node: its port, its links, its log and its pairing window, together.
+"""The household network of a node: its port, links, household log and pairing window.
 
     async with Network(home, identity, sock, local, handlers) as network: ...
 
-owns every task of it. What happens is told to `Handlers`; stages, pieces and frames go there too.
+The network owns all of its tasks. It reports events to `Handlers`, which also receives stages, pieces and frames.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The facts of this machine for HELLO."""
+    """The facts about this machine that HELLO contains."""
 
     name: str
     device: str
@@ -59,7 +59,7 @@ class Offer:
 
 
 def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> Hello:
-    """Return the greeting of `machine`."""
+    """Return the HELLO of `machine`."""
     return Hello(
         protocol=PROTOCOL,
         build=__version__,
@@ -75,42 +75,42 @@ def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> He
 
 
 class Local(Protocol):
-    """The node as the network asks it; its methods are called often and must not block."""
+    """The node, as the network sees it. Its methods are called often and must not block."""
 
     def offer(self) -> Offer: ...
     def work(self) -> Work: ...
     def busy(self) -> bool:
-        """Return whether an answer is being made or layers are being loaded here; links are not measured then."""
+        """Return whether an answer is being generated or layers are being loaded here. Links are not measured then."""
 
     def link_end(self, own: str, other: str) -> LinkEnd:
         """Return the kind of interface behind a connection between these addresses."""
 
 
 class Handlers(StageHandlers, Protocol):
-    """Callbacks for events on the network, implemented by the node.
+    """Callbacks for network events, implemented by the node.
 
-    For each link: `connected` first, then messages one after another, finally `disconnected`. A link that ends cancels
-    the handler of its message.
+    For each link, `connected` is called first, then `message` for one message after another, and finally
+    `disconnected`. When a link ends, the handler of its current message is cancelled.
     """
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...
     async def disconnected(self, link: PeerLink) -> None: ...
     def suspected(self, link: PeerLink, doubted: bool) -> None:
-        """Handle 3 s of silence from a machine (`doubted`), or its end."""
+        """Handle 3 s of silence from a machine (`doubted`), or the end of that silence."""
 
     def kept_out(self, machine: MachineId) -> None:
-        """Handle a machine that answers but lets no link come up, or no longer; `Links.kept_out` has the reason."""
+        """Handle a machine that answers but refuses a link, or no longer does. `Links.kept_out` has the reason."""
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
-        """Handle a change of the members; none are left once this machine was removed from the household."""
+        """Handle a change of members. There are none after this machine is removed from the household."""
 
     def pairing_changed(self, state: pairing.State) -> None:
         """Handle a pairing window that was opened, tried, or closed."""
 
 
 class Network:
-    """The network of one node; see the module. `sock` is taken over and closed."""
+    """The network of a node. It takes ownership of `sock` and closes it."""
 
     def __init__(
         self,
@@ -162,12 +162,12 @@ class Network:
             await self._tasks.__aexit__(kind, error, trace)
 
     def mount(self, path: str, application: web.Application) -> None:
-        """Serve `application` to members at `path`; call before the network is entered."""
+        """Serve `application` to members at `path`. Call before entering the network."""
         self._listener.mount(path, application)
 
     @property
     def pace(self) -> LinkPace:
-        """Return the owner's limit on all that this machine sends and takes."""
+        """Return the owner's limit on all traffic of this machine."""
         return self._listener.pace
 
     @property
@@ -182,18 +182,18 @@ class Network:
 
     @property
     def address(self) -> Address:
-        """Return the address where other machines most probably reach this one."""
+        """Return the address at which other machines most probably reach this one."""
         anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
         return Address((self.places.own or own_host()) if anywhere else self._host, self.port)
 
     @property
     def log(self) -> Log | None:
-        """Return the household log; None before the first pairing."""
+        """Return the household log, or None before the first pairing."""
         return self._log.log
 
     @property
     def members(self) -> Mapping[MachineId, Member]:
-        """Return all members of the household including this machine; none before the first pairing."""
+        """Return all members of the household, including this machine. Empty before the first pairing."""
         return self._log.members
 
     @property
@@ -212,7 +212,7 @@ class Network:
         return self._window
 
     def link(self, machine: MachineId) -> PeerLink:
-        """Return the link to `machine`. Raises Unreachable when there is none."""
+        """Return the link to `machine`. Raises Unreachable if there is none."""
         link = self.calls.up.get(machine)
         if link is None:
             member = self.members.get(machine)
@@ -220,19 +220,19 @@ class Network:
         return link
 
     def is_barred(self, machine: MachineId) -> bool:
-        """Return whether a member flooded this machine a moment ago."""
+        """Return whether a member has flooded this machine recently."""
         return self.calls.is_barred(machine)
 
     def expects(self, host: str) -> bool:
-        """Return whether a member was met at the address `host`; then its place at a port is kept for it."""
+        """Return whether a member was ever reached at `host`. Callers from there have preference at a full port."""
         return self.places.met_at(host)
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
-        """Return the addresses where `machine` may be, likeliest first."""
+        """Return the addresses at which `machine` may be reached, most likely first."""
         return self.places.of(machine)
 
     async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
-        """Send to all links, or to those of `machines`; a machine lost meanwhile learns it later."""
+        """Send a message over all links, or those to `machines`. A machine whose link is lost learns it later."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link, message) for link in links))
@@ -240,10 +240,10 @@ class Network:
     # the household
 
     async def open_pairing(self, roles: Sequence[Role]) -> PairingWindow:
-        """Show a code for 120 s to a machine that shall have `roles`.
+        """Open a window that shows a code for 120 s, to admit a machine with these `roles`.
 
-        Founds the household when there is none. Raises Refused for a machine that is not admin, and Busy while a window
-        is open.
+        Founds the household if there is none. Raises Refused if this machine is not an admin, and Busy if a window
+        is already open.
         """
         if self._window is not None and not self._window.ended:
             raise Busy("pairing_open")
@@ -258,9 +258,9 @@ class Network:
         return window
 
     async def join(self, address: Address, code: str) -> Member:
-        """Join the household whose member shows `code` at `address`; return that member once the first link is up.
+        """Join the household whose member shows `code` at `address`. Return that member once the first link is up.
 
-        Raises BadInput, Refused, DoesNotFit or Unreachable; then everything is as it was before.
+        Raises BadInput, Refused, DoesNotFit or Unreachable, after restoring the state before the call.
         """
         if self._log.dismissed:
             raise Refused("removed_needs_reset")
@@ -281,9 +281,9 @@ class Network:
             return host
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
-        """Remove `machine` forever: all members are told, and its links closed, within 2 s.
+        """Remove `machine` forever. Within 2 s all members are told and its links are closed.
 
-        `kept`: which machines that it added may stay (`added_by`). Raises Refused.
+        `kept`: the `add`s it signed (`added_by`) that remain valid. Raises Refused.
         """
         member = self.members.get(machine)
         operations = await self._log.remove(machine, kept)
@@ -295,17 +295,17 @@ class Network:
         return member
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> Member:
-        """Change the roles of `machine`, everywhere. Raises Refused."""
+        """Change the roles of `machine` for the whole household. Raises Refused."""
         await self._spread(await self._log.set_roles(machine, roles), but=None)
         return self.members[machine]
 
     async def rename(self, machine: MachineId, name: str) -> Member:
-        """Change the name of `machine`; it adopts the name when it learns of it. Raises Refused."""
+        """Rename `machine`, which adopts the name when it learns of it. Raises Refused."""
         await self._spread(await self._log.rename(machine, name), but=None)
         return self.members[machine]
 
     def added_by(self, machine: MachineId) -> Sequence[Operation]:
-        """Return the `add`s that `machine` signed; whoever removes it is asked which to keep. Raises Refused."""
+        """Return the `add`s that `machine` signed, for asking which ones to keep when it is removed. Raises Refused."""
         self._log.require_admin()
         return added_by(self._log.log, machine) if self._log.log else ()
 
@@ -393,7 +393,7 @@ class Network:
         await self.calls.accept(member, socket, host)
 
     async def _first_link(self, host: Member, result: JoinResult) -> None:
-        """Dial the member that let us in, and wait until the link is carried."""
+        """Dial the member that admitted us, and start serving the link."""
         await self._log.remember(host.id, result.peer_address)
         link = await self.calls.call(host, (result.peer_address,))
         self.calls.take(link)  # before anything else dials
@@ -414,7 +414,7 @@ class Network:
                 log.exception("following the household log")
 
     async def _reconcile(self) -> None:
-        """Make port and links follow the log; tell the node what changed."""
+        """Bring the port and the links in line with the log, and report changes of members to the node."""
         async with self._reconciling:
             self._open_port()
             members = {} if self._log.dismissed else self._log.confirmed
@@ -433,7 +433,7 @@ class Network:
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
-        """Tell a removed machine, then close its link."""
+        """Tell a removed machine of its removal, then close its link."""
         link = self.calls.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:
@@ -445,7 +445,7 @@ class Network:
         await self.calls.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
-        """Use these pins for new handshakes; the old context goes with its last user."""
+        """Use the current pins for new handshakes. The old context lives until its last connection closes."""
         members = self._let_in()
         pins = [member.der for member in members.values()]
         self._listener.use(self._context(ssl.Purpose.CLIENT_AUTH, pins), members)
@@ -454,7 +454,7 @@ class Network:
         return {} if self._log.dismissed else self.members
 
     async def _spread(self, operations: Sequence[Operation], but: MachineId | None) -> None:
-        """Send new operations to all other members."""
+        """Send new operations to all members except `but`."""
         if operations:
             lines = [encode(operation).decode("ascii") for operation in operations]
             peers = [machine for machine in self.calls.up if machine != but]
@@ -481,7 +481,7 @@ class Network:
         return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
 
     async def _quietly(self, link: PeerLink, message: Message) -> None:
-        """Send, ignoring a lost link: its end is reported elsewhere."""
+        """Send a message, ignoring a lost link, since its end is reported elsewhere."""
         try:
             await link.send(message)
         except Unreachable as error:

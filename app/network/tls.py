@@ -1,6 +1,6 @@
-"""The only place that builds TLS contexts: TLS 1.3, trusting exactly the pinned certificates.
+"""TLS contexts, built nowhere else: TLS 1.3, trusting exactly the pinned certificates.
 
-SAFETY.md 2. Each line answers a pitfall of the table there; tests/network/test_tls.py shows them all.
+SAFETY.md 2. Each line prevents a pitfall from the table there; tests/network/test_tls.py demonstrates them all.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ NO_CHECK_TIME = 0x200000
 
 
 def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]) -> ssl.SSLContext:
-    """A context for links between members. CLIENT_AUTH: we accept; SERVER_AUTH: we dial.
+    """Return a context for links between members: CLIENT_AUTH to accept them, SERVER_AUTH to dial.
 
-    `cert`: PEM with our certificate and its encrypted key; `pins`: DER of those let in, which meet the profile.
+    `cert`: PEM file with our certificate and its encrypted key. `pins`: the certificates of the machines admitted
+    (DER),
+    which must meet the profile.
     """
     server = purpose is ssl.Purpose.CLIENT_AUTH
     context = _bare(server)
@@ -41,7 +43,7 @@ def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequen
 
 
 def pairing_server_context(cert: Path, passphrase: str) -> ssl.SSLContext:
-    """Asks for no certificate: the newcomer names its own inside, and the code proves it."""
+    """Return a server context that requests no certificate: the newcomer sends its own, and the code proves it."""
     context = _bare(server=True)
     context.verify_mode = ssl.CERT_NONE
     context.load_cert_chain(cert, password=lambda: passphrase)
@@ -49,16 +51,16 @@ def pairing_server_context(cert: Path, passphrase: str) -> ssl.SSLContext:
 
 
 def pairing_client_context() -> ssl.SSLContext:
-    """Reads the server's certificate without trusting it: the code proves it (SPAKE2)."""
+    """Return a client context that does not verify the server's certificate: the code proves it (SPAKE2)."""
     context = _bare(server=False)
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
 def upstream_context(certificate: str) -> ssl.SSLContext:
-    """Return a context for servers outside the household that the user named. Raises ssl.SSLError.
+    """Return a context for a server outside the household that the user named.
 
-    The public authorities vouch for them, or `certificate` (PEM) alone is trusted; SSLError is for one that cannot be
+    Trusts `certificate` (PEM) alone, or the public authorities if it is empty. Raises ssl.SSLError if it cannot be
     read.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate, and for its name
@@ -71,28 +73,28 @@ def upstream_context(certificate: str) -> ssl.SSLContext:
 
 
 def peer_der(link: object) -> bytes | None:
-    """The certificate the other side of a handshake showed, whatever the transport calls it."""
+    """Return the certificate that the other side of a handshake presented, or None."""
     if not isinstance(link, ssl.SSLObject | ssl.SSLSocket):
         return None
     return link.getpeercert(binary_form=True)
 
 
 def let_go(error: Exception) -> None:
-    """Release what a handshake held that ended with `error`: 256 KiB of buffers, in a reference cycle.
+    """Release the memory of a handshake that failed with `error`: 256 KiB of buffers, in a reference cycle.
 
-    The error holds asyncio's frames, and these the future that holds the error. Until the next full collection hundreds
-    of such cycles would remain, so failed connection attempts would make the node grow.
+    The error refers to asyncio's frames, and these to the future that contains the error. Hundreds of such cycles
+    would remain until the next full collection, so failed connection attempts would make the node grow.
     """
     traceback.clear_frames(error.__traceback__)
 
 
 def fingerprint(der: bytes) -> MachineId:
-    """The id of the machine whose certificate this is."""
+    """Return the id of the machine with this certificate."""
     return MachineId(hashlib.sha256(der).hexdigest())
 
 
 def _bare(server: bool) -> ssl.SSLContext:
-    """Built from nothing: `create_default_context` keeps the public CAs."""
+    """Return a context without any CAs. (`create_default_context` loads the public ones.)"""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # identity is the fingerprint

@@ -1,8 +1,9 @@
-"""Rate limits: of the traffic that this machine's owner allows, and of what one member may ask of this machine.
+"""Limits on traffic: the owner's bandwidth limit, and what one member may demand of this machine.
 
-LinkPace holds what is sent to others and taken from them to the owner's rate, with one bucket each way for all links.
-Control links, and with them heartbeats, are not counted. Allowance bounds the messages of one member; more is a flood,
-and its link ends for a while. It is kept for the machine, not for its link: redialing does not reset it.
+LinkPace keeps all sent and received data within the owner's limit, with one bucket per direction for all links.
+Control links, and therefore heartbeats, are not counted. Allowance limits the messages of a member. Exceeding it is
+a flood, and the member's link is closed for a while. The allowance belongs to the machine, not to its link, so
+redialing does not reset it.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ CHUNK_BYTES = 1 << 20
 
 
 class TooSlow(Exception):
-    """A sender that is too slow to wait for."""
+    """The sender is too slow to wait for."""
 
 
 class TooLong(ValueError):
-    """More bytes than this body may have."""
+    """The body is longer than allowed."""
 
 
 class Source(Protocol):
-    """An aiohttp StreamReader; b"" at the end."""
+    """An aiohttp StreamReader, which returns b"" at the end."""
 
     async def readany(self) -> bytes: ...
 
 
 async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes as they come. Raises TooSlow. Only the sender's time counts, not the reader's."""
+    """Yield the bytes as they arrive. Raises TooSlow. Only the time spent waiting for the sender counts."""
     received, waited_seconds = 0, 0.0
     while True:
         started = clock()
@@ -62,7 +63,7 @@ async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic)
 
 
 async def whole_body(source: Source, announced: int | None, limit: int) -> bytes:
-    """Return the whole body. Raises TooLong, before reading if `announced` is too long already."""
+    """Return the whole body. Raises TooLong, before reading anything if the `announced` length exceeds the limit."""
     if announced is not None and announced > limit:
         raise TooLong(f"{announced} bytes announced, {limit} allowed")
     body = bytearray()
@@ -74,9 +75,9 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
 
 
 def allowed_seconds(received: int) -> float:
-    """Return how long the sender may have taken for so many bytes.
+    """Return how long a sender may take for the bytes received so far.
 
-    A sender of one byte a second gets no longer than a silent one; 64 KiB may still take half a minute.
+    A sender of one byte per second gets no more time than a silent one; 64 KiB may still take half a minute.
     """
     earned = (START_SECONDS - STALL_SECONDS) * min(received, START_BYTES) / START_BYTES
     return STALL_SECONDS + earned + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND
@@ -92,13 +93,13 @@ BYTES_OF_MBIT = 125_000
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """bytes_per_s may pass; by free_at_s (of a clock that only goes forward) all that was taken will have."""
+    """A rate limit of `bytes_per_s`. Everything taken so far will have passed by `free_at_s`, on a monotonic clock."""
 
     bytes_per_s: float
     free_at_s: float = 0.0
 
     def taken(self, n_bytes: int, now_s: float) -> Bucket:
-        """Return the bucket after n_bytes more."""
+        """Return the bucket after another `n_bytes`."""
         begins_s = max(self.free_at_s, now_s - BURST_S)
         return replace(self, free_at_s=begins_s + n_bytes / self.bytes_per_s)
 
@@ -108,7 +109,7 @@ class Bucket:
 
     @property
     def slice_bytes(self) -> int:
-        """Return the size of the pieces into which a long message is cut."""
+        """Return the size of the slices into which a long message is cut."""
         return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
@@ -116,11 +117,11 @@ HELD_SECONDS = 1.0  # so long after the last wait, as slices follow each other w
 
 
 class Flood(BadMessage):
-    """More than a member has reason to send."""
+    """More messages than a member has reason to send."""
 
 
 class Kind(Enum):
-    """A kind of thing that is counted: its burst, and its rate per second after that."""
+    """A kind of event that is counted: how many may come at once, and how many per second in the long run."""
 
     PING = 300, 50.0  # one a second is usual
     PONG = 1_000, 100.0  # as many as we asked for
@@ -150,7 +151,7 @@ class _Bucket:
 
 
 class Allowance:
-    """The allowance of one machine. `bars` is called when it has taken more."""
+    """The allowance of a machine. `bars` is called when the machine exceeds it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, bars: Callable[[], None] = lambda: None) -> None:
         self._clock, self._bars = clock, bars
@@ -159,11 +160,11 @@ class Allowance:
 
     @property
     def is_barred(self) -> bool:
-        """Return whether the machine flooded this one a moment ago."""
+        """Return whether the machine has flooded this one within the last minute."""
         return self._clock() < self._barred_until
 
     def take(self, kind: Kind, n: int = 1) -> None:
-        """Count what came. Raises Flood."""
+        """Count `n` events. Raises Flood if that exceeds the allowance."""
         bucket, now = self._buckets[kind], self._clock()
         refilled = bucket.left + (now - bucket.at_seconds) * kind.per_second
         bucket.left, bucket.at_seconds = min(kind.burst, refilled) - n, now
@@ -175,7 +176,7 @@ class Allowance:
 
 
 class LinkPace:
-    """The owner's limit, none until `limit` is called. Waiting is done here, once per slice."""
+    """The owner's bandwidth limit; there is none until `limit` is called. Its methods wait once per slice."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -186,29 +187,29 @@ class LinkPace:
         self._held_since, self._held_until = 0.0, -HELD_SECONDS
 
     def limit(self, mbit_per_s: int) -> None:
-        """Set the limit each way; 0: none. Transfers that already wait finish that wait."""
+        """Set the limit for each direction; 0 removes it. Transfers that are already waiting finish their wait."""
         rate = mbit_per_s * BYTES_OF_MBIT
         self._out, self._in = _with(self._out, rate), _with(self._in, rate)
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The limit each way; None: there is none."""
+        """The limit for each direction, or None."""
         return self._out.bytes_per_s if self._out else None
 
     @property
     def slice_bytes(self) -> int:
-        """Return the size of the pieces into which a long message is cut."""
+        """Return the size of the slices into which a long message is cut."""
         return self._out.slice_bytes if self._out else MOST_SLICE_BYTES
 
     async def leave(self, n_bytes: int) -> None:
-        """Wait until so many bytes may be sent."""
+        """Wait until `n_bytes` may be sent."""
         if self._out is not None:
             now_s = self._clock()
             waits_s, self._out = self._out.wait_s(now_s), self._out.taken(n_bytes, now_s)
             await self._wait(now_s, waits_s)
 
     def arrive(self, n_bytes: int) -> float:
-        """Count so many received bytes; return for how many seconds no more may be read."""
+        """Count `n_bytes` received, and return for how many seconds no more may be read."""
         if self._in is None:
             return 0.0
         now_s = self._clock()
@@ -218,18 +219,18 @@ class LinkPace:
         return waits_s
 
     async def arrived(self, n_bytes: int) -> None:
-        """Count so many received bytes, and wait until more may be read."""
+        """Count `n_bytes` received, and wait until more may be read."""
         waits_s = self.arrive(n_bytes)
         if waits_s > 0:
             await self._sleep(waits_s)
 
     def held_s(self) -> float:
-        """Return for how long bytes have been held back, 0 if they are not now; an answer is slow then, not lost."""
+        """Return how long traffic has been throttled, or 0 if it is not. A late answer is then slow, not lost."""
         now_s = self._clock()
         return max(now_s - self._held_since, 1e-3) if self._is_held(now_s) else 0.0
 
     async def leaving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the chunks of a body as they may be sent."""
+        """Yield the chunks of a body as fast as they may be sent."""
         async for chunk in chunks:
             if self._out is None:
                 yield chunk
@@ -241,7 +242,7 @@ class LinkPace:
                 yield bytes(part)
 
     async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the chunks of a body as they may be read."""
+        """Yield the chunks of a body as fast as they may be read."""
         async for chunk in chunks:
             await self.arrived(len(chunk))
             yield chunk

@@ -1,12 +1,13 @@
-"""Limits on connections that have proved nothing yet: how many may wait, and which one goes when there is no room.
+"""Limits on unauthenticated connections: how many may wait, and which one is dropped when there is no room.
 
-Nobody keeps others out by being first. A newcomer is let in and another connection goes: in the network with the most
-waiting, one that has said nothing, and of those the one that has waited longest. One machine can have any number of
-IPv6 addresses, so a network of 64 bits counts as one; where members were met last, room is kept for them.
+Nobody can keep others out by being first. A new connection is let in and another one dropped: from the network with
+the most waiting connections, one that has sent nothing, and among those the one that has waited longest. A machine
+can have any number of IPv6 addresses, so a /64 network counts as one machine. Hosts where members were recently
+reached have preference.
 
-Handshakes that fail are paced as well, since each costs more than anything a stranger could say. A proven member that
-floods nobody pays nothing. A host where a member was met has a budget of its own, which nobody else can use up; all
-other hosts share theirs, as addresses cost nothing.
+Failed handshakes are rate-limited as well, since each costs more than anything else a stranger could send. A proven
+member that does not flood is not affected. Each host where a member was reached has its own budget, which nobody
+else can use up. All other hosts share one, since addresses cost nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Bucket:
 
 
 class HandshakePace:
-    """The pace of handshakes at one port. `expects` tells whether a member was met at a host."""
+    """The rate limit of failed handshakes at a port. `expects` returns whether a member was reached at a host."""
 
     def __init__(self, expects: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._expects, self._clock = expects, clock
@@ -62,12 +63,12 @@ class HandshakePace:
         return max(0.0, (1 - bucket.left) / per_second)
 
     def came_to_nothing(self, host: str) -> None:
-        """Count a handshake with `host` that failed or admitted nobody."""
+        """Count a handshake with `host` that failed or did not prove a member."""
         bucket, _ = self._filled(host)
         bucket.left -= 1
 
     def _filled(self, host: str) -> tuple[_Bucket, float]:
-        """Fill a host's bucket up to now; return it, and what comes back a second."""
+        """Refill a host's bucket up to now. Return it and its refill rate per second."""
         key = host if self._expects(host) else OTHERS
         burst, per_second = (BURST, PER_SECOND) if key else (OTHERS_BURST, OTHERS_PER_SECOND)
         now = self._clock()
@@ -81,7 +82,7 @@ class HandshakePace:
 
 
 def network_of(host: str) -> str:
-    """Return what counts as one machine: an IPv4 address, or an IPv6 network of 64 bits."""
+    """Return the network that counts as one machine: an IPv4 address, or an IPv6 /64 network."""
     plain = host.partition("%")[0]
     try:
         address = ipaddress.ip_address(plain)
@@ -94,7 +95,7 @@ def network_of(host: str) -> str:
 
 @dataclass(slots=True)
 class _Place:
-    """One who waits. `expected`: it comes from where a member was met."""
+    """A waiting connection. `expected`: it comes from a host where a member was reached."""
 
     network: str
     expected: bool
@@ -102,7 +103,7 @@ class _Place:
 
 
 class WaitingRoom(Generic[Who]):
-    """The places and their holders. `expects` tells whether a member was met at a host."""
+    """The waiting connections and their places. `expects` returns whether a member was reached at a host."""
 
     def __init__(
         self,
@@ -121,7 +122,10 @@ class WaitingRoom(Generic[Who]):
         return guest in self._waiting
 
     def enter(self, guest: Who, host: str) -> Who | None:
-        """Take a place; return who must go for it: `guest` itself if only members wait and it is none."""
+        """Give `guest` a place, and return the connection that must go, if any.
+
+        That is `guest` itself if it is not expected but everyone it could displace is.
+        """
         place = _Place(network_of(host), self._expects(host))
         gone: Who | None = None
         if self._of_network[place.network] >= self._of_one_network:
@@ -138,12 +142,12 @@ class WaitingRoom(Generic[Who]):
         return gone
 
     def spoke(self, guest: Who) -> None:
-        """Note that its first message is complete: silent connections now go before it."""
+        """Record that the guest's first message is complete, so that silent connections are dropped before it."""
         if guest in self._waiting:
             self._waiting[guest].spoke = True
 
     def leave(self, guest: Who) -> None:
-        """Free the place of a guest that has proved its identity or is gone. Repeating is harmless."""
+        """Free the place of a guest that has proved its identity or left. Calling this again is harmless."""
         place = self._waiting.pop(guest, None)
         if place is not None:
             self._of_network[place.network] -= 1
@@ -155,7 +159,7 @@ class WaitingRoom(Generic[Who]):
         self._of_network[place.network] += 1
 
     def _least(self, network: str | None, newcomer: _Place) -> Who | None:
-        """Return who goes first, of a network or of all; no expected guest goes for one that is not."""
+        """Return the connection to drop first, from one network or all; never an expected one for an unexpected one."""
         candidates = [
             (place.expected, -self._of_network[place.network], place.spoke, number, guest)
             for number, (guest, place) in enumerate(self._waiting.items())
@@ -165,7 +169,7 @@ class WaitingRoom(Generic[Who]):
 
 
 class MetHosts:
-    """The hosts from which a caller proved something, latest last."""
+    """The hosts from which a caller has proved its identity, latest last."""
 
     def __init__(self, most: int = MOST_HOSTS) -> None:
         self._most, self._hosts = most, dict[str, None]()
@@ -174,7 +178,7 @@ class MetHosts:
         return host in self._hosts
 
     def met(self, host: str) -> None:
-        """Note that a caller there has just proved its identity."""
+        """Record that a caller from `host` has just proved its identity."""
         host = plain_host(host)
         self._hosts.pop(host, None)
         self._hosts[host] = None
@@ -183,10 +187,11 @@ class MetHosts:
 
 
 class Entrance:
-    """Receives connections at a port: each has a place from its acceptance until it has proved something.
+    """The entrance of a port: each connection has a place from its acceptance until it has proved its identity.
 
-    `welcome` does the rest with one that has said its first message. It owns the socket from then on, closes it where
-    it raises, and ends when the connection needs no place any more.
+    `welcome` handles a connection whose first message is complete. It then owns the socket and closes it if it
+    raises, and
+    returns when the connection no longer needs a place.
     """
 
     def __init__(
@@ -202,7 +207,7 @@ class Entrance:
     def came(
         self, sock: socket.socket, host: str, start: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     ) -> None:
-        """A connection was accepted. `start` makes the task that carries it."""
+        """Handle a newly accepted connection. `start` creates the task that serves it."""
         gone = self.room.enter(sock, host)
         if gone is sock:
             sock.close()
@@ -230,9 +235,9 @@ class Entrance:
 
 
 async def first_message(sock: socket.socket, begun_within_s: float, whole_within_s: float) -> None:
-    """Wait until the first TLS record is there as a whole, or something that is none. Reads nothing. Raises OSError.
+    """Wait until the first TLS record is complete, or is not TLS. Consumes nothing. Raises OSError.
 
-    Half a handshake counts as silence, so sending one keeps nobody out.
+    An incomplete handshake counts as silence, so sending one keeps nobody out.
     """
     async with asyncio.timeout(begun_within_s):
         await _readable(sock)
@@ -244,7 +249,7 @@ async def first_message(sock: socket.socket, begun_within_s: float, whole_within
 
 
 def _is_whole(said: bytes) -> bool:
-    """Return whether the TLS stack can decide on it: a whole record, the end of a connection, or no TLS at all."""
+    """Return whether the TLS stack can decide: there is a complete record, the end of the connection, or no TLS."""
     if not said or said[0] != TLS_HANDSHAKE:
         return True
     needed = TLS_HEADER_BYTES + int.from_bytes(said[3:5], "big")
@@ -252,7 +257,7 @@ def _is_whole(said: bytes) -> bool:
 
 
 async def _readable(sock: socket.socket) -> None:
-    """Wait until there is something to read, or the other side has left. Raises OSError."""
+    """Wait until the socket is readable or the other side has left. Raises OSError."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
     try:

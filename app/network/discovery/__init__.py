@@ -1,1 +1,1 @@
-"""Finds machines: announcements, what is heard of others, and where members may be."""
+"""Discovery of machines: mDNS announcements, and the addresses at which members may be reached."""

@@ -1,7 +1,7 @@
-"""Addresses where members may be: hints from announcements and other members. Only a handshake proves them.
+"""Addresses at which members may be reached: hints from announcements and other members. Only a handshake proves them.
 
-Hints live in memory, beside the addresses where a member was actually met; those are kept on disk and always tried. So
-nobody can make this machine forget where the others are, or dial outside its own network.
+Hints are kept in memory. The addresses at which a member was actually reached are kept on disk and always tried. So
+nobody can make this machine forget where the others are, or make it dial outside its own network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
 
 class KnownPlaces:
-    """Everything known about where members are. `dial` is told of a member with a new address."""
+    """All known addresses of members. Calls `dial` when a member gets a new address."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class KnownPlaces:
         self._dialled_seconds: dict[MachineId, float] = {}
 
     def of(self, machine: MachineId) -> tuple[Address, ...]:
-        """Return the addresses to try for `machine`, likeliest first; none once it is no longer a member."""
+        """Return the addresses to try for `machine`, most likely first; empty if it is no longer a member."""
         if machine not in self._members():
             self._reported.pop(machine, None)
             return ()
@@ -52,8 +52,7 @@ class KnownPlaces:
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
 
     def met_at(self, host: str) -> bool:
-        """Return whether a member was actually met at `host`; asked for each unknown caller, so looked up once a
-        second."""
+        """Return whether a member was ever reached at `host`. Checked for every unknown caller, so cached briefly."""
         now = self._clock()
         if now >= self._hosts_until_seconds:
             self._hosts_until_seconds = now + HOSTS_SECONDS
@@ -63,7 +62,7 @@ class KnownPlaces:
         return host.partition("%")[0] in self._hosts
 
     def note_announcement(self, news: Announced | AnnouncementEnded) -> None:
-        """Take in what discovery reports; strangers are noted too, as they may be members in a moment."""
+        """Record an event from discovery. Strangers are recorded too, since they may become members any moment."""
         if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
             return
@@ -71,7 +70,7 @@ class KnownPlaces:
         self._hint(machine for machine in self._members() if news.is_of(machine))
 
     def learn(self, message: Whereabouts, by: Address) -> None:
-        """Take in what a member reports about others. It may be wrong, so only its own network is tried."""
+        """Record the addresses that a member reports for others, if they are in its own network: they may be wrong."""
         members = self._members()
         named = [machine for machine in map(MachineId, message.machines) if machine in members]
         for machine in named:
@@ -82,7 +81,7 @@ class KnownPlaces:
         self._hint(named)
 
     async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:
-        """Tell a newly linked member where the others were met, and the others where it is."""
+        """Tell a newly linked member the addresses of the others, and tell the others its address."""
         peers = [machine for machine in self._members() if machine != newcomer]
         await tell(self._to_tell(up, peers), [newcomer])
         await tell(self._to_tell(up, [newcomer]), peers)
@@ -110,7 +109,7 @@ class KnownPlaces:
 
 
 def _parsed(texts: Iterable[str], near: str) -> list[Address]:
-    """Return the addresses that lie in the sender's own network, where it met those machines."""
+    """Return the addresses that are in the same network as `near`, the sender's own address."""
     near_addresses = []
     for text in texts:
         try:

@@ -1,7 +1,7 @@
-"""The announcement of a machine on the network, and the limits of what is believed of one. No I/O.
+"""The mDNS announcement of a machine, and the limits on what is believed of one. No I/O.
 
-Names carry the first 16 hex digits of the machine's id, so every record identifies its machine; the computer's own
-name, its user and its household are never announced. RFC 6762 (mDNS), RFC 6763 (DNS-SD).
+Names contain the first 16 hex digits of the machine's id, so every record identifies its machine. The computer's
+own name, its user and its household are never announced. RFC 6762 (mDNS), RFC 6763 (DNS-SD).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The text of an announcement."""
+    """The contents of an announcement's TXT record."""
 
     protocol: int
     name: str | None = None  # only while its pairing window is open
@@ -47,24 +47,24 @@ class Said:
 
 
 def instance_of(id16: str) -> str:
-    """Return the name under which a machine offers the service."""
+    """Return the service instance name of a machine."""
     return f"{id16}.{SERVICE}"
 
 
 def server_of(id16: str) -> str:
-    """Return the host name of its addresses: made up, not the computer's own."""
+    """Return the host name under which a machine's addresses are announced. It is made up, not the computer's own."""
     return f"poolhouse-{id16}.local."
 
 
 def id_of(name: str) -> str | None:
-    """Return the id of the machine whose instance or server has this name, or None."""
+    """Return the id of the machine with this instance or host name, or None if it is not one of ours."""
     low = name.lower()
     match = _INSTANCE.fullmatch(low) or _SERVER.fullmatch(low)
     return match.group(1) if match else None
 
 
 def properties(said: Said) -> dict[str, str]:
-    """Return the TXT record of an announcement."""
+    """Return the fields of the TXT record of an announcement."""
     fields = {"v": str(said.protocol)}
     if said.name is not None and said.pairing_port is not None:
         name = clean_name(said.name).encode("utf-8")[:MAX_NAME_BYTES]
@@ -77,7 +77,7 @@ def properties(said: Said) -> dict[str, str]:
 
 
 def read(text: bytes) -> Said | None:
-    """Return the contents of a TXT record, made safe to display; None for a record that is not ours."""
+    """Return the contents of a TXT record, made safe to display, or None if the record is not ours."""
     if len(text) > MAX_TXT_BYTES:
         return None
     fields = _fields(text)
@@ -94,9 +94,9 @@ def read(text: bytes) -> Said | None:
 
 
 def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:
-    """Return the addresses that a machine on our own network may have, likeliest first; the others are never dialed.
+    """Return the addresses that a machine on our network could have, most likely first. The others are never dialed.
 
-    `ours`: the addresses of this machine. Loopback counts only if this machine is on loopback itself.
+    `ours`: the addresses of this machine. Loopback addresses count only if one of these is a loopback address.
     """
     mine = [own for own in map(_parsed, ours) if own]
     near: list[tuple[bool, bool, str]] = []
@@ -110,7 +110,7 @@ def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]
 
 
 def on_one_link(host: str, ours: Sequence[str]) -> bool:
-    """Return whether the address `host` is probably in the network of one of these addresses."""
+    """Return whether `host` is probably in the same network as one of our addresses."""
     address, mine = _parsed(host), [own for own in map(_parsed, ours) if own]
     return address is not None and any(_is_neighbour(address, own) for own in mine)
 
@@ -127,7 +127,7 @@ def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
 
 
 def _is_neighbour(address: IpAddress, other: IpAddress) -> bool:
-    """Return whether both addresses are probably on one link; their prefix lengths are not known."""
+    """Return whether two addresses are probably on one link. This is a guess: their prefix lengths are unknown."""
     if address.version != other.version:
         return False
     rest = address.max_prefixlen - _ONE_LINK[address.version]
@@ -142,13 +142,13 @@ def _parsed(text: str) -> IpAddress | None:
 
 
 def _device(text: str) -> str | None:
-    """Return the device fit to be shown, as a name is; None if it is empty."""
+    """Return the device name made safe to display, or None if it is empty."""
     shown = clean_name(text)[:MAX_DEVICE_CHARACTERS].strip() if text.strip() else ""
     return None if shown in ("", NO_NAME) else shown
 
 
 def _fields(text: bytes) -> Mapping[bytes, bytes]:
-    """Return the fields of a TXT record (RFC 6763 6): length-prefixed `key=value`; the first of a key counts."""
+    """Parse a TXT record: length-prefixed `key=value` pairs. The first value of a key counts (RFC 6763 6)."""
     fields: dict[bytes, bytes] = {}
     at = 0
     while at < len(text):

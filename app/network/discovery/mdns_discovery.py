@@ -1,10 +1,10 @@
-"""Announces this machine on its networks and hears the others, by mDNS. Nothing heard is trusted.
+"""Discovery by mDNS: announces this machine on its networks and listens for others. Nothing received is trusted.
 
     discovery = Discovery(id16, port, report=..., is_member=...)
     discovery.use(("192.168.1.20",))
     await discovery.run()      # until cancelled; then it says goodbye
 
-No daemon of the system is needed, and one that runs (Avahi, Bonjour) is not disturbed.
+No system daemon is required, and a running one (Avahi, Bonjour) is not disturbed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Heard:
-    """The announcement of one machine."""
+    """The latest announcement received from a machine."""
 
     port: int
     heard_seconds: float
@@ -80,7 +80,7 @@ class _Heard:
 
 
 class Hearing(RecordUpdateListener):
-    """Collects what zeroconf receives. `news` is called when `take` may have something to give."""
+    """Listener that collects the records zeroconf receives. Calls `news` when `take` may have something to return."""
 
     def __init__(
         self, me: str, port: int, is_member: Callable[[str], bool], clock: Callable[[], float], news: Callable[[], None]
@@ -107,18 +107,18 @@ class Hearing(RecordUpdateListener):
 
     @property
     def copied_at(self) -> str | None:
-        """Return the address of another machine that announces our identity; None if none was heard."""
+        """Return the address of another machine that announces our identity, or None if there is none."""
         if self._copied is None or self._clock() > self._copied[1]:
             return None
         return self._copied[0]
 
     @property
     def oldest_seconds(self) -> float | None:
-        """Return when the machine that has been silent longest was last heard; None if none was."""
+        """Return when the machine that has been silent longest was last heard, or None if none has been heard."""
         return min((heard.heard_seconds for heard in self._heard.values()), default=None)
 
     def take(self) -> list[Announced | AnnouncementEnded]:
-        """Return what changed since the last call, machines that left first."""
+        """Return the changes since the last call, with the machines that left first."""
         now = self._clock()
         for id16, heard in list(self._heard.items()):
             if now - heard.heard_seconds > FORGOTTEN_SECONDS:
@@ -188,7 +188,7 @@ class Hearing(RecordUpdateListener):
                 self._changed.add(id16)
 
     def _hosts(self, records: Iterable[DNSAddress]) -> None:
-        """Replace a machine's addresses: all of them come in one packet."""
+        """Replace the addresses of each machine. One packet contains all addresses of a machine."""
         hosts: dict[str, list[str]] = {}
         for record in records:
             id16 = id_of(record.key)
@@ -210,8 +210,7 @@ class Hearing(RecordUpdateListener):
         self._copied = address, self._clock() + FORGOTTEN_SECONDS
 
     def _has_room(self, id16: str) -> bool:
-        """Return whether there is room for a new machine, after forgetting the one that has been silent longest if need
-        be."""
+        """Return whether a new machine may be added. Drops the stranger that has been silent longest if necessary."""
         if self._is_member(id16):
             return True
         now = self._clock()
@@ -232,7 +231,7 @@ class Hearing(RecordUpdateListener):
             self._ended.append(AnnouncementEnded(id16))
 
     def _purge(self) -> None:
-        """Remove everything of machines that we do not listen to from zeroconf's cache."""
+        """Remove the records of machines that we do not track from zeroconf's cache."""
         assert self._zeroconf is not None
         cache = self._zeroconf.cache
         kept: dict[str | None, int] = {}
@@ -251,7 +250,7 @@ class Hearing(RecordUpdateListener):
 
 
 def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
-    """Return the hint, once it is complete."""
+    """Return the announcement to report, or None if it is incomplete or has no believable address."""
     addresses = believable(heard.addresses, ours)
     if heard.said is None or not addresses:
         return None
@@ -260,14 +259,14 @@ def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
 
 
 def _text(record: DNSAddress) -> str:
-    """Return the address as text, with its scope if it came by link-local IPv6."""
+    """Return the address as text, with its scope if it is link-local IPv6."""
     address = ipaddress.ip_address(record.address)
     scoped = address.version == 6 and address.is_link_local and record.scope_id
     return f"{address}%{record.scope_id}" if scoped else str(address)
 
 
 class Discovery:
-    """The announcer and listener; see the module. `report` gets news of all other machines and must not block."""
+    """The mDNS announcer and listener. `report` receives news of all other machines and must not block."""
 
     def __init__(
         self,
@@ -294,9 +293,10 @@ class Discovery:
         self._failure: Reason | None = None
 
     def use(self, addresses: Sequence[str], speak_at: Sequence[str] | None = None) -> None:
-        """Set the addresses where others reach this machine, and those on which to speak.
+        """Set the addresses at which others reach this machine, and those from which to announce.
 
-        One `speak_at` address per interface is enough; without it, all are used. An empty one means silence.
+        One `speak_at` address per interface is enough. Without `speak_at`, all addresses are used; if it is empty,
+        nothing is announced.
         """
         self._addresses = tuple(addresses)
         self._spoken_at = self._addresses if speak_at is None else tuple(speak_at)
@@ -304,20 +304,19 @@ class Discovery:
         self._news.set()
 
     def window(self, name: str | None, pairing_port: int | None, system: str = "", device: str = "") -> None:
-        """Note that a pairing window is open as `name`, or closed (None); only while open, name and device are
-        announced."""
+        """Record that a pairing window is open as `name`, or closed (None). Only an open one announces the name."""
         self._said = Said(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 
     @property
     def has_listened(self) -> bool:
-        """Return whether it spoke long enough ago to have heard all machines nearby, and nothing here is in the way."""
+        """Return whether discovery has run without trouble for long enough to have heard every machine nearby."""
         waited = self._clock() - self._announced_seconds > ITSELF_SECONDS
         return self._zeroconf is not None and waited and self.trouble is None
 
     @property
     def trouble(self) -> Reason | None:
-        """Return why others cannot be found, or not well; None while all is well."""
+        """Return why other machines cannot be found, or not reliably; None if all is well."""
         if not self._spoken_at:
             return Reason("discovery_no_network")
         if self._failure is not None:
@@ -360,7 +359,7 @@ class Discovery:
         return max(0.0, min(TICK_SECONDS, due))
 
     def _start_anew(self) -> None:
-        """Start over after sleep: others may have forgotten us, and we them."""
+        """Announce and query again after sleep, since other machines may have forgotten us, and we them."""
         self._announced = None
         self._expect_answers()
 
@@ -370,7 +369,7 @@ class Discovery:
         self._questions = [now + after + spread for after in FIRST_QUESTIONS_SECONDS]
 
     async def _follow(self, tasks: asyncio.TaskGroup) -> None:
-        """Make sockets and announcement follow the addresses and the pairing window."""
+        """Bring the sockets and the announcement in line with the addresses and the pairing window."""
         try:
             if not self._spoken_at:
                 await self._close()
@@ -443,7 +442,7 @@ class Discovery:
             self._zeroconf.zeroconf.async_send(question)
 
     async def _close(self) -> None:
-        """Say goodbye on what is open; cancelled on the way, close it without."""
+        """Say goodbye and close the sockets. If cancelled, close them without a goodbye."""
         opened, self._zeroconf, self._announced = self._zeroconf, None, None
         if opened is None:
             return

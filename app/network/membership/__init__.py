@@ -1,1 +1,1 @@
-"""The household's signed log as this machine knows it, kept on the disk."""
+"""The household's signed log as this machine knows it, stored on disk."""

@@ -1,4 +1,4 @@
-"""SPAKE2 over the typed code, bound to both certificates: two protocol objects without I/O.
+"""SPAKE2 with the typed code, bound to both certificates: two protocol objects without I/O.
 
 SAFETY.md 3. N, the newcomer, is side A; M, the member with the open window, is side B:
 
@@ -7,9 +7,9 @@ SAFETY.md 3. N, the newcomer, is side A; M, the member with the open window, is 
     A -> B  PairProof    A's tag: A knows the code
     B -> A  PairConfirm  B's tag, B's signature of the transcript under a third key
     A -> B  PairSigned   A's signature
-    B -> A  PairWelcome  the household, where the peer port is, and how many PairOperations follow
+    B -> A  PairWelcome  the household, the peer port, and how many PairOperations follow
 
-Whoever stands between with a certificate of its own gets another key, and every tag fails.
+A man in the middle with a certificate of its own derives another key, so every tag fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Small = Annotated[bytes, msgspec.Meta(max_length=256)]
 
 
 class WrongProof(Exception):
-    """A proof without knowledge of the code: the other side does not know it, or a third party is in between."""
+    """An invalid proof: the other side does not know the code, or a third party is in between."""
 
 
 class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -51,7 +51,7 @@ class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class PairHello(_Pair, frozen=True, tag="pair_hello"):
-    """The newcomer introduces itself."""
+    """The newcomer's introduction."""
 
     version: int
     build: Name
@@ -62,7 +62,7 @@ class PairHello(_Pair, frozen=True, tag="pair_hello"):
 
 
 class PairAnswer(_Pair, frozen=True, tag="pair_answer"):
-    """The machine with the pairing window answers."""
+    """The answer of the machine with the pairing window."""
 
     name: Name
     nonce: Nonce
@@ -89,7 +89,7 @@ class PairSigned(_Pair, frozen=True, tag="pair_signed"):
 
 
 class PairWelcome(_Pair, frozen=True, tag="pair_welcome"):
-    """The household being joined; `operations` messages of type PairOperation follow."""
+    """The household being joined. It is followed by as many PairOperation messages as `operations` states."""
 
     household: Id
     peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -103,7 +103,7 @@ class PairOperation(_Pair, frozen=True, tag="pair_operation"):
 
 
 class PairRefuse(_Pair, frozen=True, tag="pair_refuse"):
-    """The reason why the exchange ends here."""
+    """The reason for ending the exchange."""
 
     code: Code
     facts: Facts = {}
@@ -114,12 +114,12 @@ _DECODER: msgspec.json.Decoder[PairMessage] = msgspec.json.Decoder(PairMessage)
 
 
 def encode(message: PairMessage) -> bytes:
-    """Return the JSON of a message."""
+    """Return a message as JSON."""
     return msgspec.json.encode(message)
 
 
 def decode(raw: bytes) -> PairMessage:
-    """Return the message in `raw`. Raises BadMessage, and nothing else."""
+    """Return the message in `raw`. Raises nothing but BadMessage."""
     if len(raw) > MAX_PAIR_BYTES or is_deep(raw):
         raise BadMessage(f"longer than 8 KiB or deeper than {MAX_DEPTH} levels")
     try:
@@ -129,10 +129,10 @@ def decode(raw: bytes) -> PairMessage:
 
 
 class Newcomer:
-    """Side A. Its methods are called once each, in the order they stand here."""
+    """Side A. Its methods are called once each, in the order in which they are defined."""
 
     def __init__(self, code: str, me: Identity, name: str, build: str, server_der: bytes, nonce: bytes) -> None:
-        """Prepare side A. `server_der`: the certificate seen in TLS. Raises BadCertificate."""
+        """Prepare side A. `server_der`: the certificate presented in TLS. Raises BadCertificate."""
         check_profile(server_der)
         self._me, self._server_der = me, server_der
         ids = _ids(me.der, server_der)
@@ -153,7 +153,7 @@ class Newcomer:
         return PairProof(tag=self._keys.tag(b"A"))
 
     def confirmed(self, confirm: PairConfirm) -> PairSigned:
-        """Check that it is really M, and sign. Raises WrongProof."""
+        """Check the other side's proof and signature, and return our signature. Raises WrongProof."""
         keys = self._keys
         assert keys is not None
         if not hmac.compare_digest(confirm.tag, keys.tag(b"B")):
@@ -163,7 +163,7 @@ class Newcomer:
 
 
 class Doorkeeper:
-    """Side B. Its methods are called once each, in the order they stand here."""
+    """Side B. Its methods are called once each, in the order in which they are defined."""
 
     def __init__(self, code: str, me: Identity, name: str, build: str, nonce: bytes) -> None:
         self._code, self._me, self._name = code, me, clean_name(name)
@@ -174,8 +174,8 @@ class Doorkeeper:
     def greeted(self, hello: PairHello) -> PairAnswer:
         """Return our SPAKE2 message.
 
-        Raises Refused for another version, BadMessage for a certificate that cannot be pinned, WrongProof for invalid
-        numbers.
+        Raises Refused if the version is incompatible, BadMessage if the certificate cannot be pinned, and
+        WrongProof if the SPAKE2 message is invalid.
         """
         if not speak_together(hello.version, PROTOCOL):
             raise Refused("version_differs", **self._versions(hello))
@@ -194,7 +194,7 @@ class Doorkeeper:
         return answer
 
     def proved(self, proof: PairProof) -> PairConfirm:
-        """Return our own proof, once theirs is good. Raises WrongProof; count the try before the call."""
+        """Check the newcomer's proof and return ours. Raises WrongProof. Count the attempt before calling this."""
         keys = self._keys
         assert keys is not None
         if not hmac.compare_digest(proof.tag, keys.tag(b"A")):
@@ -202,7 +202,7 @@ class Doorkeeper:
         return PairConfirm(tag=keys.tag(b"B"), sealed=keys.seal(b"B", self._me))
 
     def signed(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
-        """Return the id, certificate and name that this machine proved. Raises WrongProof."""
+        """Return the id, certificate and name that the newcomer has proved. Raises WrongProof."""
         keys, hello = self._keys, self._hello
         assert keys is not None
         assert hello is not None
@@ -216,7 +216,7 @@ class Doorkeeper:
 
 
 class _Keys:
-    """The three keys under one SPAKE2 result, used over one transcript."""
+    """The three keys derived from a SPAKE2 result, used for one transcript."""
 
     def __init__(self, key: bytes, transcript: bytes) -> None:
         self._transcript = transcript
@@ -224,7 +224,7 @@ class _Keys:
         self._box = ChaCha20Poly1305(_derive(key, CONTEXT + b" signatures"))
 
     def tag(self, side: bytes) -> bytes:
-        """Return the tag that only a machine that knows the code can compute for this side."""
+        """Return the tag of this side, which only a machine that knows the code can compute."""
         return hmac.digest(self._tags[side], self._transcript, "sha256")
 
     def seal(self, side: bytes, identity: Identity) -> bytes:
@@ -233,7 +233,7 @@ class _Keys:
         return self._box.encrypt(_nonce(side), signature, self._transcript)
 
     def check(self, side: bytes, sealed: bytes, der: bytes) -> None:
-        """Check that the owner of `der` signed. Raises WrongProof."""
+        """Check the signature by the owner of `der`. Raises WrongProof."""
         try:
             signature = self._box.decrypt(_nonce(side), sealed, self._transcript)
         except InvalidTag as error:
@@ -254,7 +254,7 @@ def _finish(spake: spake2.SPAKE2_A | spake2.SPAKE2_B, message: bytes) -> bytes:
 
 
 def _transcript(hello: PairHello, answer: PairAnswer, server_der: bytes) -> bytes:
-    """Return the hash of everything both sides said, each part with its length."""
+    """Return the hash of everything both sides sent, with each part preceded by its length."""
     parts = (
         CONTEXT,
         str(hello.version).encode(),
@@ -279,5 +279,5 @@ def _derive(key: bytes, info: bytes) -> bytes:
 
 
 def _nonce(side: bytes) -> bytes:
-    """Return the nonce of a side: each sends one message under a key used once."""
+    """Return the nonce of a side. A constant is safe, since each side encrypts a single message with the key."""
     return side.ljust(12, b"\0")

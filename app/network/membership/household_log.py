@@ -1,4 +1,4 @@
-"""The household as this machine knows it: its log, and the machine that is let in on trial."""
+"""The household as this machine knows it: its log, and the machine admitted on trial."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ log = logging.getLogger(__name__)
 
 
 class _KeptLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file of the household."""
+    """The contents of the household's file."""
 
     household: str
     operations: list[str]
 
 
 class LogStore:
-    """Two files in `directory`, each replaced whole."""
+    """The two files in `directory`: the log and the addresses. Each is always replaced as a whole."""
 
     def __init__(self, directory: Path, write: Write) -> None:
         self._write_file = write
@@ -70,11 +70,11 @@ class LogStore:
         self._addresses = directory / "addresses.json"
 
     async def load(self) -> Log | None:
-        """Return the log, each signature checked again, or None. Raises Damaged("household_damaged")."""
+        """Return the log, or None. Every signature is checked again. Raises Damaged("household_damaged")."""
         return await asyncio.to_thread(self._load)
 
     async def save(self, log: Log) -> None:
-        """Keep `log`. Raises DoesNotFit("household_unsaved") when the disk does not take it."""
+        """Save `log`. Raises DoesNotFit("household_unsaved") if it cannot be written to disk."""
         lines = [encode(operation).decode("ascii") for operation in log.operations]
         content = json.dumps({"household": log.household, "operations": lines}, indent=1)
         await self._write(self._log, content)
@@ -85,7 +85,7 @@ class LogStore:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def load_addresses(self) -> Addresses:
-        """Return the addresses where machines were met, latest first. They are hints: a broken file is no loss."""
+        """Return the addresses at which machines were reached, latest first. They are hints, so errors are ignored."""
         try:
             content = await asyncio.to_thread(self._addresses.read_bytes)
             return {
@@ -96,7 +96,7 @@ class LogStore:
             return {}
 
     async def save_addresses(self, addresses: Addresses) -> None:
-        """Keep the addresses. Raises DoesNotFit as `save` does."""
+        """Save the addresses. Raises DoesNotFit as `save` does."""
         fields = {
             machine: [str(place) for place in places[:ADDRESSES_OF_ONE_MACHINE]]
             for machine, places in addresses.items()
@@ -106,8 +106,8 @@ class LogStore:
     def _load(self) -> Log | None:
         """Read and check the log.
 
-        Operations that today's rules forbid are dropped, as earlier versions accepted them. Damage is never dropped:
-        the damaged line may be a removal.
+        Operations that today's rules forbid are dropped, since earlier versions accepted them. Damage is never
+        ignored: the damaged line may be a removal.
         """
         try:
             kept = decode_json(self._log.read_bytes(), _KeptLog)
@@ -137,14 +137,14 @@ def signed(identity: Identity, body: Body) -> Operation:
 
 
 def new_household(identity: Identity, name: str) -> Log:
-    """Return a new household whose first machine is this one."""
+    """Return the log of a new household whose first machine is this one."""
     body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
     first = signed(identity, body)
     return Log(household_of(first), (first,))
 
 
 def readable(lines: Iterable[str]) -> list[Operation]:
-    """Return the operations that a peer sent, without the lines that are none."""
+    """Return the operations in the lines that a peer sent, skipping invalid lines."""
     operations = []
     for line in lines:
         try:
@@ -159,9 +159,9 @@ _told = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The outcome of lines that a peer sent.
+    """The result of merging lines from a peer.
 
-    n_false: lines that no honest member relays. n_outside: lines that rest on operations unknown here.
+    n_false: lines that no honest member would relay. n_outside: lines that depend on operations unknown here.
     """
 
     new: tuple[Operation, ...] = ()
@@ -171,7 +171,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The result of joining. Nothing in it is verified except the identity of `peer`."""
+    """The result of joining. Only the identity of `peer` is verified; nothing else is."""
 
     household: HouseholdId
     operations: tuple[Operation, ...]
@@ -181,7 +181,7 @@ class JoinResult:
 
 
 class LogKeeper:
-    """Owner of the log. `changed` is called whenever the members may have changed."""
+    """Owner of the log. Calls `changed` whenever the members may have changed."""
 
     def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
         self.log: Log | None = None
@@ -196,7 +196,7 @@ class LogKeeper:
         self._is_joining = False
 
     async def load(self) -> None:
-        """Read what was kept. Raises Damaged("household_damaged")."""
+        """Load the log and the addresses from disk. Raises Damaged("household_damaged")."""
         self.log = await self._store.load()
         self._addresses = dict(await self._store.load_addresses())
         self._kept = dict(self._addresses)
@@ -204,7 +204,7 @@ class LogKeeper:
 
     @property
     def members(self) -> Mapping[MachineId, Member]:
-        """Return all machines let in now, including this machine and one on trial."""
+        """Return all machines admitted now, including this machine and one on trial."""
         return self._members
 
     @property
@@ -214,16 +214,16 @@ class LogKeeper:
 
     @property
     def dismissed(self) -> bool:
-        """Return whether this machine was removed."""
+        """Return whether this machine was removed from the household."""
         return self.log is not None and self._me.id in removed_machines(self.log)
 
     @property
     def is_alone(self) -> bool:
-        """Return whether there is no household, or no other machine was ever in it."""
+        """Return whether there is no household, or no other machine was ever a member of it."""
         return self.log is None or len(self.log.operations) <= 1
 
     def lines(self) -> list[str]:
-        """Return the log as it is sent: an operation follows those that it rests on."""
+        """Return the log in the order in which it is sent: an operation follows those it depends on."""
         operations = self.log.operations if self.log else ()
         return [encode(operation).decode("ascii") for operation in operations]
 
@@ -239,9 +239,9 @@ class LogKeeper:
             await self._take(new_household(self._me, name))
 
     async def merge(self, lines: Sequence[str]) -> Heard:
-        """Take in what a peer sent. Raises DoesNotFit when the disk is full.
+        """Merge the lines that a peer sent. Raises DoesNotFit if the disk is full.
 
-        Signatures are checked in a thread, one message after another, so answers continue meanwhile.
+        Signatures are checked in a thread, one message after another, so that answers are not held up.
         """
         async with self._merging:
             before = self.log
@@ -259,9 +259,10 @@ class LogKeeper:
             return Heard(merged.new, n_false, n_outside)
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
-        """Sign the removal of `machine`. Of its own `add`s only `kept` remain valid. Raises Refused.
+        """Sign the removal of `machine`. Of the `add`s it signed, only those in `kept` remain valid. Raises Refused.
 
-        Names and roles that it gave to others stay: this machine gives them now, unless there is no room for that.
+        Names and roles that it gave to others stay, because this machine signs them again if there is room for
+        that.
         """
         log = self._may_change(machine)
         removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
@@ -272,9 +273,9 @@ class LogKeeper:
         return (*confirming, removal)
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
-        """Change the roles of `machine`; return the new lines. Raises Refused.
+        """Change the roles of `machine`, and return the new lines. Raises Refused.
 
-        The right to change the household can be given; only a removal takes it away.
+        The admin role can be given, but only a removal takes it away.
         """
         log, member = self._may_change(machine), self._members[machine]
         operations = []
@@ -291,7 +292,7 @@ class LogKeeper:
         return await self._change(operations, lambda after: machine in after and after[machine].roles == new_roles)
 
     async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
-        """Change the name of `machine`; return the new line. Raises Refused."""
+        """Rename `machine`, and return the new line. Raises Refused."""
         log = self._may_change(machine)
         new_name = clean_name(name)
         body = Rename(log.household, machine, next_turn(log, machine), new_name)
@@ -304,10 +305,10 @@ class LogKeeper:
     def try_out(
         self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role], called: Iterable[str] = ()
     ) -> Log:
-        """Let `machine` in for its first link; return the log for it. Raises Refused.
+        """Admit `machine` on trial for its first link, and return the log to send it. Raises Refused.
 
-        Two machines of one name could not be told apart, so a newcomer's name gets a number if a member has it, or is
-        `called` so by now.
+        Two machines with the same name could not be told apart. So the newcomer's name gets a number if it is a
+        member's name or in `called`, the names that machines use at present.
         """
         self.require_admin()
         assert self.log is not None
@@ -325,14 +326,14 @@ class LogKeeper:
         return Log(self.log.household, (*self.log.operations, self._trial))
 
     async def keep(self, machine: MachineId) -> tuple[Operation, ...]:
-        """Make the machine on trial a member for good: its link is up."""
+        """Make the machine on trial a permanent member, since its link is up. Return the new line."""
         trial, self._trial = self._trial, None
         if trial is None or trial.body.machine != machine:
             return ()
         return await self._change([trial], lambda after: machine in after)
 
     def withdraw(self, machine: MachineId) -> None:
-        """Drop the machine on trial, which never linked. Its `add` was sent to no one else."""
+        """Drop the machine on trial, which never linked. Its `add` was sent to no other machine."""
         if self._trial is not None and self._trial.body.machine == machine:
             self._trial = None
             self._evaluate()
@@ -341,7 +342,7 @@ class LogKeeper:
     # this machine as the newcomer
 
     def adopt(self, result: JoinResult) -> Member:
-        """Take the household of `result` on trial; return its member to link to. Raises Refused."""
+        """Adopt the household of `result` on trial, and return the member to link to. Raises Refused."""
         log = merge(Log(result.household), result.operations, verify, is_fit).log
         there = members(log)
         host = there.get(result.peer)
@@ -352,7 +353,7 @@ class LogKeeper:
         return host
 
     async def settle(self) -> None:
-        """Keep the household of `adopt`: the first link is up."""
+        """Save the household adopted by `adopt`, since the first link is up."""
         assert self.log is not None
         async with self._saving:
             await self._store.save(self.log)
@@ -360,7 +361,7 @@ class LogKeeper:
         self._changed()
 
     def revert(self) -> None:
-        """Return to the state before `adopt`: the first link did not come up."""
+        """Return to the state before `adopt`, since the first link did not come up."""
         if self._is_joining:
             self.log, self._before_joining, self._is_joining = self._before_joining, None, False
             self._evaluate()
@@ -368,11 +369,11 @@ class LogKeeper:
     # where the others are
 
     def addresses(self, machine: MachineId) -> tuple[Address, ...]:
-        """Return the addresses where `machine` was met, latest first."""
+        """Return the addresses at which `machine` was reached, latest first."""
         return self._addresses.get(machine, ())
 
     async def remember(self, machine: MachineId, address: Address) -> None:
-        """Note that `machine` was met, or is said to be, at `address`. Raises DoesNotFit when the disk is full."""
+        """Record an address at which `machine` was reached or is said to be. Raises DoesNotFit if the disk is full."""
         known = self.addresses(machine)
         if known[:1] != (address,):
             older = tuple(other for other in known if other != address)
@@ -380,7 +381,7 @@ class LogKeeper:
         await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
-        """Forget the addresses of removed machines. If the disk is full, that is written with the next change."""
+        """Forget the addresses of removed machines. If the disk is full, the next change writes them."""
         self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
         try:
             await self._keep_addresses()
@@ -396,14 +397,14 @@ class LogKeeper:
                 self._kept = now
 
     def _may_change(self, machine: MachineId) -> Log:
-        """Return the log, for a line about `machine`. Raises Refused."""
+        """Return the log if this machine may add a line about `machine`. Raises Refused."""
         self.require_admin()
         if self.log is None or machine not in self._members:
             raise Refused("machine_unknown", name=machine[:16])
         return self.log
 
     def _confirming(self, leaving: MachineId) -> tuple[Operation, ...]:
-        """Return this machine's own lines that replace those about names and roles signed by `leaving`."""
+        """Return new lines by this machine that replace those about names and roles signed by `leaving`."""
         assert self.log is not None
         bodies: list[SetRoles | Rename] = []
         operations = self.log.operations
@@ -416,7 +417,7 @@ class LogKeeper:
         return tuple(signed(self._me, body) for body in bodies)
 
     def _has_room(self, operations: Sequence[Operation]) -> bool:
-        """Return whether these lines of this machine fit into the log beside all that it needs of the earlier ones."""
+        """Return whether the log can take these lines without displacing any that is still in force."""
         assert self.log is not None
         after = merge(self.log, operations, verify, is_fit).log
         standing = set(after.operations)
@@ -424,7 +425,7 @@ class LogKeeper:
         return standing.issuperset(operations) and all(is_superseded(operation, after) for operation in lost)
 
     def _no_room(self) -> Refused:
-        """Return the error for a full log: the first machine has room of its own, and the others share theirs."""
+        """Return the error for a full log. The first machine has its own share of it; the others share the rest."""
         assert self.log is not None
         first = founder(self.log)
         if first is None or first == self._me.id or first not in self._confirmed:
@@ -434,10 +435,10 @@ class LogKeeper:
     async def _change(
         self, operations: Sequence[Operation], is_done: Callable[[Mapping[MachineId, Member]], bool]
     ) -> tuple[Operation, ...]:
-        """Make this machine's own change. If the disk refuses it, it is undone and can be tried again.
+        """Apply this machine's own change. If it cannot be written to disk, it is undone and can be tried again.
 
-        is_done: tells by the members after the change whether it counts; one that does not is sent to nobody. Raises
-        DoesNotFit and Refused.
+        is_done: returns whether the change took effect, given the members after it. A change without effect is not
+        sent. Raises DoesNotFit and Refused.
         """
         assert self.log is not None
         if not self._has_room(operations):
@@ -461,7 +462,7 @@ class LogKeeper:
         return merged.new
 
     async def _take(self, log: Log) -> None:
-        """Take the log over, in memory first, so that two concurrent changes both last; then on disk."""
+        """Replace the log, first in memory, so that neither of two concurrent changes is lost, then on disk."""
         self.log = log
         self._evaluate()
         self._changed()
@@ -480,6 +481,6 @@ class LogKeeper:
 
 
 def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
-    """Merge the lines into the log, in a thread; return the result and the number of lines that are no operations."""
+    """Merge the lines into the log, in a thread. Return the result and the number of lines that are not operations."""
     operations = readable(lines)
     return merge(log, operations, verify, is_fit), len(lines) - len(operations)

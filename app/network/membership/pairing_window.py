@@ -1,6 +1,7 @@
-"""The temporary port of a pairing window, and the newcomer's way through it.
+"""The temporary port of a pairing window, and the newcomer's side of pairing.
 
-app/core/household/pairing.py decides and code_exchange.py speaks; the sockets and the clock are here.
+app/core/household/pairing.py makes the decisions and code_exchange.py defines the protocol. The sockets and the
+clock are here.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ T = TypeVar("T", bound=PairMessage)
 
 
 class PairWire:
-    """One connection between a newcomer and a member."""
+    """A connection between a newcomer and a member."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
@@ -81,7 +82,7 @@ class PairWire:
 
     @classmethod
     async def dialled(cls, address: Address) -> PairWire:
-        """Open the newcomer's side. The server's certificate is read, not trusted. Raises OSError."""
+        """Open the newcomer's side. The server's certificate is read but not verified. Raises OSError."""
         async with asyncio.timeout(CONNECT_SECONDS + HANDSHAKE_SECONDS):
             reader, writer = await asyncio.open_connection(
                 address.host,
@@ -94,7 +95,7 @@ class PairWire:
         return cls(reader, writer)
 
     def server_der(self) -> bytes:
-        """Return the certificate that the other side showed; empty if it showed none."""
+        """Return the certificate that the other side presented; empty if there was none."""
         return peer_der(self.writer.get_extra_info("ssl_object")) or b""
 
     async def __aenter__(self) -> PairWire:
@@ -112,9 +113,10 @@ class PairWire:
         await self.writer.drain()
 
     async def receive(self, kind: type[T]) -> T:
-        """Return the next message, which must be of `kind`.
+        """Return the next message, which must be of type `kind`.
 
-        Raises BadMessage for another one, AppError with the other side's reason to end, EOFError, OSError.
+        Raises BadMessage if it is of another type, AppError with the reason if the other side ends the exchange,
+        EOFError and OSError.
         """
         length = int.from_bytes(await self._reader.readexactly(4), "big")
         if length > MAX_PAIR_BYTES:
@@ -128,7 +130,7 @@ class PairWire:
         raise BadMessage(f"{type(message).__name__} out of order")
 
     async def refuse(self, why: Reason) -> None:
-        """Send the reason to end; the other side may be gone already."""
+        """Send the reason for ending the exchange. The other side may have left already."""
         with suppress(OSError):
             await self.send(PairRefuse(code=why.code, facts=sent_facts(why.facts)))
 
@@ -144,19 +146,19 @@ BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OS
 
 
 class Admission(Protocol):
-    """The keeper of the household log, as the window uses it."""
+    """The owner of the household log, as the window uses it."""
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
-        """Let `machine` in for its first link; return the log for it. Raises Refused."""
+        """Admit `machine` on trial for its first link, and return the log to send it. Raises Refused."""
 
     async def keep(self, machine: MachineId) -> None:
-        """Make a machine a member for good: its link is up."""
+        """Make a machine a permanent member, since its link is up."""
 
     def withdraw(self, machine: MachineId) -> None:
-        """Forget a machine that never linked."""
+        """Drop a machine on trial that never linked."""
 
     def peer_port(self) -> int:
-        """Return the port to which the newcomer links."""
+        """Return the port to which the newcomer connects its link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Speaker:
 
 
 class PairingWindow:
-    """One window of M, from the shown code to the newcomer's first link."""
+    """A pairing window of M, from displaying the code to the newcomer's first link."""
 
     def __init__(
         self,
@@ -196,12 +198,12 @@ class PairingWindow:
 
     @property
     def state(self) -> pairing.State:
-        """Return the present state of the window."""
+        """Return the current state of the window."""
         return self._state
 
     @property
     def seconds_left(self) -> float:
-        """Return how many seconds the code is still valid; 0 once it is not."""
+        """Return how many seconds the code remains valid, or 0 if it no longer is."""
         until = getattr(self._state, "until_seconds", 0.0)
         good = not isinstance(self._state, pairing.Admitted)
         return max(0.0, until - self._clock()) if good else 0.0
@@ -217,7 +219,7 @@ class PairingWindow:
         return self._ended.is_set()
 
     async def result(self) -> MachineId:
-        """Wait for the end; return the paired machine. Raises Refused with the reason otherwise."""
+        """Wait for the window to end, and return the paired machine. Raises Refused with the reason if none joined."""
         await self._ended.wait()
         if isinstance(self._state, pairing.Done):
             return self._state.machine
@@ -226,11 +228,11 @@ class PairingWindow:
         raise Refused(reason.code, **reason.facts)
 
     async def close(self) -> None:
-        """End the window; its code is void."""
+        """Close the window and invalidate its code."""
         self._apply(pairing.Cancelled())
 
     async def linked(self, machine: MachineId) -> None:
-        """Note that `machine` has a link that passed the three checks."""
+        """Record that `machine` has a link that passed the three checks."""
         self._apply(pairing.Linked(machine))
         if self._state == pairing.Done(machine):
             try:
@@ -242,7 +244,7 @@ class PairingWindow:
                 self._ended.set()
 
     async def run(self) -> None:
-        """Accept until the window has ended."""
+        """Accept connections until the window ends."""
         self._changed(self._state)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -260,7 +262,7 @@ class PairingWindow:
             self._sock.close()
 
     def _apply(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """Take one step; what needs no socket is done here."""
+        """Apply an event, carry out the commands that need no socket, and return all commands."""
         before = self._state
         self._state, commands = pairing.step(before, event)
         for command in commands:
@@ -310,7 +312,7 @@ class PairingWindow:
             sock.close()
 
     async def _greet(self, wire: PairWire) -> tuple[Doorkeeper, PairProof] | None:
-        """Return the newcomer's proof and its checker; None if it was refused. Others are greeted meanwhile."""
+        """Return the newcomer's proof and the Doorkeeper that checks it, or None if refused. Greetings may overlap."""
         try:
             hello = await wire.receive(PairHello)
             if not isinstance(self._state, pairing.Open):
@@ -334,7 +336,7 @@ class PairingWindow:
         return None
 
     async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
-        """Check one proof at a time; after a valid one no other newcomer is heard."""
+        """Check one proof at a time. After a valid one, no other newcomer is heard."""
         if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted, then checked
             await wire.refuse(self._why_not())
             return
@@ -355,7 +357,7 @@ class PairingWindow:
         await self._refuse(wire, commands, why)
 
     def _why_not(self) -> Reason:
-        """Return why no one else is admitted now."""
+        """Return why no one else can be admitted now."""
         if isinstance(self._state, pairing.Closed):
             return self._state.why or Reason("pairing_cancelled")
         return Reason("pairing_busy")
@@ -366,7 +368,7 @@ class PairingWindow:
         await asyncio.sleep(CALMING_SECONDS)
 
     def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """Close the attempt, even one that was canceled or timed out; only `Admitted` ends by itself."""
+        """Finish the attempt, even if it was cancelled or timed out. `Admitted` alone finishes by itself."""
         match self._state:
             case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
@@ -391,15 +393,15 @@ class PairingWindow:
         self._sent = True
 
     def _must(self, event: pairing.Event, command: type[pairing.Command]) -> None:
-        """Apply the event, and continue only if it leads to `command`: the window may have been closed meanwhile."""
+        """Apply the event. Raises BadMessage if it does not lead to `command`, as the window may have been closed."""
         if not any(isinstance(answer, command) for answer in self._apply(event)):
             raise BadMessage("the window is closed")
 
 
 async def join(address: Address, code: str, me: Speaker) -> JoinResult:
-    """Join as the newcomer: prove the code and take the log. Raises BadInput, Refused or Unreachable.
+    """Join a household as the newcomer: prove the code and receive the log. Raises BadInput, Refused or Unreachable.
 
-    The newcomer is paired only when its link to `peer_address` is up.
+    The newcomer is not paired until its link to `peer_address` is up.
     """
     digits = "".join(code.split()).replace("-", "")
     if len(digits) != CODE_DIGITS or not (digits.isascii() and digits.isdecimal()):

@@ -1,1 +1,1 @@
-"""Links to machines: dialed, accepted, kept alive, and the channels and requests beside them."""
+"""Links to other machines: dialed, accepted and kept alive, with the channels and requests that belong to them."""

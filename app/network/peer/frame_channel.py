@@ -1,7 +1,8 @@
 """Channels of frames to a peer: over a WebSocket, in memory for tests, or on a bare connection.
 
-A data connection begins as a WebSocket, so that one door checks every caller. Then both ends leave it for frames with a
-length prefix: a frame costs a call instead of masking, a parser, a queue and two turns of the loop (measured: README).
+A data connection begins as a WebSocket, so that every caller is checked in the same place. Then both ends switch to
+length-prefixed frames: a frame costs one call instead of masking, a parser, a queue and two turns of the event loop
+(measured: README).
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ WAITING_FRAMES = 8  # unread ones: then no more is read from the connection
 
 
 class FrameChannel(Protocol):
-    """One data connection to a peer. One task sends, one receives."""
+    """A data connection to a peer. One task sends and one receives."""
 
     async def send(self, frame: bytes) -> None:
-        """Send one frame. Raises Unreachable("channel_closed") when the channel has ended."""
+        """Send a frame. Raises Unreachable("channel_closed") if the channel has ended."""
 
     async def receive(self) -> bytes:
-        """Return the next frame. Raises Unreachable("channel_closed") when the channel has ended."""
+        """Return the next frame. Raises Unreachable("channel_closed") if the channel has ended."""
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Call `to` with each frame as it comes, in place of `receive`.
+        """Call `to` with each frame as it arrives, instead of using `receive`.
 
-        Raises as `receive` does, or what `to` raised.
+        Raises what `receive` or `to` raises.
         """
         while True:
             to(await self.receive())
 
     async def close(self) -> None:
-        """End it; both sides' calls then raise. Repeating is harmless."""
+        """Close the channel. Calls on both sides then raise. Closing it again is harmless."""
 
 
 class WebSocketChannel(FrameChannel):
-    """Frames as binary WebSocket messages; either side of the connection."""
+    """Frames as binary WebSocket messages, for either side of the connection."""
 
     def __init__(self, socket: web.WebSocketResponse | aiohttp.ClientWebSocketResponse, peer_name: str) -> None:
         self._socket = socket
@@ -89,7 +90,7 @@ class WebSocketChannel(FrameChannel):
 
 
 class MemoryChannel(FrameChannel):
-    """One end of a channel inside one process; `MemoryChannel.pair()` makes both."""
+    """One end of a channel within a process. `MemoryChannel.pair()` creates both ends."""
 
     def __init__(self, sent: deque[bytes], received: deque[bytes], news: asyncio.Condition) -> None:
         self._sent, self._received, self._news = sent, received, news
@@ -97,7 +98,7 @@ class MemoryChannel(FrameChannel):
 
     @classmethod
     def pair(cls) -> tuple[MemoryChannel, MemoryChannel]:
-        """Return both ends: what one sends the other receives."""
+        """Return two connected ends."""
         there: deque[bytes] = deque()
         back: deque[bytes] = deque()
         news = asyncio.Condition()
@@ -129,7 +130,7 @@ class MemoryChannel(FrameChannel):
 
 
 class FrameStream(asyncio.Protocol, FrameChannel):
-    """One end of a bare connection. It takes the connection over from its protocol, which still learns of its end."""
+    """One end of a bare connection. Takes it over from its previous protocol, which is still notified of its end."""
 
     def __init__(
         self,
@@ -139,10 +140,10 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         pace: LinkPace | None = None,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the connection over.
+        """Take over the connection.
 
-        begun_by: the object whose end would close the connection, kept alive here. pace: None: no limit. ended: called
-        once the connection is over.
+        begun_by: an object that would close the connection when collected, so it is kept alive here. pace: the
+        bandwidth limit, if any. ended: called when the connection has ended.
         """
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
         self._when_ended = ended
@@ -164,7 +165,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             send_again_soon(sock)
 
     async def send(self, frame: bytes) -> None:
-        """Send one frame, see FrameChannel.send."""
+        """Send a frame; see FrameChannel.send."""
         if self._transport.is_closing() or self._over.is_set():
             raise self._ended()
         data = b"".join((LENGTH.pack(len(frame)), frame))
@@ -176,7 +177,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             await self._drained()
 
     async def receive(self) -> bytes:
-        """Return the next frame, see FrameChannel.receive."""
+        """Return the next frame; see FrameChannel.receive."""
         while not self._frames:
             if self._over.is_set():
                 raise self._ended()
@@ -189,8 +190,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         return frame
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Deliver frames as FrameChannel.deliver does, without a turn of the event loop between the connection and
-        `to`."""
+        """Call `to` with each frame directly from the connection, without a turn of the event loop in between."""
         while self._frames:
             to(await self.receive())
         self._to = to
@@ -201,7 +201,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         raise self._failure or self._ended()
 
     async def close(self) -> None:
-        """End the connection, see FrameChannel.close."""
+        """Close the connection; see FrameChannel.close."""
         self._transport.close()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -212,7 +212,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     # what the loop calls
 
     def data_received(self, data: bytes) -> None:
-        """Pass whole frames to the reader; end the connection if one is longer than allowed."""
+        """Pass complete frames to the reader. Abort the connection if a frame is longer than allowed."""
         rest = self._rest
         rest += data
         while len(rest) >= self._needed:
@@ -264,7 +264,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._reader.set_result(None)
 
     async def _write_by_pace(self, data: bytes) -> None:
-        """Write slice by slice. A started frame is always finished: half a frame would corrupt all later ones."""
+        """Write slice by slice. A frame once begun is always finished: half a frame would corrupt all later ones."""
         left, size = memoryview(data), self._pace.slice_bytes
         try:
             while left:
@@ -278,7 +278,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
                 self._transport.write(left)
 
     def _hold(self, n_bytes: int) -> None:
-        """Stop reading for as long as the pace requires after so many bytes."""
+        """Stop reading for as long as the bandwidth limit requires after `n_bytes`."""
         waits_s = self._pace.arrive(n_bytes)
         if waits_s > 0 and self._held is None and not self._transport.is_closing():
             self._transport.pause_reading()
@@ -293,9 +293,10 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._transport.resume_reading()
 
     async def _drained(self) -> None:
-        """Wait until the buffer has room.
+        """Wait until the write buffer has room.
 
-        A peer that takes something is slow; one that takes nothing for so long hangs.
+        A peer that reads anything within the timeout is slow; one that reads nothing is hung, and the connection is
+        aborted.
         """
         while not self._writable.is_set():
             before = self._transport.get_write_buffer_size()
@@ -314,7 +315,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
 
 
 class PacedChannel(FrameChannel):
-    """A channel whose frames are held to the pace of this machine; for measurements, which shall not exceed it."""
+    """A channel whose frames respect this machine's bandwidth limit. For measurements, which must not exceed it."""
 
     def __init__(self, channel: FrameChannel, pace: LinkPace) -> None:
         self._channel, self._pace = channel, pace

@@ -1,9 +1,9 @@
-"""The one port of a machine: members enter by TLS 1.3, and all others are kept out.
+"""The single port of a machine: members enter with TLS 1.3, and everyone else is kept out.
 
-Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are counted before the
-handshake costs anything (app/network/waiting_room.py), each new handshake uses the context of this moment (so a removed
-certificate is out at once), and every wait has a limit of our own. aiohttp speaks HTTP and WebSocket on what has
-passed.
+Connections are accepted here rather than by `loop.create_server`, for three reasons. Strangers are counted before a
+handshake costs anything (app/network/waiting_room.py). Each handshake uses the current context, so a removed
+certificate is refused at once. And every wait has a timeout of our own. aiohttp handles HTTP and WebSocket on the
+connections that pass.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 
 
 class StageHandlers(Protocol):
-    """A lender's work for a member that is a host. AppErrors are returned to the host as such."""
+    """A lender's work for a member that is a host. AppErrors are returned to the host."""
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
-        """Take a manifest (JSON, ≤ 16 MiB); return which pieces are missing (JSON)."""
+        """Accept a manifest (JSON, ≤ 16 MiB) and return the list of missing pieces (JSON)."""
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        """Take tensor bytes, no more than were asked for; return what became of them."""
+        """Accept the bytes of the requested tensors and return the result."""
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:
-        """Raise Refused when no data connection of this member for this pipeline is expected."""
+        """Raise Refused if no data connection from this member is expected for this pipeline."""
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
-        """Serve frames until the channel ends. It is closed when this returns."""
+        """Serve frames until the channel ends. The caller closes it afterwards."""
 
 
 @dataclass(slots=True)
@@ -79,10 +79,10 @@ class _Connection:
 
 
 class Listener:
-    """Accepts connections on `sock` until closed. `use` sets who may enter.
+    """Accepts connections on `sock` until closed. `use` sets which machines may enter.
 
-    expects: whether a member was met at a host, so that it has a place before others. barred: whether a member is kept
-    out for a while, as it flooded this machine.
+    expects: whether a member was ever reached at a host, which gives it preference. barred: whether a member is
+    currently kept out because it flooded this machine.
     """
 
     def __init__(
@@ -112,27 +112,27 @@ class Listener:
         )
 
     def mount(self, path: str, application: web.Application) -> None:
-        """Serve `application` at `path` to members too; call before `run`."""
+        """Serve `application` to members at `path` as well. Call before `run`."""
         self._application.add_subapp(path, application)
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
-        """Let `members` in from now on; the next request of anyone else is refused."""
+        """Admit exactly `members` from now on. Any other machine's next request is refused."""
         self._context, self._members = context, members
 
     def cut_strangers(self) -> None:
-        """End the connections of machines that are no longer members."""
+        """Abort the connections of machines that are no longer members."""
         for connection in self._connections.values():
             if connection.machine not in self._members:
                 connection.transport.abort()
 
     def cut(self, machine: MachineId) -> None:
-        """End all connections of one machine without a goodbye, which would be awaited while it goes on flooding."""
+        """Abort all connections of a machine. A goodbye would have to be awaited while the machine keeps flooding."""
         for connection in self._connections.values():
             if connection.machine == machine:
                 connection.transport.abort()
 
     async def run(self) -> None:
-        """Accept until canceled; then everything ends within about a second."""
+        """Accept connections until cancelled. Everything then ends within about a second."""
         await self._runner.setup()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -166,7 +166,7 @@ class Listener:
         self._entrance.came(sock, host, start)
 
     async def _welcome(self, sock: socket.socket, host: str) -> None:
-        """Shake hands, and check that the certificate belongs to a present member."""
+        """Perform the TLS handshake, and check that the certificate belongs to a current member."""
         server, context = self._runner.server, self._context
         assert server is not None
         assert context is not None
@@ -191,9 +191,9 @@ class Listener:
                 self._handshakes.came_to_nothing(host)
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
-        """Return the connection of a member; any other one is cut.
+        """Return the connection of a member. Any other connection is aborted.
 
-        The first request checks again: it may have come together with the handshake's end.
+        The first request checks again, since it may arrive together with the end of the handshake.
         """
         if transport in self._connections:
             return self._connections[transport]
@@ -208,7 +208,7 @@ class Listener:
         return connection
 
     async def _sweep(self) -> None:
-        """Close silent connections and those with half a header, which aiohttp would keep forever."""
+        """Close connections that are idle or stopped within a header, which aiohttp would keep forever."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             limit = self._clock() - IDLE_SECONDS
@@ -235,7 +235,7 @@ class Listener:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Check that every request comes from a present member with the right to it. Errors become JSON."""
+        """Check that every request comes from a current member with the required role. Errors become JSON."""
         transport = request.transport
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
@@ -324,7 +324,7 @@ class Listener:
 
 
 def _may(member: Member, path: str) -> bool:
-    """Return whether the member may use this path: a guest gets whole answers only; stages are for hosts."""
+    """Return whether the member may use this path. Guests may only request whole answers; stages are for hosts."""
     if path.startswith(f"{GUEST_PATH}/"):
         return member.is_guest
     return path in FOR_ALL_ROLES or Role.HOST in member.roles

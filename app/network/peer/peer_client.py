@@ -1,4 +1,4 @@
-"""Client of one peer: data channels, stages, the control socket, and requests of guests; all mutually pinned."""
+"""Client of a peer: data channels, stages, the control socket, and requests of guests, all with pinned certificates."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ MOST_FACT_CHARS = 200  # as in a message
 class GuestClient:
     """Client for requests to the household member `host` at `address`.
 
-    `ended` is set when the link to it is over: no answer outlives that. below: the path under which requests go.
-    session: the link's own; its connections stay open for a while, so the next request needs no handshake.
+    `ended` is set when the link to the host has ended, which also ends every answer. below: the path prefix of
+    requests.
+    session: the link's own session, whose connections are reused, so that the next request needs no handshake.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class GuestClient:
     async def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """Yield the response once its status is there; leaving the block before its end hangs up.
+        """Yield the response once its status has arrived. Leaving the block before the end of the body hangs up.
 
         Raises Unreachable, Refused.
         """
@@ -80,7 +81,7 @@ class GuestClient:
             answer.close()  # of one that was read to its end, the connection is given back already
 
     async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it comes. Raises Unreachable when it breaks off."""
+        """Yield the body as it arrives. Raises Unreachable if it breaks off."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -97,9 +98,9 @@ class GuestClient:
             yield chunk
 
     async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        """Send the request and wait for its status.
+        """Send the request and wait for the status of the response.
 
-        An answer in one piece may take long: only the link tells that a host is gone.
+        A non-streamed answer may take long, so only the end of the link shows that the host is gone.
         """
         url = f"https://{self._address}{self._below}{path}"
         async with asyncio.TaskGroup() as group:
@@ -119,7 +120,7 @@ class GuestClient:
 async def _settled(
     session: Callable[[], aiohttp.ClientSession], method: str, url: str, body: bytes, headers: Mapping[str, str]
 ) -> aiohttp.ClientResponse | Exception:
-    """Send the request; return an error as a value, as a TaskGroup would wrap it."""
+    """Send the request. Return an error instead of raising it, since a TaskGroup would wrap it."""
     try:
         return await session().request(method, url, data=body or None, headers=headers, allow_redirects=False)
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
@@ -127,14 +128,14 @@ async def _settled(
 
 
 async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
-    """Read the end of a response: after its last part only the end is left."""
+    """Read the end of a response whose last part has arrived."""
     with suppress(TimeoutError, aiohttp.ClientError, OSError):
         async with asyncio.timeout(END_SECONDS):
             await answer.content.readany()
 
 
 class PinnedConnector(aiohttp.TCPConnector):
-    """A connector that checks the fingerprint on each connection, in addition to the context."""
+    """A connector that checks the fingerprint of each connection, in addition to the context's checks."""
 
     def __init__(
         self, context: ssl.SSLContext, peer: MachineId, through: Through | None, limit: int = CONNECTIONS
@@ -167,7 +168,7 @@ class PinnedConnector(aiohttp.TCPConnector):
 
 
 class _WebSocket(aiohttp.ClientWebSocketResponse):
-    """A WebSocket that releases its connection even if the other side cut it: aiohttp's own then keeps it."""
+    """A WebSocket that releases its connection even if the other side aborted it. aiohttp's own would keep it."""
 
     def __init__(
         self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any, **more: Any
@@ -177,13 +178,13 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
     @property
     def is_open(self) -> bool:
-        """Return whether anything may still arrive over its connection, as WebSocket or as bare frames."""
+        """Return whether its connection is still open, whether used as a WebSocket or for bare frames."""
         connection = self._answer.connection
         transport = connection.transport if connection is not None else None
         return transport is not None and not transport.is_closing()
 
     async def leave(self, peer_name: str, pace: LinkPace) -> FrameStream:
-        """Continue without WebSocket, once the other end does too. Raises Unreachable."""
+        """Switch to bare frames once the other end has switched too. Raises Unreachable."""
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
@@ -194,7 +195,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return stream
 
     def release(self) -> None:
-        """End it at once without a goodbye, which would be awaited on a dead path. Repeating is harmless."""
+        """Abort it without a goodbye, which would block on a dead path. Calling this again is harmless."""
         connection = self._answer.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -202,9 +203,9 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
 
 class PeerClient:
-    """Client of `member` at `address`. `context` pins exactly that member's certificate.
+    """Client of `member` at `address`. `context` pins exactly this member's certificate.
 
-    through: the interface to leave by; None: the one that the system chooses. pace: the rate limit; None: none.
+    through: the interface to use, or None if the system chooses. pace: the bandwidth limit, or None.
     """
 
     def __init__(
@@ -233,9 +234,9 @@ class PeerClient:
         )
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the session for whole requests, whose answers take as long as they take; connections are reused.
+        """Return the session for guests' requests. Answers may take any time, and connections are reused.
 
-        Raises RuntimeError when everything that was opened here has ended.
+        Raises RuntimeError if the client is closed.
         """
         if self._closed:
             raise RuntimeError("closed")
@@ -252,12 +253,12 @@ class PeerClient:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing that was opened here is in use."""
+        """Return whether nothing opened by this client is in use."""
         guests = self._guests is not None and self._guests.n_in_use > 0
         return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
-        """Open the control socket, before HELLO. Raises Unreachable or Refused."""
+        """Open the control socket; HELLO comes next. Raises Unreachable or Refused."""
         return await self._websocket("control", MAX_MESSAGE_BYTES)
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
@@ -274,25 +275,25 @@ class PeerClient:
             raise
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
-        """Open a connection for a probe; return it and our own address on it. Raises Unreachable or Refused."""
+        """Open a connection for a probe. Return it and our own address on it. Raises Unreachable or Refused."""
         link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
         own = link.get_extra_info("sockname", ("",))
         return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
-        """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable.
+        """Send a manifest and return the peer's answer. Raises the peer's AppError, or Unreachable.
 
-        total_bytes: of all layers in the manifest, which the peer may hash before it answers.
+        total_bytes: the size of all layers in the manifest, which the peer may hash before it answers.
         """
         return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
-        """Stream tensor bytes, best in chunks of 1 MiB; return the peer's answer. Raises as above."""
+        """Stream tensor bytes, preferably in chunks of 1 MiB. Return the peer's answer. Raises like `offer_stage`."""
         paced = self.pace.leaving(chunks)
         return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
 
     async def close(self) -> None:
-        """End everything that was opened here."""
+        """Close everything that this client has opened."""
         self._closed = True
         for websocket in list(self._websockets):
             websocket.release()
@@ -343,7 +344,7 @@ class PeerClient:
 
 
 def explained(member: Member, address: Address, error: Exception) -> AppError:
-    """Return the error behind a failed connection. RuntimeError: this link was closed meanwhile."""
+    """Return the AppError for a failed connection. A RuntimeError means that the link was closed on this side."""
     facts = {"name": member.name, "address": str(address)}
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
@@ -362,9 +363,10 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
 
 
 def is_held_back(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
-    """Return whether macOS keeps this program out of its local network: only neighbors cannot be reached.
+    """Return whether macOS is denying this program access to the local network.
 
-    For a machine that is off it reports EHOSTDOWN, not a missing route. UX.md T15, unverified.
+    If so, only neighbors are unreachable, with EHOSTUNREACH. For a machine that is off, macOS reports EHOSTDOWN.
+    UX.md T15, unverified.
     """
     if platform != "darwin" or cause.errno != errno.EHOSTUNREACH:
         return False
@@ -376,7 +378,7 @@ def is_held_back(cause: OSError, address: Address, platform: str = sys.platform)
 
 
 def _waits(total_bytes: int) -> ClientTimeout:
-    """Return how long each part of a request may take if the peer processes so many bytes."""
+    """Return the timeouts for each part of a request for which the peer processes `total_bytes`."""
     return ClientTimeout(
         total=None,
         connect=OPEN_SECONDS,
@@ -393,7 +395,7 @@ def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socke
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """The error answer of a peer's listener."""
+    """The error response of a peer's listener."""
 
     kind: str
     code: str
@@ -401,10 +403,10 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
-    """Return the error that the peer `name` reported, trusted no further than for itself.
+    """Return the error that the peer `name` reported. It is trusted only for what it states about itself.
 
-    It names no machine but the peer. of_its_pool: or one of the machines that answer for it, as a host does to its
-    guests.
+    The error names no machine but the peer. of_its_pool: it may also name a machine that answers for the peer, as a
+    host reports to its guests.
     """
     try:
         sent = decode(answer, _Problem)

@@ -1,7 +1,7 @@
-"""One link to one machine: heartbeats, messages; data and stages beside it.
+"""A link to another machine: heartbeats and messages, with data connections and stages alongside.
 
-A link is up only after three checks: the pinned handshake, the fingerprint of a member (and of the
-one meant), and HELLO answered by HELLO_ACK. SAFETY.md 2 and 5.
+A link is up only after three checks: the handshake with pinned certificates, the fingerprint of a member (the
+intended one when dialing), and HELLO answered by HELLO_ACK. SAFETY.md 2 and 5.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ log = logging.getLogger(__name__)
 
 
 class CallBack:
-    """Both sides of a call back on one link. It connects only to where the peer says that it listens.
+    """Both sides of a callback on a link. It connects only to the address at which the peer says it listens.
 
-    hears: whether that peer's announcements arrive here, None where that is not known.
+    hears: whether that peer's announcements arrive here, or None if unknown.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CallBack:
         self._number, self._tried_at = 0, -AGAIN_SECONDS
 
     async def ask(self) -> Called | None:
-        """Ask the peer to connect to us and return whether it could; None if it did not answer."""
+        """Ask the peer to connect to us. Return its answer, or None if it did not answer."""
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             self._number += 1
@@ -120,7 +120,7 @@ class CallBack:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The interval of pings, and the silence after which a link is doubted or ended."""
+    """The interval between pings, and the silence after which a link is doubted or ended."""
 
     every_seconds: float = HEARTBEAT_SECONDS
     suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
@@ -129,26 +129,26 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The progress of this machine's workers; sent in each PONG."""
+    """The progress of this machine's workers, sent in every PONG."""
 
     steps_done: int = 0
     busy_seconds: float = 0.0  # in the present step; 0 when idle
 
 
 class Owner(Protocol):
-    """The owner of a link, told what happens on it. One call at a time; `connected` comes first."""
+    """The owner of a link, which is notified of its events. One call at a time; `connected` comes first."""
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...
     def suspect(self, link: PeerLink, doubted: bool) -> None:
-        """Handle silence for a while (`doubted`), or its end."""
+        """Handle silence of the peer (`doubted`), or the end of that silence."""
 
     def work(self) -> Work:
         """Return the progress of our own workers."""
 
 
 class PeerProgress:
-    """The progress of the peer's workers, by its own word."""
+    """The progress of the peer's workers, as the peer reports it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -157,24 +157,24 @@ class PeerProgress:
         self._told = asyncio.Event()
 
     def tell(self, work: Work) -> None:
-        """Take in what a PONG says."""
+        """Record the progress reported in a PONG."""
         self.work, self._told_seconds = work, self._clock()
         self._told.set()
 
     @property
     def computes(self) -> bool:
-        """Return whether the peer said lately that it computes something."""
+        """Return whether the peer recently reported that it is computing."""
         return self._clock() - self._told_seconds < WORK_FRESH_SECONDS and self.work.busy_seconds > 0
 
     async def renewed(self, ask: Callable[[], Awaitable[None]]) -> None:
-        """Ask for the progress, and wait until it is told."""
+        """Call `ask` to request the progress, and wait until it is reported."""
         self._told.clear()
         await ask()
         await self._told.wait()
 
 
 class PingTimer:
-    """The round trips of the last pings."""
+    """The round-trip times of the latest pings."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -182,23 +182,23 @@ class PingTimer:
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
 
     def sent(self) -> int:
-        """Return the number of the ping that is sent now."""
+        """Return the number of the ping to send now, and start timing it."""
         self._number, self._sent_seconds = self._number % (1 << 30) + 1, self._clock()
         return self._number
 
     def answered(self, number: int) -> None:
-        """Time the answer to the last ping; others are not timed."""
+        """Record the round-trip time if this answers the latest ping. Other answers are ignored."""
         if number == self._number:
             self._round_trips.append(self._clock() - self._sent_seconds)
 
     @property
     def best_seconds(self) -> float | None:
-        """Return the best of the last round trips, as the others met a busy moment; None before the first."""
+        """Return the shortest recent round trip, or None before the first. Longer ones met a busy moment."""
         return min(self._round_trips, default=None)
 
 
 class Paths:
-    """The paths to a peer: the control link's own, perhaps a better one for data, and those that were left."""
+    """The paths to a peer: that of the control link, possibly a better one for data, and abandoned ones."""
 
     def __init__(self, first: PeerClient) -> None:
         self.first = self.now = first
@@ -213,9 +213,9 @@ class Paths:
         self.now = client
 
     def back_to_first(self) -> bool:
-        """Return to the first path if another was chosen, and say whether so.
+        """Return to the first path if another one is in use. Return whether that was so.
 
-        The chosen one may be gone while the link is not.
+        The other path may be gone while the link is still up.
         """
         if self.now is self.first:
             return False
@@ -223,7 +223,7 @@ class Paths:
         return True
 
     async def close_left(self) -> None:
-        """Close what was opened over paths that were left, once it is no longer used; until canceled."""
+        """Close abandoned paths once they are no longer used. Runs until cancelled."""
         while True:
             await self._has_left.wait()
             while self.left:
@@ -234,13 +234,13 @@ class Paths:
             self._has_left.clear()
 
     async def close(self) -> None:
-        """Close all that was opened on any path."""
+        """Close everything that was opened on any path."""
         clients = {self.first, self.now, *self.left}
         await asyncio.gather(*(client.close() for client in clients))
 
 
 class PeerLink:
-    """A link that is up. Made by peer_links.py; `run` carries it to its end."""
+    """A link that is up. Created by peer_links.py; `run` serves it until it ends."""
 
     def __init__(
         self,
@@ -275,40 +275,40 @@ class PeerLink:
 
     @property
     def peer(self) -> MachineId:
-        """Return the id of the machine at the other end."""
+        """Return the id of the peer."""
         return self.paths.now.member.id
 
     @property
     def address(self) -> Address:
-        """Return the address of its port."""
+        """Return the address of the peer's port."""
         return self.paths.now.address
 
     @property
     def through(self) -> Through | None:
-        """Return the interface that data connections leave by, if one was chosen."""
+        """Return the interface that data connections use, if one was chosen."""
         return self.paths.now.through
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the session for whole requests to a host; it ends with the link. Raises RuntimeError once it has."""
+        """Return the session for guests' requests to a host. It ends with the link; raises RuntimeError after that."""
         return self.paths.now.guest_session()
 
     @property
     def own_host(self) -> str:
-        """Return the address of this machine that the link goes out from; empty once it is down."""
+        """Return this machine's address on the link; empty once the link is down."""
         name = self._socket.get_extra_info("sockname") or ("",)
         return plain_host(str(name[0])).partition("%")[0]
 
     def use(self, client: PeerClient) -> None:
-        """Open data connections and stages over another path from now on. Those that are open stay."""
+        """Open data connections and stages over another path from now on. Existing ones stay open."""
         self.paths.use(client)
 
     @property
     def round_trip_seconds(self) -> float | None:
-        """Return the best of the last round trips; None before the first."""
+        """Return the shortest recent round trip, or None before the first."""
         return self._pings.best_seconds
 
     async def send(self, message: Message) -> None:
-        """Send a control message. Raises Unreachable when the link is down or takes nothing."""
+        """Send a control message. Raises Unreachable if the link is down or blocked."""
         try:
             async with asyncio.timeout(SEND_SECONDS):
                 await self._socket.send_str(encode(message).decode("utf-8"))
@@ -329,14 +329,17 @@ class PeerLink:
         await self.progress.renewed(lambda: self.send(Ping(n=0)))
 
     def computes(self) -> bool:
-        """Return whether a worker of the peer computed lately, or frames are held back by this machine's limit.
+        """Return whether a worker of the peer computed recently, or this machine's bandwidth limit is delaying frames.
 
-        In both cases it is slow, not gone.
+        In both cases the peer is slow, not gone.
         """
         return self.progress.computes or self.paths.now.pace.held_s() > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
-        """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
+        """Send a manifest (JSON) and return the answer (JSON). Raises the peer's AppError, or Unreachable.
+
+        total_bytes: the size of all layers in the manifest, which the peer may hash before it answers.
+        """
         try:
             return await self.paths.now.offer_stage(pipeline, body, total_bytes)
         except Unreachable:
@@ -345,11 +348,11 @@ class PeerLink:
         return await self.paths.now.offer_stage(pipeline, body, total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
-        """Stream tensor bytes, best in chunks of 1 MiB; return the answer (JSON). Raises as above."""
+        """Stream tensor bytes, preferably in chunks of 1 MiB. Return the answer (JSON). Raises like `offer_stage`."""
         return await self.paths.now.upload_pieces(pipeline, chunks, total_bytes)
 
     async def close(self, why: Reason) -> None:
-        """End the link and all that was opened with it. Repeating is harmless."""
+        """Close the link and everything opened with it. Closing it again is harmless."""
         self.ended = self.ended or why
         try:
             await self._socket.close()  # waits a second at most for the other side's goodbye
@@ -357,7 +360,8 @@ class PeerLink:
             await asyncio.shield(self.paths.close())
 
     async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
-        """Count lines of the household that came; whether there were no more than a member has reason to send."""
+        """Count household lines received. If they are more than a member has reason to send, cut the link and return
+        False."""
         try:
             self._allowance.take(Kind.LINE, n_lines)
             self._allowance.take(Kind.FALSE_LINE, n_false)
@@ -368,7 +372,7 @@ class PeerLink:
         return True
 
     async def cut(self, why: Flood) -> None:
-        """End the link to a machine that floods this one."""
+        """Cut the link to a machine that floods this one."""
         if self._floods:
             return
         self._floods = True
@@ -389,7 +393,7 @@ class PeerLink:
         return True
 
     async def run(self, owner: Owner, heartbeat: Heartbeat) -> None:
-        """Run the link until it ends; `ended` then has the reason. A handler still at work is canceled."""
+        """Serve the link until it ends, for the reason in `ended`. A handler still running is cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
@@ -408,7 +412,7 @@ class PeerLink:
             self.finished.set()
 
     def _end(self) -> Reason:
-        """Return the reason of an end that nothing else has explained."""
+        """Return the reason for an end that has no other explanation."""
         return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
     async def _read(self, owner: Owner) -> None:
@@ -455,7 +459,7 @@ class PeerLink:
                     raise BadMessage("more messages than can be carried out") from None
 
     async def _deliver(self, owner: Owner) -> None:
-        """Deliver messages one after another, apart from the heartbeats: handling one may take its time."""
+        """Deliver messages one after another, independently of the heartbeats, since handling one may take long."""
         if self.ended is not None:
             return  # replaced before it began: its end is told already
         self.announced = True
@@ -480,13 +484,13 @@ class PeerLink:
                 self._inbox.task_done()
 
     async def _ask(self, n: int, within_seconds: float) -> None:
-        """A PING; number 0 is not timed."""
+        """Send a PING. The answer to number 0 is not timed."""
         with suppress(TimeoutError, Unreachable):  # the silence is what counts
             async with asyncio.timeout(within_seconds):
                 await self.send(Ping(n=n))
 
     async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
-        """Look when something may be due, not in whole steps: a death is noticed at its time."""
+        """Send pings and detect silence. Wakes exactly when something may be due, so that death is noticed on time."""
         doubted = False
         while True:
             silent_seconds = self._clock() - self._heard_seconds
@@ -504,7 +508,7 @@ class PeerLink:
             await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
 
     async def _pause(self, seconds: float, beat: Heartbeat) -> None:
-        """Sleep. When it was far longer, then this machine stood still, not the other."""
+        """Sleep. If that took far too long, this machine was suspended, so the extra time is not the peer's silence."""
         asleep_seconds = self._clock()
         await asyncio.sleep(seconds)
         held_up_seconds = self._clock() - asleep_seconds - seconds
@@ -513,7 +517,7 @@ class PeerLink:
 
 
 async def receive(socket: Socket) -> Message | None:
-    """The next message, or None when the link has ended. Raises BadMessage."""
+    """Return the next message, or None if the link has ended. Raises BadMessage."""
     got = await socket.receive()
     if got.type is aiohttp.WSMsgType.TEXT:
         return decode(got.data.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""All links of this machine: dialled with patience, accepted, and never two to the same machine."""
+"""All links of this machine, dialed and accepted, with at most one per machine."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ ANSWERED = frozenset(  # why a call failed where somebody is at home
 async def say_hello(
     socket: Socket, mine: Hello, member: Member, within_seconds: float = HELLO_SECONDS, our_name: str = ""
 ) -> HelloAck:
-    """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable.
+    """Send HELLO and wait for HELLO_ACK, as the dialing side. Raises Refused or Unreachable.
 
-    within_seconds: the other side may have to end an old link of ours first. our_name: in the household.
+    within_seconds: the other side may first have to end an old link to us. our_name: our name in the household.
     """
     await socket.send_str(encode(mine).decode("utf-8"))
     answer = await _first(socket, member, within_seconds)
@@ -74,7 +74,7 @@ async def say_hello(
 
 
 async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
-    """The accepting side: wait for HELLO and check it. Raises Refused or Unreachable."""
+    """Wait for HELLO and check it, as the accepting side. Raises Refused or Unreachable."""
     greeting = await _first(socket, member, HELLO_SECONDS)
     if not isinstance(greeting, Hello):
         raise Refused("peer_speaks_oddly", name=member.name)
@@ -83,7 +83,7 @@ async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
 
 
 def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
-    """Check that both speak the same or neighboring protocols, and that the id matches the certificate.
+    """Check that both sides speak compatible protocol versions and that the id matches the certificate.
 
     Raises Refused.
     """
@@ -99,7 +99,7 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
 
 
 def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
-    """Return which side runs the older version, as facts of the sentence."""
+    """Return the facts for the reason `version_differs`: the name and build of the older and the newer side."""
     old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
     return {
         "older": clean_name(old.name),
@@ -110,7 +110,7 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
 
 
 def _of_us_two(reason: Reason, ours: Collection[str], member: Member) -> dict[str, Fact]:
-    """Return the facts of a reason of another machine with no names but its own and ours: it may lie."""
+    """Return the facts of a peer's reason, allowing no names but its own and ours, since it may lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
     return reason.mapped(lambda key, fact: known.get(name_key(str(fact)), member.name) if key in NAMING else fact).facts
 
@@ -130,14 +130,14 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
 
 
 class LinkOwner(Owner, Protocol):
-    """Hears of links, and knows what is needed to make one."""
+    """The owner of all links: it is notified of them and provides what is needed to make them."""
 
     async def disconnected(self, link: PeerLink) -> None: ...
     def kept_out(self, machine: MachineId) -> None:
-        """Handle a change in whether a machine answers but lets no link come up: see `Links.kept_out`."""
+        """Handle a change in whether a machine answers but refuses a link; see `Links.kept_out`."""
 
     def flooded(self, machine: MachineId) -> None:
-        """End what else it has open here, at once."""
+        """Abort all other connections of a machine at once."""
 
     @property
     def members(self) -> Mapping[MachineId, Member]: ...
@@ -148,7 +148,7 @@ class LinkOwner(Owner, Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """The attempts to reach one member."""
+    """The attempts to reach a member."""
 
     task: asyncio.Task[None]
     news: asyncio.Event = field(default_factory=asyncio.Event)  # an address, or a lost link
@@ -156,7 +156,7 @@ class _Call:
 
 
 class Links:
-    """Links by machine. `tasks` must outlive it; `pursue` and `abandon` say whom to be linked to."""
+    """The links of this machine, by peer. `pursue` and `abandon` determine the peers. `tasks` must outlive it."""
 
     def __init__(
         self,
@@ -183,28 +183,28 @@ class Links:
         self._allowances: dict[MachineId, Allowance] = {}
 
     def pursue(self, member: Member) -> None:
-        """Keep a link to `member`, from now until `abandon`; after `close` nobody is dialled."""
+        """Keep a link to `member` until `abandon` is called. After `close` this does nothing."""
         if member.id not in self._calls and not self._over:
             name = f"keep a link to {member.name}"
             task = self._tasks.create_task(self._keep(member), name=name)
             self._calls[member.id] = _Call(task)
 
     def hint(self, machine: MachineId) -> None:
-        """Something new is known of `machine`: dial again without waiting."""
+        """Dial `machine` again without waiting, since there is news of it."""
         if machine in self._calls:
             self._calls[machine].news.set()
 
     def is_down(self, machine: MachineId) -> bool:
-        """The last call to `machine` found nobody listening: it is there, and Poolhouse is not."""
+        """Return whether the last call to `machine` was refused: it is on, but Poolhouse is not running there."""
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
     def leave_behind(self, own_hosts: Collection[str]) -> None:
-        """Cut and redial the links of addresses that this machine no longer has.
+        """Cut and redial the links from addresses that this machine no longer has.
 
-        No other mechanism would notice that they are dead, and their data connections end with them and are reopened.
-        The end of the old ones is not awaited: on a dead path that takes seconds, and the next address may come
-        meanwhile. Loopback is whole: 127.0.0.2 is an address of this machine though no interface has it.
+        Nothing else would detect that they are dead. Their data connections end with them and are reopened. The end
+        of the old links is not awaited, since it takes seconds on a dead path and the next address may arrive
+        before. Loopback links are kept: 127.0.0.2 is an address of this machine even though no interface has it.
         """
         for link in self.up.values():
             own = link.own_host
@@ -214,7 +214,7 @@ class Links:
                 self._tasks.create_task(link.close(why), name="leave a link behind")
 
     async def abandon(self, machine: MachineId, why: Reason) -> None:
-        """End the link to `machine` and dial it no more."""
+        """End the link to `machine` and stop dialing it."""
         call = self._calls.pop(machine, None)
         self._has_not_failed(machine)
         if call is not None:
@@ -224,16 +224,16 @@ class Links:
             await link.close(why)
 
     async def close(self, why: Reason) -> None:
-        """End all links, and make no more: the log may change while we take our leave."""
+        """End all links and make no new ones, even if the log changes during shutdown."""
         self._over = True
         async with asyncio.TaskGroup() as tasks:
             for machine in {*self._calls, *self.up}:
                 tasks.create_task(self.abandon(machine, why), name="close a link")
 
     async def call(self, member: Member, addresses: Sequence[Address]) -> PeerLink:
-        """Dial now: race the addresses, say HELLO on the first that opens. The link is not yet run.
+        """Dial the addresses in parallel, and say HELLO on the first that opens. The link returned is not running yet.
 
-        First by the interface that was chosen for this machine, then by any. Raises Refused or Unreachable.
+        The interface chosen for this machine is tried first, then any. Raises Refused or Unreachable.
         """
         if not addresses:
             raise Unreachable("peer_address_unknown", name=member.name)
@@ -268,8 +268,7 @@ class Links:
         )
 
     def _name(self, member: Member, announced: str) -> str:
-        """Return the machine's own name, unless another member has it: statements about one would seem to be about the
-        other."""
+        """Return the name a machine announces, or its name in the household if another machine already uses that."""
         taken = {
             *(other.name for key, other in self._owner.members.items() if key != member.id),
             *(link.name for key, link in self.up.items() if key != member.id),
@@ -278,7 +277,7 @@ class Links:
         return unless_taken(announced, member.name, taken)
 
     def is_barred(self, machine: MachineId) -> bool:
-        """Return whether a member flooded this machine a moment ago."""
+        """Return whether a member has flooded this machine recently."""
         return machine in self._allowances and self._allowances[machine].is_barred
 
     def _allowance(self, machine: MachineId) -> Allowance:
@@ -287,7 +286,7 @@ class Links:
         return self._allowances[machine]
 
     async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
-        """Carry a link that a member dialled, from its HELLO to its end."""
+        """Serve a link that a member dialed, from its HELLO to its end."""
         try:
             link = await self._welcome(member, socket, host)
         except AppError as error:
@@ -300,12 +299,12 @@ class Links:
         await self.carry(link)
 
     def take(self, link: PeerLink) -> None:
-        """Count a link from `call` as up; `carry` it next."""
+        """Register a link from `call` as up. The caller must `carry` it next."""
         self.up[link.peer] = link
         self._has_not_failed(link.peer)
 
     async def reach(self, member: Member, address: Address) -> None:
-        """Link to a member where a person says it is; that place is remembered like any other.
+        """Link to a member at an address that the user entered. The address is remembered like any other.
 
         Raises Refused or Unreachable.
         """
@@ -319,14 +318,14 @@ class Links:
         self._tasks.create_task(self.carry(link), name=f"link to {member.name}")
 
     async def drop(self, link: PeerLink) -> None:
-        """Give up a link that was never run."""
+        """Discard a link that was never run."""
         if self.up.get(link.peer) is link:
             del self.up[link.peer]
         await link.close(Reason("link_doubled", {"name": link.name}))
         link.finished.set()
 
     async def carry(self, link: PeerLink) -> None:
-        """Run a link that is up, to its end."""
+        """Serve a link that is up, until it ends."""
         try:
             await link.run(self._owner, self._heartbeat)
         except Exception:  # top of a task: whatever one peer causes, the others stay linked
@@ -338,13 +337,13 @@ class Links:
             await self._part(link)
 
     async def _part(self, link: PeerLink) -> None:
-        """The owner hears that a link has ended: once, and before the next one to that machine is up."""
+        """Notify the owner that a link has ended: once, and before the next link to that machine is up."""
         if link.announced:
             link.announced = False
             await self._owner.disconnected(link)
 
     async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
-        """The accepting side of HELLO. Raises Refused or Unreachable."""
+        """Perform the accepting side of HELLO, and return the link. Raises Refused or Unreachable."""
         if self.is_barred(member.id):
             raise Refused("peer_floods", name=member.name)
         try:
@@ -368,7 +367,7 @@ class Links:
             return link
 
     async def _keep(self, member: Member) -> None:
-        """Dial, carry, and dial again: at once after a loss, then with growing patience."""
+        """Dial, serve the link, and dial again: at once after a loss, then at growing intervals."""
         patience_seconds = REDIAL_SECONDS
         while True:
             call = self._calls[member.id]
@@ -385,7 +384,7 @@ class Links:
             patience_seconds = min(2 * patience_seconds, REDIAL_AT_MOST_SECONDS)
 
     async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
-        """One call, which `accept` may cancel when the other side's got through."""
+        """Call once. `_make_way` cancels this if the other side's call gets through first."""
         addresses = self._owner.addresses(member.id)
         if not addresses or self.is_barred(member.id):
             return None
@@ -416,7 +415,7 @@ class Links:
         return link
 
     def _has_failed(self, machine: MachineId, why: Reason) -> None:
-        """Once is no sign: whoever is just closing hangs up too."""
+        """Record a failed call. Only two in a row mean being kept out, since a closing machine hangs up too."""
         before, self.failed[machine] = self.failed.get(machine), why
         if why.code in ANSWERED:
             if before is not None and before.code == why.code and self.kept_out.get(machine) != why:
@@ -431,7 +430,7 @@ class Links:
             self._owner.kept_out(machine)
 
     async def _make_way(self, machine: MachineId, theirs: Hello) -> None:
-        """Decide between the link that comes and what there is. Raises Refused."""
+        """Decide between an incoming link and what already exists for that machine. Raises Refused."""
         call = self._calls.get(machine)
         if call is not None and call.attempt is not None:
             if self._me < machine:  # both sides dial at once: the call of the smaller id stands
@@ -459,7 +458,7 @@ class Links:
     async def _race(
         self, member: Member, addresses: Sequence[Address], through: Through | None
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
-        """The first address that opens; the others are closed again."""
+        """Return the first connection that opens, and close the others."""
         context = self._owner.dialling_context(member)
         clients = [PeerClient(member, address, context, through, self._pace) for address in addresses]
         won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []

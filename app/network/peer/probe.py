@@ -1,12 +1,13 @@
-"""Measurement of one link over a peer connection of its own, TLS included: round trips, and throughput each way.
+"""Measurement of a link over its own peer connection, TLS included: round trips, and throughput in each direction.
 
-Both sides are here. The first byte of a message is its kind. The measuring side sends ECHOs, then chunks, then GIVE,
-and receives chunks until DONE, which describes the other end's interface. All figures are measured at the near end; the
-other side's word is never taken for them. BUSY may come at any time: there is work, and the probe is over.
+Both sides are implemented here. The first byte of a message is its kind. The measuring side sends ECHOs, then
+chunks, then GIVE, and receives chunks until DONE, which describes the other end's interface. All figures are
+measured at the near end and never taken from the other side. BUSY may come at any time: it means that there is
+work, and ends the probe.
 
-Throughput: chunks are sent a window at a time, and each answer repeats eight random bytes of its chunk, so nobody can
-confirm data that has not arrived. The window follows what the link carries: a slow link is not filled for seconds, a
-fast one not starved.
+Throughput: a window of chunks is in flight at a time. Each answer repeats eight random bytes of its chunk, so
+nobody can confirm data that has not arrived. The window adapts to the link, so that a slow link is not filled for
+seconds and a fast one is not starved.
 """
 
 from __future__ import annotations
@@ -70,10 +71,10 @@ EndOf = Callable[[str, str], LinkEnd]
 
 
 def rate_of(samples: Samples) -> float | None:
-    """Bytes a second after the start phase; None when nothing arrived.
+    """Return the bytes per second after the start phase, or None if nothing arrived.
 
-    The median of equal slices of time, so that one pause of a busy computer, and the catching up
-    after it, do not count. Where it paused for most of the time the median says nothing.
+    This is the median of equal time slices, so that a pause of a busy computer, and the catching up after it, do
+    not count. If it paused most of the time, the median is meaningless, and the mean is returned.
     """
     (begun, _), (ended, total) = samples[0], samples[-1]
     if ended <= begun or not total:
@@ -88,7 +89,7 @@ def rate_of(samples: Samples) -> float | None:
 
 
 def _arrived_by(samples: Samples, at: float) -> float:
-    """Bytes at a time between samples, as if they had come evenly."""
+    """Return the bytes that had arrived at a time between samples, by linear interpolation."""
     place = bisect.bisect_left(samples, at, key=lambda sample: sample[0])
     if place == len(samples):
         return samples[-1][1]
@@ -98,7 +99,7 @@ def _arrived_by(samples: Samples, at: float) -> float:
 
 @dataclass(slots=True)
 class _Window:
-    """The bytes that may be in flight: twice what the link holds, by the best rate and round trip so far."""
+    """The bytes that may be in flight: twice the link's capacity, by the best rate and round trip so far."""
 
     best_rate: float = 0.0
     round_trip_s: float = 1.0
@@ -115,7 +116,7 @@ class _Window:
         return max(LEAST_CHUNK_BYTES, min(MOST_CHUNK_BYTES, chunk))
 
     def arrived(self, now: float, total: int, took_s: float) -> None:
-        """`total` bytes have arrived by now; the last chunk's answer `took_s`."""
+        """Record that `total` bytes have arrived by `now`, and that the answer to the last chunk took `took_s`."""
         self.round_trip_s = min(self.round_trip_s, took_s)
         self.recent.append((now, total))
         while now - self.recent[0][0] > RATE_SECONDS and len(self.recent) > 2:
@@ -128,10 +129,11 @@ class _Window:
 async def pour(
     channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
-    """Send chunks within the limits; the rate (bytes/s) at which they arrived, and the bytes sent.
+    """Send chunks within the limits. Return the rate at which they arrived (bytes/s) and the bytes sent.
 
-    `receive` gives the next message, and raises when the probe must end. Raises
-    Refused("peer_speaks_oddly") for a wrong answer.
+    `receive` returns the next message, and raises if the probe must end. Raises Refused("peer_speaks_oddly") for a
+    wrong
+    answer.
     """
     filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # so that nothing on the way can compress it
     begun = clock()
@@ -157,7 +159,7 @@ async def pour(
 
 
 def answer_to(chunk: bytes) -> tuple[bytes, int]:
-    """The answer to a chunk, and its bytes as `pour` counts them. Raises ValueError for what is none."""
+    """Return the answer to a chunk, and its size as `pour` counts it. Raises ValueError if it is not a chunk."""
     token, size = chunk[1 : 1 + TOKEN_BYTES], len(chunk) - 1 - TOKEN_BYTES
     if chunk[:1] != CHUNK or not 0 < size <= MOST_CHUNK_BYTES:
         raise ValueError("not a chunk")
@@ -166,7 +168,7 @@ def answer_to(chunk: bytes) -> tuple[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """Round-trip times of a small message."""
+    """The round-trip times of a small message."""
 
     median_s: float
     p95_s: float
@@ -175,7 +177,7 @@ class RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of one probe. Bytes a second are of payload."""
+    """The result of a probe. Bytes per second count the payload only."""
 
     round_trips: RoundTrips
     out_bytes_per_s: float
@@ -184,12 +186,12 @@ class Measured:
 
 
 def said_of(end: LinkEnd) -> bytes:
-    """An end as the other side hears it: kind, speed of the card, name."""
+    """Encode our end of the link for the other side: kind, speed of the network card, name."""
     return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
 
 
 def end_said(text: bytes) -> LinkEnd:
-    """The other side's word, fit to be shown; what cannot be is unknown."""
+    """Decode the other side's description of its end, made safe to display. Anything invalid becomes unknown."""
     kind, _, rest = text[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
     known = {str(link_kind): link_kind for link_kind in LinkKind}
@@ -199,7 +201,7 @@ def end_said(text: bytes) -> LinkEnd:
 
 
 def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
-    """The figures of at least two round trips, in their order; the percentile by nearest rank."""
+    """Return the figures of at least two round trips, given in order. The percentile is by nearest rank."""
     ranked = sorted(seconds)
     p95 = ranked[-(-95 * len(ranked) // 100) - 1]
     steps = [abs(after - before) for before, after in itertools.pairwise(seconds)]
@@ -207,7 +209,7 @@ def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
 
 
 class Probes:
-    """All probes of one node: at most one at a time, none while `busy()` says that there is work."""
+    """All probes of a node: at most one at a time, and none while `busy()` returns true."""
 
     def __init__(self, busy: Callable[[], bool], end_of: EndOf, clock: Callable[[], float] = time.monotonic) -> None:
         self._busy, self._end_of, self._clock = busy, end_of, clock
@@ -221,15 +223,15 @@ class Probes:
         return self._busy()
 
     async def measure(self, open_channel: Opening, name: str) -> Measured:
-        """Measure the link to machine `name` behind a probe channel. Takes up to about 3 s.
+        """Measure the link to machine `name` over a probe channel. Takes up to about 3 s.
 
-        Raises Busy when there is work at either end, at once when it begins; Unreachable when the
-        other side is silent; Refused when it breaks the rules or knows no probes.
+        Raises Busy as soon as there is work at either end, Unreachable if the other side is silent, and Refused if
+        it breaks the protocol or does not support probes.
         """
         return await self._alone(open_channel, name, self._measured)
 
     async def round_trips(self, open_channel: Opening, name: str) -> RoundTrips:
-        """Measure only the round trips, in some kilobytes. Raises as `measure`."""
+        """Measure only the round trips, with a few kilobytes. Raises like `measure`."""
         return await self._alone(open_channel, name, self._round_trips)
 
     async def _alone(self, open_channel: Opening, name: str, work: Asking[Found]) -> Found:
@@ -249,7 +251,7 @@ class Probes:
             self._active = False
 
     async def serve(self, member: Member, channel: FrameChannel, ends: tuple[str, str]) -> None:
-        """Answer a member's probe, within the limits for one member. The caller closes the channel.
+        """Answer a member's probe, within the limits for each member. The caller closes the channel.
 
         `ends`: the addresses of the connection, ours first.
         """
@@ -284,7 +286,7 @@ class Probes:
         return Measured(round_trips, out, back, far)
 
     async def _round_trips(self, channel: FrameChannel, name: str) -> RoundTrips:
-        """Echoes one after the other; on a slow link fewer, but never fewer than eight."""
+        """Send echoes one after another; fewer on a slow link, but never fewer than eight."""
         seconds: list[float] = []
         begun = self._clock()
         while len(seconds) < ROUND_TRIPS + UNCOUNTED:
@@ -302,7 +304,7 @@ class Probes:
     async def _absorbed(
         self, channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], name: str
     ) -> tuple[float | None, LinkEnd]:
-        """Take and answer chunks until DONE; the rate at which they came, and what it says."""
+        """Receive and answer chunks until DONE. Return the rate of arrival and the other end's description."""
         samples, total = [(self._clock(), 0)], 0
         while (message := await receive())[:1] != DONE:
             try:
@@ -317,7 +319,7 @@ class Probes:
         return rate_of(samples), end_said(message[1:])
 
     async def _served(self, channel: FrameChannel, end: LinkEnd) -> None:
-        """Echo and answer until GIVE, then pour. Raises Busy, ValueError."""
+        """Answer echoes and chunks until GIVE, then send chunks. Raises Busy, ValueError."""
         echoes = received = 0
         while True:
             message = await self._received(channel, "")
@@ -339,7 +341,7 @@ class Probes:
                 raise ValueError("not of a probe")
 
     async def _received(self, channel: FrameChannel, name: str) -> bytes:
-        """The next message. Raises Busy when work began at either end, Unreachable after a silence."""
+        """Return the next message. Raises Busy if work has begun at either end, Unreachable after a silence."""
         self._stop_for_work(name)
         try:
             async with asyncio.timeout(SILENT_SECONDS):
