@@ -37,10 +37,10 @@ from backends.worker_orders import Vocabulary
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
 DEFAULT_MAX_TOKENS = 1024
-CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # plain text to a model that was not trained on them
-MOST_BEGINNINGS = 4096  # of conversations, kept for the date that their templates name
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # ordinary text to a model that was not trained on them
+MOST_BEGINNINGS = 4096  # number of conversations whose start time is kept, for templates that state the date
 
-THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+THOUGHT = "reasoning_content"  # the field of an assistant message that contains its reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,23 @@ class GenerationRequest:
     """A request for text, with exactly one of `messages`, `prompt` (used verbatim) and `prompt_ids`."""
 
     messages: Sequence[Message] | None = None
-    tools: tuple[dict[str, Any], ...] = ()  # what the answer may call, for the chat template
-    template_options: Mapping[str, Scalar] = field(default_factory=dict)  # its further variables
-    begun_at: LocalTime | None = None  # when this chat began, for templates that name the date
+    tools: tuple[dict[str, Any], ...] = ()  # the tools that the answer may call, for the chat template
+    template_options: Mapping[str, Scalar] = field(default_factory=dict)  # additional variables of the chat template
+    begun_at: LocalTime | None = None  # when this chat began, for templates that state the date
     prompt: str | None = None
     prompt_ids: tuple[int, ...] | None = None
     sampling: Sampling = GREEDY
     max_tokens: int = DEFAULT_MAX_TOKENS
     stop: tuple[str, ...] = ()
-    thinking: Thinking = AS_IT_IS  # before an answer in a chat
-    conversation: str | None = None  # a later question of it reuses what it shares with this one
-    ignore_end: bool = False  # go on past end tokens, for benchmarks
-    request: str = ""  # its id, for logs
+    thinking: Thinking = AS_IT_IS  # how the model reasons before an answer in a chat
+    conversation: str | None = None  # later requests of a conversation reuse the KV cache of their common beginning
+    ignore_end: bool = False  # continue past end tokens, for benchmarks
+    request: str = ""  # the request's id, for logs
     whose: Requester = OWNER
-    guesses: bool = True  # as Request.guesses
-    signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that are text here
+    guesses: bool = True  # see Request.guesses
+    signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that count as text here
     came_at: float = field(default_factory=time.monotonic)
-    read: Callable[[int], None] | None = None  # as Request.read
+    read: Callable[[int], None] | None = None  # see Request.read
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Delta:
 
     text: str
     token_ids: tuple[int, ...]
-    likely: tuple[tuple[bytes, float], ...] = ()  # as Token.likely, with the bytes of each
-    thought: str = ""  # more of what the model thinks before it answers
-    hidden_bytes: int = 0  # written before this text, and no part of it: thoughts and signs
-    was_thought: bool = False  # all text before turned out to be a thought
+    likely: tuple[tuple[bytes, float], ...] = ()  # like Token.likely, with the bytes of each token
+    thought: str = ""  # more of the reasoning before the answer
+    hidden_bytes: int = 0  # bytes written before this text that are not part of it: reasoning and control tokens
+    was_thought: bool = False  # all earlier text turned out to be reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +87,23 @@ class Summary:
     token_ids: tuple[int, ...]
     prompt_tokens: int
     reused_tokens: int
-    before_s: float  # from `came_at` to the pipeline: the chat template, the tokens
+    before_s: float  # from `came_at` to the pipeline: chat template and tokenization
     queued_s: float
     ttft_s: float
     decode_tok_s: float
     finish_reason: str  # "stop" or "length"
-    stop: str | None  # the stop string that ended it, if one did
+    stop: str | None  # the stop string that ended it, if any
     stages: tuple[StageFigures, ...]
     recoveries: tuple[Recovered, ...] = ()
-    guessed: int = 0  # tokens that were computed before they were known
-    guessed_right: int = 0  # those of them that came
-    place: int = 0  # of several pipelines of the model, which one ended it
+    guessed: int = 0  # tokens whose positions were computed before the tokens were known
+    guessed_right: int = 0  # how many of those guesses were right
+    place: int = 0  # which of the model's pipelines finished it
     thought: str = ""
     thought_tokens: int = 0
-    thought_s: float = 0.0  # from the first token to the end of the thought
-    notes: tuple[str, ...] = ()  # reason codes: what is to be known of how the chat was told to the model
-    cut_by: str | None = None  # of "length": "max_tokens", or the "context", which is full
+    thought_s: float = 0.0  # from the first token to the end of the reasoning
+    # reason codes for what the user should know about how the chat was presented to the model
+    notes: tuple[str, ...] = ()
+    cut_by: str | None = None  # what caused "length": "max_tokens", or a full "context"
 
 
 class Generates(Protocol):
@@ -117,7 +118,7 @@ class Completer:
     def __init__(self, text: Text, pipeline: Generates) -> None:
         self._text = text
         self._pipeline = pipeline
-        self._control: dict[str, int | None] = {}  # asked for with each question
+        self._control: dict[str, int | None] = {}  # ids of control tokens, kept because every request needs them
         self._beginnings = Beginnings()
 
     async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
@@ -230,7 +231,7 @@ class Completer:
         if prompt.where is not None:
             own = await self._signs()
             signs |= own
-            # a call whose form must be kept to is asked for behind the thought
+            # if a call must follow a grammar, it is requested after the reasoning
             calls = bool(question.tools) and not sampling.grammar
             splitter = self._splitter(prompt.where, own, calls=calls)
             waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
@@ -249,7 +250,7 @@ class Completer:
         )
         conversation = question.conversation
         if (waits or most is not None) and conversation is None:
-            conversation = f"thought {secrets.token_hex(8)}"  # its parts share what was computed
+            conversation = f"thought {secrets.token_hex(8)}"  # lets the parts of this answer share the KV cache
         request = Request(
             prompt.ids,
             replace(sampling, grammar="") if waits else sampling,
@@ -311,8 +312,8 @@ class _Prompt:
 
     ids: tuple[int, ...]
     where: AnswerStart | None
-    notes: tuple[str, ...] = ()  # as Summary.notes
-    thought: str = ""  # what was thought of an answer that goes on within its thought
+    notes: tuple[str, ...] = ()  # see Summary.notes
+    thought: str = ""  # the reasoning so far, if the answer to be continued stopped within it
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:
@@ -413,8 +414,8 @@ class Beginnings:
 class Pause(Enum):
     """The reason why an answer is stopped before its end, to be continued in another way."""
 
-    SPENT = "spent"  # its thought has had its tokens
-    OVER = "over"  # its thought is over, and what follows has a form
+    SPENT = "spent"  # its reasoning has used up its tokens
+    OVER = "over"  # its reasoning is over, and a grammar applies to what follows
 
 
 class Reader:
@@ -441,11 +442,11 @@ class Reader:
         self._stops = StopFinder((*stops, *ends))
         self._splitter, self._signs = splitter, signs or {}
         self._most, self._waits = most_thought, waits
-        self._parts: deque[tuple[Part, ...]] = deque()  # of each token, until it is told
+        self._parts: deque[tuple[Part, ...]] = deque()  # of each token that has not been delivered yet
         self._flushed: list[Part] = []
         self._began = 0.0
-        self.n_thought = 0  # tokens of thoughts, with their signs
-        self.n_kept = 0  # tokens that count, should it pause
+        self.n_thought = 0  # tokens of reasoning, including its control tokens
+        self.n_kept = 0  # tokens that count if the answer pauses
         self._n = 0
         self.thought_s = 0.0
         in_thought = splitter is not None and splitter.in_thought
@@ -472,7 +473,7 @@ class Reader:
         if self._waits and not self._splitter.may_think:
             self.pause = Pause.OVER
             parts = [part for part in parts if part.kind is not Kind.ANSWER]
-            self.n_kept = self._n if was_in else 0  # what came in place of a thought has no form yet
+            self.n_kept = self._n if was_in else 0  # text that came instead of reasoning has followed no grammar
         elif self._most is not None and is_in and raw and self.n_thought >= self._most:
             self.pause, self.n_kept = Pause.SPENT, self._n
         self._parts.append(self._stopped(parts))
@@ -534,7 +535,7 @@ class Reader:
             if part.kind is not Kind.ANSWER:
                 shown.append(part)
                 continue
-            added = len(part.text) - len(part.written)  # a paragraph that was put before it
+            added = len(part.text) - len(part.written)  # length of a paragraph break inserted before it
             text = self._stops.push(part.text)
             shown.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
         return tuple(shown)

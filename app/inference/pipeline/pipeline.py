@@ -39,9 +39,9 @@ from backends.contract import keeps_apart
 
 log = logging.getLogger(__name__)
 
-WATCH_S = 0.25  # how often deadlines are looked at
-STOOD_STILL_S = 1.0  # a look that comes so late: this machine slept, not the others
-HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
+WATCH_S = 0.25  # how often deadlines are checked
+STOOD_STILL_S = 1.0  # a check this late means that this machine slept, not the others
+HOLD_S = 2.0  # time for steps in flight to finish before stages are changed on purpose
 
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
@@ -70,20 +70,21 @@ class Pipeline:
         samples: Samples | None = None,
     ) -> None:
         self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
-        self._samples = samples  # of what lenders compute
+        self._samples = samples  # samples of the lenders' results, for verification
         self._work = Scheduler(shape, self._limits(), self.figures)
         self._heir: Callable[[Asking, Loss], bool] = lambda *_: False
         self._group = asyncio.TaskGroup()
         self._rounds: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
-        self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
-        self.lost: StageLost | None = None  # why it ended
-        self.is_tried = False  # by a question of ours, before anybody's: what the model ends then is not mended
-        self.news: Notice | None = None  # while something is mended: what everybody was told last
-        self._replays = False  # the tokens of answers that were interrupted
-        self._doubted: dict[str, None] = {}  # who is not heard, in the order in which that was told
+        self._broken: asyncio.Future[Loss] | None = None  # set to the reason when the current round must end
+        self.lost: StageLost | None = None  # why the pipeline ended, if it has
+        # while a test request of our own runs: a loss that the model itself causes then is not recovered
+        self.is_tried = False
+        self.news: Notice | None = None  # during a recovery, the latest notice sent to all readers
+        self._replays = False  # whether interrupted answers are being replayed
+        self._doubted: dict[str, None] = {}  # machines that do not respond, in the order in which this was reported
         self.on_news: Callable[[], None] = lambda: None
-        self.on_mended: Callable[[], None] = lambda: None  # other stages serve now
+        self.on_mended: Callable[[], None] = lambda: None  # called when other stages have taken over
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -189,7 +190,7 @@ class Pipeline:
         """End the current round as `break_off` does, but on purpose and between two tokens."""
         present = self._broken
         if present is None or present.done():
-            return  # these stages are gone already: a hold would last into the next ones
+            return  # these stages are already gone, so a hold would affect the next ones
         await self._work.hold(HOLD_S)
         if not present.done():
             present.set_result(loss)
@@ -274,7 +275,7 @@ class Pipeline:
         self._doubted.clear()
         alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
         self._work.interrupt(loss, alone=alone)
-        if ended is None and not self._needs_rebuild(rebuilder):  # they were recovered too often
+        if ended is None and not self._needs_rebuild(rebuilder):  # the answers were recovered too often
             self._end(fault_table.loss_error(loss.why))
             return
         for stage in self._stages:
@@ -309,7 +310,7 @@ class Pipeline:
             return
         self._doubted.pop(name, None)
         self._say(reconnected_notice(name, seconds))
-        if self._doubted:  # all of it waits for another one still
+        if self._doubted:  # the pipeline still waits for another machine
             self._say(reconnecting_notice(next(iter(self._doubted))))
         elif not self._replays:
             self._settled()
@@ -329,7 +330,7 @@ class Pipeline:
         now, reason = time.monotonic(), why.reason
         worked_on = self._working_on(stage)
         slots = slots_of(reason) or worked_on
-        if stage.is_elsewhere:  # of other answers it knows nothing
+        if stage.is_elsewhere:  # it can know nothing about other answers
             slots = (slots & worked_on) or worked_on
         if reason.code == "stage_input_odd":
             stage, reason = self._who_sent_odd(stage, reason)
@@ -363,7 +364,7 @@ class Pipeline:
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})
         sizes = (shape.slots, shape.kv_cells, shape.context)
-        apart = shape.recurrent or keeps_apart(*sizes)  # backends/llamacpp/stage.py
+        apart = shape.recurrent or keeps_apart(*sizes)  # see backends/llamacpp/stage.py
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:
@@ -430,14 +431,14 @@ class Pipeline:
             for stage in _computing(self._stages):
                 stage.check(now)
             self._work.end_unread(now)
-            self._settle_replayed()  # also where no reader is left
+            self._settle_replayed()  # needed here in case no reader is left
 
     async def _walled(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
         """Run a task inside the outer wall: an error ends the pipeline, not the node."""
         try:
             await duty()
         except StageLost as error:
-            if not any(stage.lost for stage in self._stages):  # else that is told, with whose it was
+            if not any(stage.lost for stage in self._stages):  # otherwise that stage has already reported its loss
                 self.break_off(Loss("", "", error.reason, time.monotonic()))
         except Exception:
             log.exception("a bug in %s", name)

@@ -23,8 +23,8 @@ class Replica:
 
     name: str
     pipeline: Pipeline
-    machines: frozenset[str]  # ids of all that hold layers of it
-    here: bool  # this machine holds the run that samples: it alone has a vocabulary, for grammars
+    machines: frozenset[str]  # ids of all machines that hold layers of it
+    here: bool  # whether this machine, the only one with a vocabulary for grammars, holds the run that samples
     draining: bool = False
 
 
@@ -35,7 +35,7 @@ class Replicas:
         self._held: dict[int, Replica] = {}
         self._over = asyncio.Event()
         self.on_news: Callable[[], None] = lambda: None
-        self.leaves: Notice | None = None  # a machine that computes on while others load its layers
+        self.leaves: Notice | None = None  # about a machine that keeps computing while others load its layers
 
     def put(self, place: int, replica: Replica) -> None:
         """Start serving with this replica, which replaces any lost one at the same place."""
@@ -55,13 +55,13 @@ class Replicas:
             self._over.set()
         return self._over.is_set()
 
-    # as an Answerer sees it
+    # For requests
 
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
         """Generate as Pipeline.generate does, on the replica that is expected to finish first."""
         return heard(lambda: self._choose(request).submit(request))
 
-    # as their owner sees them
+    # For the owner of the replicas
 
     @property
     def lost(self) -> StageLost | None:
@@ -156,7 +156,7 @@ class Replicas:
         choice = route(standings, known, output)
         if choice is None and (but is None or not self._held[but].here):
             draining = [self._held[place].draining for place in places]
-            mended = [  # when machines leave all of them, they are placed again under the next request
+            mended = [  # if machines are leaving every replica, the next request is served while layers are moved
                 replace(standing, is_open=all(draining) or not leaves)
                 for leaves, standing in zip(draining, standings, strict=True)
             ]
@@ -174,7 +174,7 @@ class Replicas:
         if to is None:
             return False
         heir = self._held[to]
-        if asking.timing.begun_at:  # else its reader knows nothing of it yet
+        if asking.timing.begun_at:  # otherwise its reader has seen nothing of this replica yet
             gone = self._held[place]
             machine = gone.name if len(gone.machines) == 1 else loss.name or gone.name
             facts = {"machine": machine, "to": heir.name}

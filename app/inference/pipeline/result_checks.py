@@ -21,13 +21,15 @@ from app.inference.stages.stage_client import Run, Step
 from backends.contract import GREEDY, Role
 from backends.frames import SEGMENT
 
-PROMPT_IDS = (2, 3, 5, 7, 11, 13, 17, 19)  # primes: nobody's text
+PROMPT_IDS = (2, 3, 5, 7, 11, 13, 17, 19)  # prime numbers, so they contain no user's text
 ANSWER_TOKENS = 3
-N_LIKELIEST = 20  # tokens whose probabilities are compared
+N_LIKELIEST = 20  # number of tokens whose probabilities are compared
 REPEAT_TOLERANCE = 0.1  # in natural logs, between two runs of one placement, whatever else is in the batch
-SPLIT_TOLERANCE = 1.0  # between two placements: hidden states may travel in eight bits; wrong results differ far more
+# between two placements: hidden states may travel in eight bits, but wrong results differ far more
+SPLIT_TOLERANCE = 1.0
 
-Logprobs = tuple[tuple[int, float], ...]  # token id and log probability: first the sampled token, then the likeliest
+# pairs of token id and log probability: the sampled token, then the likeliest ones
+Logprobs = tuple[tuple[int, float], ...]
 Generate = Callable[[Request], AsyncGenerator[Token | Notice | Finish, None]]
 
 
@@ -52,7 +54,7 @@ async def check_known_answer(
         max_tokens=ANSWER_TOKENS,
         is_usual=False,
     )
-    # two conversations, so that the second reuses nothing from the KV cache and every stage computes all of it again
+    # Two conversations, so that the second reuses no KV cache and every stage computes everything again.
     first, second = [await _answer(generate, replace(request, conversation=f"proof {n}")) for n in (1, 2)]
     if not (_is_finite(first) or _is_finite(second)):
         raise StageFailed("numbers_not_finite")
@@ -79,7 +81,7 @@ def agree(answer: KnownAnswer, other: KnownAnswer, tolerance: float) -> bool:
         if token not in logs or abs(logs[token] - log) > tolerance:
             return False
         if token != theirs[0][0]:
-            return True  # a tie; from here on the texts differ
+            return True  # a tie: from here on the texts differ
     return len(answer.steps) == len(other.steps)
 
 
@@ -93,8 +95,9 @@ async def _answer(generate: Generate, request: Request) -> KnownAnswer:
         return KnownAnswer(tuple([event.likely async for event in events if isinstance(event, Token)]))
 
 
-MOST_RUNS = 16  # of which a sample is kept, or it is remembered when one was
-REST_EACH_S = 30.0  # after a try that came to nothing, for each try so far
+MOST_RUNS = 16  # number of runs for which a sample, or the time of the last check, is remembered
+# pause before retrying a sample that could not be recomputed, multiplied by the number of tries so far
+REST_EACH_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Sample:
 
     run: Run
     n_rows: int
-    given: bytes  # in the number type of the run, as they were on the wire
+    given: bytes  # input rows, in the run's number format as on the wire
     answered: bytes
 
 
@@ -117,7 +120,7 @@ class Samples:
         self._draw, self._clock = draw, clock
         self._kept: dict[bytes, Sample] = {}
         self._checked_s: dict[bytes, float] = {}
-        self._put_off: dict[bytes, tuple[int, float]] = {}  # tries, and when the next one may be
+        self._put_off: dict[bytes, tuple[int, float]] = {}  # the number of tries, and when the next one is allowed
 
     def look(self, run: Run, step: Step, after: Step) -> None:
         """Keep a sample of this step if one is due."""
@@ -125,7 +128,7 @@ class Samples:
             return
         _, n_rows, pos = SEGMENT.unpack(step.table)
         if pos:
-            return  # every decoded token comes by here
+            return  # not the beginning of a sequence; returns early because every decoded token passes through here
         n_bytes = len(step.rows) + len(after.rows)
         rested_s = self._clock() - self._checked_s.get(run.pipeline, float("-inf"))
         if takes_sample(n_rows, n_bytes, self._draw(), rested_s):

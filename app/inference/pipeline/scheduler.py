@@ -51,7 +51,7 @@ class Part:
 
     sequence: Sequence
     segment: Segment
-    due: bool  # it gets a token
+    due: bool  # whether a token is sampled after this segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class MicroBatch:
 
     step: Step
     parts: tuple[Part, ...]
-    guess: Guess | None = None  # its one token is not known yet
+    guess: Guess | None = None  # the guess for its only token, if that is not known yet
 
     @classmethod
     def of(cls, parts: SequenceOf[Part]) -> MicroBatch:
@@ -96,15 +96,15 @@ class PipelineConfig:
     """The sizes and rules that a pipeline was opened with."""
 
     slots: int
-    kv_cells: int  # positions over all slots
-    context: int  # most positions of one slot
+    kv_cells: int  # positions of all slots together
+    context: int  # maximum positions per slot
     n_vocab: int
-    chunk_rows: int = 64  # rows of a micro-batch; its stages were opened for as many at least
+    chunk_rows: int = 64  # rows of a micro-batch; the stages were opened for at least this many
     max_waiting: int = MAX_WAITING
-    # slots are cut back to where their state was kept only, by this rule (backends/contract.py)
+    # Slots can only be cut back to positions whose state was kept, according to `keep` (backends/contract.py).
     recurrent: bool = False
     keep: Keep = KEEP_ALL
-    trained: int | None = None  # positions that the model was trained for; None: unknown
+    trained: int | None = None  # positions that the model was trained for, if known
 
 
 class Scheduler:
@@ -115,21 +115,21 @@ class Scheduler:
 
     def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
-        self.place = 0  # of several pipelines of the model, which one this is
+        self.place = 0  # the index of this pipeline among those of the model
         self._waiting: list[Sequence] = []
         self._running: dict[int, Sequence] = {}  # by slot
         self._idle = {slot: IdleSlot(slot, 0) for slot in range(limits.slots)}
-        self._to_empty: deque[Sequence] = deque()  # gone, but their slots still hold them
-        self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found nothing to do
-        self._door = asyncio.Event()  # somebody came or went
-        self._number = 0  # of the last micro-batch
-        self._under_way = 0  # micro-batches that have not come back
-        self._order: SlotOrder | None = None  # of what the present stages are told
-        self.usual = UsualDuration()  # how long a request takes
-        self._held = False  # nothing enters
-        self._gain = Gain()  # of one answer alone
-        self._quiet = asyncio.Event()  # nothing is under way, while held
-        self._beginning: int | None = None  # the slot that the last run is told of; stays where that ended it
+        self._to_empty: deque[Sequence] = deque()  # sequences that are gone but still occupy their slots
+        self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found no work
+        self._door = asyncio.Event()  # set when a request arrives or leaves
+        self._number = 0  # the number of the latest micro-batch
+        self._under_way = 0  # micro-batches in flight
+        self._order: SlotOrder | None = None  # the order of slot operations on the current stages
+        self.usual = UsualDuration()  # how long requests usually take
+        self._held = False  # whether no new work may enter
+        self._gain = Gain()  # what guessing gains for a single answer
+        self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
+        self._beginning: int | None = None  # the slot being set up on the last run; kept if that ends the run
 
     @property
     def n_running(self) -> int:
@@ -145,7 +145,7 @@ class Scheduler:
         elapsed = [now - running.timing.begun_at for running in self._running.values()]
         return queued_requests(ids, elapsed, self.usual, self._limits.slots)
 
-    # requests
+    # Requests
 
     def submit(self, request: Request) -> Sequence:
         """Queue a request. Raises BadInput if it cannot be answered, Busy if too many are waiting."""
@@ -164,7 +164,7 @@ class Scheduler:
         sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
-            self._door.set()  # the next in turn may need less
+            self._door.set()  # the next one in line may need less room
         elif not sequence.under_way:
             self._release(sequence)
 
@@ -173,7 +173,7 @@ class Scheduler:
         for sequence in (*self._waiting, *self._running.values()):
             sequence.end(error)
 
-    # interruptions
+    # Interruptions
 
     def end_slots(self, slots: frozenset[int], error: AppError) -> None:
         """End the answers in these slots with this error, or in all slots if none are given."""
@@ -235,7 +235,7 @@ class Scheduler:
         alone: this machine computes the whole model next.
         """
         for sequence in (*self._waiting, *self._running.values()):
-            if not sequence.timing.begun_at:  # it only waits the longer: nothing of it is lost
+            if not sequence.timing.begun_at:  # it has only been waiting, so nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
             elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
                 sequence.end(fault_table.loss_error(too_often_reason(loss)))
@@ -308,7 +308,7 @@ class Scheduler:
                 if not sequence.under_way:
                     self._release(sequence)
 
-    # micro-batches
+    # Micro-batches
 
     async def next_batch(self) -> MicroBatch:
         """Return the next micro-batch, waiting until there is one."""
@@ -335,7 +335,7 @@ class Scheduler:
         self._under_way -= 1
         if not self._under_way and self._order is not None and self._order.is_behind:
             self._door.set()
-        if carried.guess is None or carried.guess.right:  # else its sequence went on without it
+        if carried.guess is None or carried.guess.right:  # otherwise its sequence has continued without it
             for part in carried.parts:
                 self._came_back(part.sequence)
         self.wake()
@@ -372,7 +372,7 @@ class Scheduler:
         This is the case when the same answers continue and no other can join them.
         """
         parts = carried.parts
-        if self._shape.recurrent:  # what it computes too much could not be taken back
+        if self._shape.recurrent:  # recurrent state computed in excess cannot be taken back
             return None
         if self._held or len(parts) != len(self._running):
             return None
@@ -449,7 +449,7 @@ class Scheduler:
             known = sequence.guesses.came(sequence.tokens, seconds, followed, self._gain)
             self._gain = known if len(self._running) == 1 else self._gain
 
-    # slots
+    # Slots
 
     async def attend(self, stages: SequenceOf[StageClient], order: SlotOrder) -> None:
         """Assign slots to waiting sequences, and clear the slots of those that left. Runs forever."""
@@ -488,7 +488,7 @@ class Scheduler:
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
         sequence.since, sequence.timing.stages_before = self._number, self._figures()
         sequence.timing.begun_at = sequence.timing.begun_at or time.monotonic()
-        sequence.under_way = 1  # so that its slot is not released meanwhile
+        sequence.under_way = 1  # keeps its slot from being released during the awaits below
         self._running[sequence.slot] = sequence
         name, slot = sequence.request.name, sequence.slot
         log.info("%s has slot %d", name or "an answer", slot, extra=log_extra(name, slot=slot))
@@ -504,7 +504,7 @@ class Scheduler:
         sequence.under_way, self._beginning = 1, sequence.slot
         try:
             await stages[-1].begin(*sequence.beginning())
-        except BadInput as error:  # a grammar that does not compile
+        except BadInput as error:  # for example, a grammar that does not compile
             sequence.end(error)
         self._beginning = None
         sequence.under_way, sequence.begun = 0, True

@@ -18,12 +18,12 @@ from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
 from backends.contract import FORM_TOO_HEAVY, Kept, Sampling
 
-MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
-UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
-ALIKE_S = 10.0  # an answer that has taken longer is replayed in chunks
-PAUSE_S = 2.0  # more between two tokens was no computing
+MAX_UNREAD = 256  # tokens; a sequence with this many waits for its reader (SAFETY.md 5)
+UNREAD_S = 30.0  # a sequence ends if its reader takes nothing for this long
+ALIKE_S = 10.0  # an answer that took longer is replayed in chunks instead of exactly
+PAUSE_S = 2.0  # a longer gap between two tokens was not spent computing
 
-RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
+RANGES: dict[str, tuple[float, float]] = {  # outside these ranges, samplers fail or produce nonsense
     "temperature": (0, 100),
     "top_k": (-1, 1 << 30),
     "top_p": (0, 1),
@@ -34,7 +34,7 @@ RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing
     "frequency_penalty": (-100, 100),
     "seed": (0, (1 << 63) - 1),
 }
-MOST_BIAS = 100  # OpenAI's
+MOST_BIAS = 100  # the same limit as OpenAI's
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class Request:
     ids: tuple[int, ...]
     sampling: Sampling
     max_tokens: int
-    end_tokens: tuple[int, ...] = ()  # none: run to max_tokens
+    end_tokens: tuple[int, ...] = ()  # if empty, the answer runs to max_tokens
     conversation: str | None = None
-    ends_with: Callable[[int], bool] | None = None  # asked of each token as it is sampled; must be quick
-    name: str = ""  # its id, for logs
-    guesses: bool = True  # its next tokens may be guessed while machines would stand idle
-    is_usual: bool = True  # else how long it takes says nothing of the next one
-    goes_first: bool = False  # before others that wait
-    read: Callable[[int], None] | None = None  # told once how much of its prompt was computed
+    ends_with: Callable[[int], bool] | None = None  # called with each token as it is sampled; must be fast
+    name: str = ""  # the request's id, for logs
+    guesses: bool = True  # whether to guess its next tokens while machines would be idle
+    is_usual: bool = True  # whether its duration helps to predict that of others
+    goes_first: bool = False  # whether it goes ahead of other waiting requests
+    read: Callable[[int], None] | None = None  # called once with the number of prompt tokens that were computed
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
@@ -94,14 +94,14 @@ class Token:
     """One sampled token."""
 
     id: int
-    likely: tuple[tuple[int, float], ...] = ()  # if asked for: it, and the likeliest, with their logs
+    likely: tuple[tuple[int, float], ...] = ()  # if requested: log probabilities of this token and the likeliest ones
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The last item of a stream."""
 
-    reason: str  # "stop": an end token, or `ends_with`; "length": max_tokens or the context is full
+    reason: str  # "stop" for an end token or `ends_with`; "length" if max_tokens is reached or the context is full
     figures: RequestFigures
 
 
@@ -119,11 +119,11 @@ class Timing:
     """Timestamps of one request on a monotonic clock, the source of its figures; 0 if not reached yet."""
 
     asked_at: float = field(default_factory=time.monotonic)
-    begun_at: float = 0.0  # when it first had a slot
-    first_at: float = 0.0  # its first token
+    begun_at: float = 0.0  # when it first got a slot
+    first_at: float = 0.0  # when its first token was sampled
     last_at: float = 0.0
-    spoke_s: float = 0.0  # from the first token to the last, without long pauses
-    stages_before: tuple[StageFigures, ...] = ()  # when it had its slot, or was last recovered
+    spoke_s: float = 0.0  # time from the first token to the last, with long pauses cut short
+    stages_before: tuple[StageFigures, ...] = ()  # figures when it got its slot or was last recovered
 
     def token(self, now: float) -> None:
         """Count a token that arrived now."""
@@ -139,7 +139,7 @@ class Unread:
         self._items: deque[Token | Notice | Finish | AppError] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._full_since: float | None = None
-        self.is_closed = False  # the reader has been told the end
+        self.is_closed = False  # whether the end was sent, or the reader has left
 
     def __len__(self) -> int:
         return len(self._items)
@@ -178,23 +178,23 @@ class Sequence:
     """A request that is waiting, running or finished. Only the pipeline's tasks change it."""
 
     request: Request
-    cells: int  # positions promised to it
-    home: Home  # another one's, when that takes it over
+    cells: int  # positions reserved for it
+    home: Home  # its pipeline, which changes when another one takes it over
     timing: Timing = field(default_factory=Timing)
-    tokens: array[int] = field(init=False)  # prompt and answer so far, int32: slices are ready for the wire
+    tokens: array[int] = field(init=False)  # prompt and answer so far, as int32 so that slices are ready for the wire
     slot: int = -1
-    due_from: int = field(init=False)  # tokens are sampled where a segment ends here or later
-    entered: int = 0  # positions in the KV cache or on their way there
-    kept: Kept = field(default_factory=Kept)  # where its slot's state is kept, if it has one
+    due_from: int = field(init=False)  # a token is sampled after each segment that ends here or later
+    entered: int = 0  # positions in the KV cache or on their way to it
+    kept: Kept = field(default_factory=Kept)  # where the recurrent state of its slot was kept, if it has one
     since: int = 0
-    under_way: int = 0  # its micro-batches in the pipeline
+    under_way: int = 0  # its micro-batches in flight
     overtaken: int = 0
     reused: int = 0
-    leaving: bool = False  # nothing of it enters any more
-    begun: bool = False  # on every stage: what there is of it may enter
+    leaving: bool = False  # no more of it may enter the pipeline
+    begun: bool = False  # sampling is set up, so its known positions may enter the pipeline
     interruption: Interruption = field(default_factory=Interruption)
-    alike: int = 0  # up to there, what is computed again enters as it did the first time
-    likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
+    alike: int = 0  # in an exact replay, the end of the positions that must enter in the original chunks
+    likely: tuple[tuple[int, float], ...] = ()  # log probabilities for the next token
     guesses: Guesses = field(default_factory=Guesses)
     unread: Unread = field(default_factory=Unread)
 
@@ -202,7 +202,7 @@ class Sequence:
         self.tokens = array("i", self.request.ids)
         self.due_from = len(self.tokens)
 
-    # as the schedule sees it
+    # For the scheduler
 
     @property
     def known(self) -> int:
@@ -321,7 +321,7 @@ class Sequence:
         elif self.answer_tokens >= request.max_tokens or self.known >= self.cells:
             self.end(Finish("length", self.figures(figures())))
 
-    # between pipeline and reader
+    # Between pipeline and reader
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
         """Send an item to the reader."""

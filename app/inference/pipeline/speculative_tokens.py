@@ -23,9 +23,9 @@ class Guess:
 
     token: int
     pos: int
-    chance: float  # that it and those before it are right
-    n_reached: int = 0  # runs that were sent it
-    first_s: float = 0.0  # it took the first one
+    chance: float  # probability that this guess and all before it are right
+    n_reached: int = 0  # number of runs it was sent to
+    first_s: float = 0.0  # how long the first run took for it
     _verdict: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def enters(self) -> None:
@@ -54,13 +54,13 @@ class Guesses:
 
     n_made: int = 0
     n_right: int = 0
-    pending: deque[Guess] = field(default_factory=deque)  # the oldest first
-    wrong: list[Guess] = field(default_factory=list)  # until the runs have forgotten them
+    pending: deque[Guess] = field(default_factory=deque)  # oldest first
+    wrong: list[Guess] = field(default_factory=list)  # wrong guesses that the runs have not forgotten yet
     _lookup: Lookup = field(default_factory=Lookup)
     _score: Score = field(default_factory=Score)
-    _found: TokenMatch | None = None  # for the token that comes next, whether or not it was guessed
-    _way: TokenOrigin | None = None  # of the next token; None: not measured from its start
-    _followed: bool = False  # the first run had computed that position when the token before it came
+    _found: TokenMatch | None = None  # the match for the next token, whether or not it was used for a guess
+    _way: TokenOrigin | None = None  # how the next token comes about; None if it was not timed from its start
+    _followed: bool = False  # whether the first run had computed the current position when the previous token arrived
 
     def next(self, tokens: array[int], gain: Gain) -> Guess | None:
         """Return a worthwhile guess for the position after all those in flight, or None."""
@@ -87,7 +87,8 @@ class Guesses:
         followed: the first run computed the next position within the same time.
         """
         token, way = tokens[-1], self._way
-        begun = self._followed - followed  # what of this position was computed before, less of the next
+        # +1 if the first run's part of this token was done earlier, -1 if this time includes that of the next one
+        begun = self._followed - followed
         self._followed = followed
         if self.pending and self.pending[0].first_s:
             gain = gain.first_took(self.pending[0].first_s)

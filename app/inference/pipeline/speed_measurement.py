@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from app.core.recovery.recovery import Recovered
 from app.core.scheduler.routing import Pace, updated_pace
 
-FORGET_SLOW = 0.995  # a slow step counts this much less with each later one: about the 99th percentile
+# the factor by which the weight of a slow step decays with each later step: about the 99th percentile
+FORGET_SLOW = 0.995
 
-SURE_S = 0.25  # a step far above the others was no computing: silence of the network, which the next may be as well
+# a step far slower than the others was delayed by a silent network, not by computing, and the next one may be too
+SURE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,8 @@ class StageFigures:
 
     name: str
     steps: int = 0
-    busy_s: float = 0.0  # computing; for a lender with the way there and back
-    wait_s: float = 0.0  # micro-batches queued behind others
+    busy_s: float = 0.0  # computing time; for a lender, including both transfers
+    wait_s: float = 0.0  # time that micro-batches queued behind others
     bytes_out: int = 0  # sent to the stage
     bytes_in: int = 0
 
@@ -39,16 +41,16 @@ class RequestFigures:
     """The figures of one request, measured where its tokens were delivered."""
 
     prompt_tokens: int
-    reused_tokens: int  # of the prompt, found in the KV cache
+    reused_tokens: int  # prompt tokens found in the KV cache
     answer_tokens: int
-    queued_s: float  # until it had a slot
-    ttft_s: float  # from the request to its first token
+    queued_s: float  # time until it got a slot
+    ttft_s: float  # time from the request to its first token
     decode_tok_s: float  # after the first token; 0 for answers of one token
-    stages: tuple[StageFigures, ...]  # since it was last recovered, if it was
+    stages: tuple[StageFigures, ...]  # since the last recovery, if there was one
     recoveries: tuple[Recovered, ...] = ()
-    place: int = 0  # of several pipelines of the model, which one ended it
-    guessed: int = 0  # tokens whose position was computed before they were known
-    guessed_right: int = 0  # those of them that came
+    place: int = 0  # which of the model's pipelines finished it
+    guessed: int = 0  # tokens whose positions were computed before the tokens were known
+    guessed_right: int = 0  # how many of those guesses were right
 
 
 @dataclass(slots=True)
@@ -62,8 +64,8 @@ class StageMeter:
     bytes_out: int = 0
     bytes_in: int = 0
     slow_decode_s: float = 0.0
-    slow_row_s: float = 0.0  # a row of a prefill chunk
-    pace: Pace | None = None  # not measured yet
+    slow_row_s: float = 0.0  # per row of a prefill chunk
+    pace: Pace | None = None  # None until it has been measured
 
     def add(self, busy_s: float, wait_s: float, n_rows: int, prefill: bool) -> None:
         self.steps += 1
@@ -81,7 +83,7 @@ class StageMeter:
         return StageFigures(self.name, self.steps, self.busy_s, self.wait_s, self.bytes_out, self.bytes_in)
 
 
-STILL_S = 4.25  # a worker that the system has stopped for so long is given up
+STILL_S = 4.25  # a worker that the system keeps stopped for this long is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,10 @@ class Deadlines:
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
     first_s: float = 60.0  # the first step may read all weights from a slow disk
-    ask_s: float = 0.5  # before a limit a lender is asked, and is tried anew then if it says nothing
+    # how long before a limit a lender is asked for its progress; without a reply, it is reconnected at the limit
+    ask_s: float = 0.5
     still_s: float = STILL_S
-    dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
+    dead_s: float = 4.75  # no stage is given up sooner, because a machine suspended for 4 s may recover
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
         """Return the time limit of one step, based on the measured speed of this stage."""
