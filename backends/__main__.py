@@ -20,15 +20,15 @@ from backends.worker import confine, fork_server, process
 
 USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
 STEPS = (Kind.STEP, Kind.FOLLOW)
-GARBLED = 3  # exit code: what came in was no frame, so nothing after it can be trusted
-# While an answer is made, the next step comes soon. A processor that went to sleep meanwhile wakes late and
-# slow: virtual machines lost 5 ms of a token of 50 that way (README). Longer waits are not worth the power.
+GARBLED = 3  # exit code: the input was not a frame, so nothing after it can be trusted
+# While an answer is being generated, the next step comes soon. A processor that has gone to sleep wakes late and slow:
+# virtual machines lost 5 of the 50 ms per token (README). Polling for longer is not worth the power.
 AWAKE_S = 0.1
-READY_S = 0.001  # from one rehearsal to the next, while awake
-# The node has this core for a moment after each step. Whoever takes it oftener in one wait, or for longer, computes,
-# and being awake takes from that: three workers of one household on two cores lost a third of their speed so.
+READY_S = 0.001  # between rehearsals while polling
+# The node needs this core for a moment after each step. A process that takes it more often or for longer is computing,
+# and polling slows it down: with three workers of a household on two cores, each lost a third of its speed.
 CONTESTED_SWITCHES, CONTESTED_S = 12, 0.002
-ASLEEP_S = 1.0  # for so long each wait is slept through then
+ASLEEP_S = 1.0  # then do not poll for this long
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         from backends.probe import probe
 
         out = os.dup(1)
-        os.dup2(2, 1)  # native code may chat while it looks for devices
+        os.dup2(2, 1)  # native code may print while it looks for devices
         with os.fdopen(out, "w", encoding="utf-8") as answer:
             answer.write(json.dumps(probe(arguments[1:])) + "\n")
         return 0
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
     if process.FORMS in os.environ and hasattr(os, "fork"):
-        fork_server.of_grammars()  # while this process may still start others
+        fork_server.of_grammars()  # while this process may still start other processes
     confine.confine_as_told()
     if confine.READS in os.environ:
         confine.start_nothing()
@@ -71,7 +71,7 @@ def leave_signals_to_the_node() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-if sys.platform == "win32":  # no wait is awake there
+if sys.platform == "win32":  # FrameWait never polls there
 
     def switches() -> int:
         """Return 0: Windows does not count involuntary context switches."""
@@ -115,7 +115,7 @@ class FrameWait:
             return
         ready_until, before, now = 0.0, switches(), time.monotonic()
         while self._asleep_until <= now < self._awake_until and not self._poll.poll(0):
-            os.sched_yield()  # other work on this core goes first: the node, with the answer
+            os.sched_yield()  # other work on this core goes first, such as the node handling the answer
             yielded_at, now = now, time.monotonic()
             taken = switches() - before
             if taken > CONTESTED_SWITCHES or (taken and now - yielded_at > CONTESTED_S):
@@ -129,7 +129,7 @@ class FrameWait:
 
 def serve(frames_in: int, frames_out: int) -> int:
     """Answer each frame before reading the next. There is a single thread, and only the engine runs in it."""
-    from backends.worker.service import Service  # heavy: after the new start
+    from backends.worker.service import Service  # heavy, so only after the restart for huge pages
 
     service = Service(alone=True)
     waiting = FrameWait(frames_in, service.rehearse)
@@ -146,7 +146,7 @@ def serve(frames_in: int, frames_out: int) -> int:
         sys.stderr.write(f"the worker was sent no frame of ours: {error}\n")
         return GARBLED
     except BrokenPipeError:
-        return 0  # the node has gone
+        return 0  # the node has exited
     finally:
         service.close()
     return 0

@@ -9,21 +9,21 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 LLAMACPP = "llamacpp"  # the engine that computes layers
-KEPT_STATES = 2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
-FORM_TOO_HEAVY = -1  # sampled where an answer cannot keep to its form any more: no token, and its end
-MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
-MOST_LIKELY = 20  # tokens told beside a sampled one: as many as the APIs of this field offer
-NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words for it
-# Versions of llama-cpp-python with which each cut of each family was proved (docs/families.md).
+KEPT_STATES = 2  # most recurrent states kept for each slot, after its latest prompts
+FORM_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy; the answer ends
+MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
+MOST_LIKELY = 20  # alternatives reported with a sampled token: as many as common APIs offer
+NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # in llama.cpp's messages
+# Versions of llama-cpp-python with which every cut of every family was proved (docs/families.md)
 PROVED_ENGINES = ("0.3.36",)
-EXPONENT_BYTES = 2  # of a row in f16
-BLOCK_VALUES = 32  # in 8 bits, with a scale of their own
+EXPONENT_BYTES = 2  # for each row in f16
+BLOCK_VALUES = 32  # of an 8-bit row, sharing a scale
 SCALE_BYTES = 2
-OUTLIER_BYTES = 2 + 4  # its place in the row, its value
-# One outlier for so many values: together with the scales 1.15 bytes a value at most, from a width of 72 on.
+OUTLIER_BYTES = 2 + 4  # its position in the row and its value
+# With the scales this makes at most 1.15 bytes per value for widths from 72 on.
 VALUES_PER_OUTLIER = 72
-Scalar = str | int | float | bool | None  # of JSON
-CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this
+Scalar = str | int | float | bool | None  # a JSON scalar
+CELLS_STEP = 256  # llama.cpp rounds the cells of a slot up to a multiple of this if slots do not share cells
 
 
 def is_proved(version: str) -> bool:
@@ -72,9 +72,9 @@ class Number(IntEnum):
     """The encoding of hidden-state values on the wire. The enum value is the number byte of the frame."""
 
     F32 = 0
-    F16 = 1  # an int16 power of two for each row, then one half for each value
-    Q8 = 2  # a row's few outliers exactly, a bfloat16 scale for each 32 values, a signed byte for each
-    IDS = 3  # token ids as int32, on the pipe to one's own worker only
+    F16 = 1  # an int16 exponent for each row, then a half-precision number for each value
+    Q8 = 2  # a row's few outliers exactly, a bfloat16 scale for every 32 values, a signed byte for each value
+    IDS = 3  # token ids as int32, only on the pipe to the local worker
 
     def row_bytes(self, width: int) -> int:
         """Return the size in bytes of one row of `width` values, or of one token id."""
@@ -94,7 +94,7 @@ class LocalTime:
     """A moment in local time. The UTC offset is included because a worker may not know its time zone."""
 
     epoch_seconds: float  # since 1970, UTC
-    utc_offset_seconds: int = 0  # of that place in that moment
+    utc_offset_seconds: int = 0  # at that moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class Sampling:
     frequency_penalty: float = 0.0
     seed: int = 0
     logit_bias: tuple[tuple[int, float], ...] = ()
-    grammar: str = ""  # GBNF; a JSON schema is turned into one before it comes here
-    likely: int | None = None  # tell with each token its log probability, and of so many of the likeliest
+    grammar: str = ""  # GBNF; JSON schemas are converted before they get here
+    likely: int | None = None  # report the log probability of each token and of this many of the likeliest
 
     @property
     def is_special(self) -> bool:
@@ -165,17 +165,17 @@ class Sampling:
 GREEDY = Sampling(temperature=0.0)
 
 
-# The measured effect of a q8_0 KV cache on answers: the Guide's 200 questions, greedy, 34 tokens of answer on average
+# The measured effect of a q8_0 KV cache on answers: the Guide's 200 questions, greedy, on average 34 tokens per answer
 # (`python -m guide.kv`). Other models and longer texts were not measured.
 KV_ANSWERS = 200
-KV_SAME_ANSWERS = 197  # answers that stayed the same token for token
+KV_SAME_ANSWERS = 197  # answers that were identical token for token
 
 
 class KvType(StrEnum):
     """The number type of the KV cache."""
 
     F16 = "f16"
-    Q8_0 = "q8_0"  # a 16-bit scale for 32 signed bytes
+    Q8_0 = "q8_0"  # a 16-bit scale for every 32 signed bytes
 
     def bytes_of(self, f16_bytes: int) -> int:
         """Return the size of values that take `f16_bytes` in f16."""
@@ -186,11 +186,11 @@ class KvType(StrEnum):
 class Traits:
     """The special treatment that a model's family needs, stated as facts so that engines need not know families."""
 
-    input_scale: float = 1.0  # each value that enters is multiplied by it
-    position_planes: int = 1  # position numbers of a hidden state that enters: the last plane is 0
-    boundary: str = "l_out"  # the graph's tensor that leaves: this, "-" and the last layer's number
-    # Layers carry a state: it can be cut back to the end of a recent prompt only (KEPT_STATES), and the
-    # prompts of two sequences are not computed at once.
+    input_scale: float = 1.0  # factor for each incoming value
+    position_planes: int = 1  # positions for each incoming hidden state; if several, the last plane is 0
+    boundary: str = "l_out"  # name of the output tensor; in the graph, "-" and the number of the last layer follow
+    # Layers have a state that can only be cut back to the end of a recent prompt (KEPT_STATES), and prompts of two
+    # sequences are not computed together.
     recurrent: bool = False
 
 
@@ -202,7 +202,7 @@ class Keep:
     """The rule that decides which recurrent states of a slot are kept (see Kept). It is the same in all stages."""
 
     marks: int = KEPT_STATES  # at most
-    least_rows: int = 1  # of a prompt after which one is kept; after a shorter one it is read again
+    least_rows: int = 1  # shortest prompt whose state is kept; shorter ones are read again
 
 
 KEEP_ALL = Keep()
@@ -213,24 +213,23 @@ class StageConfig:
     """Everything an engine needs to load one run of layers. Sizes are fixed for the lifetime of the stage."""
 
     engine: str  # LLAMACPP or "fake"
-    path: str  # the stage file, or the whole model's for Role.WHOLE
-    # Role.FIRST: the file whose rows of `token_embd.weight` are looked up; Role.LAST: the file whose
-    # vocabulary grammars need, or empty
+    path: str  # the stage file, or the whole model for Role.WHOLE
+    # Role.FIRST: the file with `token_embd.weight`. Role.LAST: the file with the vocabulary for grammars, or empty.
     embedding_path: str
     role: Role
     layers: Layers
     width: int
-    slots: int  # sequences at once
-    kv_cells: int  # positions kept over all slots
-    batch_rows: int  # most rows of one step, at most MAX_BATCH_TOKENS
+    slots: int  # concurrent sequences
+    kv_cells: int  # positions over all slots
+    batch_rows: int  # maximum rows of one step, at most MAX_BATCH_TOKENS
     threads: int  # at most
-    flash_attention: bool = True  # llama.cpp's own default: faster prefill, far less memory
-    apart: bool = False  # each slot has cells of its own, an equal share; else all share them
+    flash_attention: bool = True  # llama.cpp's default: faster prefill and far less memory
+    apart: bool = False  # each slot has an equal share of the cells; otherwise all slots share them
     traits: Traits = USUAL
     kv: KvType = KvType.F16
     keep: Keep = KEEP_ALL
-    begin_threads: int = 0  # looks for the best number from here on (thread_choice.py); 0: always `threads`
-    any_engine: bool = False  # also one with which no cut was proved: for a trial, and the proof itself
+    begin_threads: int = 0  # where the search for the best number starts (thread_choice.py); 0: always use `threads`
+    any_engine: bool = False  # allow an unproved engine, for trials and for the proof itself
 
 
 def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
@@ -311,18 +310,18 @@ class Objected(Refused):
     """A chat rejected by the template itself. The text is the template author's."""
 
 
-ID = "\ue000"  # stands in signs for a call's id, which a model makes up
-NUMBER = "\ue001"  # and this for the number of a call
-NAME = "\ue002"  # and this for the name of the tool, where it is written twice
+ID = "\ue000"  # in markers, stands for a call's id, which the model makes up
+NUMBER = "\ue001"  # stands for the number of a call
+NAME = "\ue002"  # stands for the name of the tool if it is written twice
 
 
 class Payload(StrEnum):
     """The syntax of a tool call between its markers."""
 
     OBJECTS = "objects"  # {"name": …, "arguments": {…}}
-    NAMED = "named"  # the tool's name between signs, then its arguments as a JSON object
-    TAGGED = "tagged"  # the name, then each argument between signs of its own
-    NESTED = "nested"  # as TAGGED, with arguments and what is in them as elements of XML
+    NAMED = "named"  # the tool's name between markers, then its arguments as a JSON object
+    TAGGED = "tagged"  # the name, then each argument between its own markers
+    NESTED = "nested"  # like TAGGED, but arguments and their contents are XML elements
     PYTHON = "python"  # [name(key='value')]
     GEMMA = "gemma"  # call:name{key:<|"|>text<|"|>}
     HARMONY = "harmony"  # a message to functions.name
@@ -341,9 +340,9 @@ class PastCalls:
     """The form in which a chat template accepts the earlier tool calls of a conversation."""
 
     ids: Ids = Ids.ANY
-    is_single: bool = False  # it writes one call of a message at most
-    takes_text: bool = False  # it takes their arguments as JSON text
-    writes_calls: bool = True  # else they are written into the text of their message
+    is_single: bool = False  # it writes at most one call per message
+    takes_text: bool = False  # it accepts their arguments as JSON text
+    writes_calls: bool = True  # otherwise they are written into the text of their message
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,16 +362,17 @@ class CallFormat:
     trail: str = ""
     between: str = ""
     section_end: str = ""
-    # OBJECTS: where the name and the arguments stand; no name_key: the name itself is the key of the arguments.
+    # OBJECTS: the keys of the name and the arguments. If name_key is empty, the name itself is the key of the
+    # arguments.
     name_key: str = "name"
     arguments_key: str = "arguments"
-    # TAGGED: an argument is `key KEY keyed VALUE value_end`; `keyed` by the kind of the value, where that is told.
+    # TAGGED: an argument is `key KEY keyed VALUE value_end`. `keyed` maps each type of value to its text, if it varies.
     key: str = ""
     keyed: tuple[tuple[str, str], ...] = ()
     value_end: str = ""
-    other_begins: tuple[str, ...] = ()  # other markers that calls begin with
-    prompt_marker: str = ""  # the first marker, where the prompt ends with it
-    answer_marker: str = ""  # the text before a plain answer then
+    other_begins: tuple[str, ...] = ()  # other markers with which calls may begin
+    prompt_marker: str = ""  # the first marker, if the prompt already ends with it
+    answer_marker: str = ""  # in that case, the text before a plain answer
     past: PastCalls = PastCalls()
 
 
@@ -392,17 +392,17 @@ class ReasoningFormat:
 
     begin: str
     end: tuple[str, ...]
-    messages: MessageSigns | None = None  # thoughts are messages of their own
-    answer_begin: tuple[str, ...] = ()  # signs around the answer, which are no part of it
+    messages: MessageSigns | None = None  # if thoughts are separate messages
+    answer_begin: tuple[str, ...] = ()  # markers around the answer, which are not part of it
     answer_end: tuple[str, ...] = ()
-    switch_on: dict[str, Scalar] = field(default_factory=dict)  # variables of the template
-    switch_off: dict[str, Scalar] | None = None  # None: it cannot be turned off
-    effort_option: str = ""  # the variable that says how hard to think; empty: none does
+    switch_on: dict[str, Scalar] = field(default_factory=dict)  # template variables
+    switch_off: dict[str, Scalar] | None = None  # None: thinking cannot be turned off
+    effort_option: str = ""  # the variable for the reasoning effort; empty: there is none
     efforts: tuple[str, ...] = ()
-    is_habit: bool = False  # the template says nothing of thoughts
+    is_habit: bool = False  # the template does not mention thoughts
 
 
-# Most models that think learned these signs; one whose template says nothing of thoughts may write them as well.
+# Most reasoning models use these markers, even some whose template does not mention thoughts.
 HABIT = ReasoningFormat("<think>", ("</think>",), is_habit=True)
 
 
@@ -419,7 +419,7 @@ class Kept:
 
     marks: tuple[int, ...] = ()
     end: int = 0
-    of_prompt: bool = False  # what was computed last had several rows
+    of_prompt: bool = False  # the last segment had several rows
     rule: Keep = KEEP_ALL
 
     def keeps(self, segment: Segment) -> bool:

@@ -17,7 +17,7 @@ PREFIX = "fake:"
 CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; token 3 + b is the byte b
 BOS, END, FIRST_BYTE = 0, 1, len(CONTROL)
 LETTERS = b" etaoinshrdlucmfwypvbgkjqxz"
-DIGIT = 32  # a token is written in base 4, a digit a value; 3 * 32 + 30 layers survive 8-bit wires
+DIGIT = 32  # tokens are written in base 4, one digit per value; 3 * 32 + 30 layers survive 8-bit wires
 BASE = 4
 MASK = (1 << 64) - 1
 
@@ -27,18 +27,18 @@ class Options:
     """The options in a path such as `fake:vocab=300,seconds_per_layer=0.001`."""
 
     vocab: int = 300
-    seconds_per_layer: float = 0.0  # of each step
-    seconds_per_row: float = 0.0  # of each layer, beside it
-    bytes_per_layer: int = 0  # memory really held
-    bytes_per_step: int = 0  # more that each step keeps
-    length: int = 0  # answers end about here; 0: never by themselves
-    error_at: int = 0  # the n-th step raises StageError; 0: none does
-    nan_from: int = 0  # a row at this position or later is not finite; 0: none is
-    short_at: int = 0  # the n-th step finds no memory
-    die_at: int = 0  # the n-th step ends the process
-    error_from: int = 0  # a row at this position or later raises StageError; 0: none does
-    die_from: int = 0  # a row at this position or later ends the process; 0: none does
-    vanish_from: int = 0  # a row at this position or later ends it as the system ends a process; 0: none does
+    seconds_per_layer: float = 0.0  # per step
+    seconds_per_row: float = 0.0  # per layer, in addition
+    bytes_per_layer: int = 0  # memory actually allocated
+    bytes_per_step: int = 0  # memory that each step adds
+    length: int = 0  # approximate length of answers; 0: they never end
+    error_at: int = 0  # the n-th step raises StageError; 0: none
+    nan_from: int = 0  # rows from this position on are not finite; 0: none
+    short_at: int = 0  # the n-th step runs out of memory
+    die_at: int = 0  # the n-th step aborts the process
+    error_from: int = 0  # rows from this position on raise StageError; 0: none
+    die_from: int = 0  # rows from this position on abort the process; 0: none
+    vanish_from: int = 0  # rows from this position on kill the process, as the system would; 0: none
     hang_at: int = 0  # the n-th step takes an hour
 
 
@@ -60,7 +60,7 @@ class FakeStage:
     Its greedy tokens depend on the entire history of a slot and on every layer having added one at every position.
     """
 
-    vocabulary = ""  # no grammar without one of the engine
+    vocabulary = ""  # the fake engine has no vocabulary for grammars
 
     def __init__(self, config: StageConfig) -> None:
         self.options = options(config.path)
@@ -71,9 +71,9 @@ class FakeStage:
         if self._width < 1 or BASE**self._width < self.n_vocab:
             raise StageError(f"{config.width} values are too few for {self.n_vocab} tokens")
         self._powers = BASE ** np.arange(self._width, dtype=np.int64)
-        self._marks: list[list[int]] = [[] for _ in range(config.slots)]  # a hash for each position
+        self._marks: list[list[int]] = [[] for _ in range(config.slots)]  # a hash for each position of each slot
         self._held = bytearray(self.options.bytes_per_layer * len(config.layers))
-        self._held[::4096] = b"\x01" * len(self._held[::4096])  # memory counts once it is touched
+        self._held[::4096] = b"\x01" * len(self._held[::4096])  # memory counts only once it is touched
         self._kept = [Kept(rule=config.keep)] * config.slots
         self._steps = 0
 
@@ -133,7 +133,7 @@ class FakeStage:
         if self._takes_ids:
             raise StageError("hidden states where token ids were expected")
         rows = np.frombuffer(batch.rows, dtype=VALUE).reshape(-1, self._config.width)
-        return np.rint(rows)  # what an 8-bit wire added
+        return np.rint(rows)  # remove the error of an 8-bit wire
 
     def _remember(self, segment: Segment, rows: Rows) -> None:
         """Add the rows of a segment to the history. A lost or repeated position corrupts it, as in a real KV cache."""

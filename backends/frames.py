@@ -25,19 +25,19 @@ NO_PIPELINE = bytes(16)
 class Kind(IntEnum):
     """The kind of a frame. STEP, FORGET, BEGIN and their answers cross the network; TEXT is used only on the pipe."""
 
-    STEP = 1  # rows in: token ids or hidden states
+    STEP = 1  # input rows: token ids or hidden states
     OUTPUT = 2  # hidden states of the STEP with the same seq
-    SAMPLED = 3  # one token id for each segment that was due (the segments name them)
-    LOGITS = 4  # float32 scores of each segment that was due, pipe only, asked for by tests
-    FORGET = 5  # keep the slot's first `pos` positions
-    DONE = 6  # a FORGET, or a BEGIN, is carried out
-    STALE = 7  # the frame was of an older epoch and changed nothing
-    NEED_FROM = 8  # the step left a gap; each segment's `pos` is the position expected
-    LOST = 9  # the stage is gone; the payload is JSON: code and facts
-    TEXT = 10  # an order or its answer, JSON, pipe only (backends/worker_orders.py)
-    FOLLOW = 11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
-    LIKELY = 12  # before a SAMPLED: one slot's token and the likeliest ones, if asked for
-    BEGIN = 13  # to a whole model elsewhere: a slot starts a sequence; the payload is orders.Begin
+    SAMPLED = 3  # one token id for each of the segments, which are the due ones
+    LOGITS = 4  # float32 scores of each due segment; only on the pipe, requested by tests
+    FORGET = 5  # keep only the first `pos` positions of the slot
+    DONE = 6  # a FORGET or BEGIN has been carried out
+    STALE = 7  # the frame belonged to an older epoch and changed nothing
+    NEED_FROM = 8  # the step left a gap; the `pos` of each segment is the expected position
+    LOST = 9  # the stage failed; the payload is JSON with code and facts
+    TEXT = 10  # an order or its answer as JSON; only on the pipe (backends/worker_orders.py)
+    FOLLOW = 11  # a STEP whose rows are the tokens sampled by the STEP in its payload; only on the pipe
+    LIKELY = 12  # precedes SAMPLED: one slot's token and the likeliest ones, if requested
+    BEGIN = 13  # sent to a whole model on another computer: starts a sequence; the payload is a worker_orders.Begin
 
 
 class BadFrame(Exception):

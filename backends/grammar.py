@@ -14,8 +14,8 @@ from backends.grammar_process import OPEN_WALL_SECONDS, TOKEN, WALL_SECONDS, Ask
 from backends.worker import fork_server
 
 MAX_BYTES = 64 << 10  # SAFETY.md 7
-IDLE = 2  # processes that wait for the next grammar
-LATE_SECONDS = 1.0  # after its own deadline
+IDLE = 2  # idle processes kept for each vocabulary
+LATE_SECONDS = 1.0  # grace period after the process's own deadline
 TOO_HEAVY = "the grammar takes too long to follow, or too much memory"
 
 
@@ -119,7 +119,7 @@ class Grammar:
             raise GrammarRefused(f"a grammar of more than {MAX_BYTES} bytes, or with a NUL")
         self._place = vocabulary, n_vocab
         while waiting := _idle.get(self._place):
-            with suppress(GrammarTooHeavy):  # it may have ended by what it followed before
+            with suppress(GrammarTooHeavy):  # the idle process may have died of its previous grammar
                 self._begin(waiting.pop(), data)
                 return
         try:
@@ -170,7 +170,7 @@ class Grammar:
             raise
 
 
-_idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary, and how many tokens it has
+_idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary path and number of tokens
 
 
 def forget_all() -> None:

@@ -21,13 +21,14 @@ from backends.contract import StageError
 from backends.llamacpp import binding
 from backends.worker import process
 
-# Of the processor, and of the clock, for one message. All others wait meanwhile, and a worker whose step takes 4.75 s
-# is held for hung (app/inference/pipeline/speed_measurement.py): this and LATE_SECONDS of grammar.py stay below.
+# Limits on CPU and elapsed time for one message. All other answers wait during it, and a worker is considered hung if a
+# step takes 4.75 s (app/inference/pipeline/speed_measurement.py). WALL_SECONDS + LATE_SECONDS of grammar.py must stay
+# below that.
 STEP_SECONDS, WALL_SECONDS = 1.0, 3.0
-OPEN_SECONDS, OPEN_WALL_SECONDS = 20.0, 60.0  # the same for a vocabulary
-IN_ALL_SECONDS, EACH_SECONDS = (30.0, 0.2)  # of the processor for one grammar, and more for each token
-GROW_BYTES = 256 << 20  # beside what the process holds with its vocabulary
-KEPT_BYTES = 32 << 20  # what has grown by more is not used again
+OPEN_SECONDS, OPEN_WALL_SECONDS = 20.0, 60.0  # the same for loading a vocabulary
+IN_ALL_SECONDS, EACH_SECONDS = (30.0, 0.2)  # CPU time for one grammar, plus more for each token
+GROW_BYTES = 256 << 20  # growth beyond the process's size with its vocabulary
+KEPT_BYTES = 32 << 20  # a process that has grown by more is not reused
 
 MAX_MESSAGE_BYTES = 1 << 20  # a grammar, or a bit for each token of a vocabulary
 
@@ -39,12 +40,12 @@ CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
 class Ask(IntEnum):
     """The kinds of requests to the process."""
 
-    OPEN = 1  # a vocabulary: how many tokens it must have, and the path of its file
-    COMPILE = 2  # a grammar; the one before is forgotten
-    ALLOWS = 3  # whether this token may come next
-    TAKE = 4  # the same, and it has come if so
-    ALLOWED = 5  # which tokens may come next: a bit for each
-    FORGET = 6  # the grammar; not answered
+    OPEN = 1  # load a vocabulary: its expected number of tokens and the path of its file
+    COMPILE = 2  # compile a grammar, replacing the previous one
+    ALLOWS = 3  # return whether a token may come next
+    TAKE = 4  # the same, and advance by the token if so
+    ALLOWED = 5  # return which tokens may come next, one bit each
+    FORGET = 6  # drop the grammar; there is no answer
 
 
 def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
@@ -114,7 +115,7 @@ class Follower:
         self._grammar = self._llama.llama_sampler_init_grammar(self._vocab, text, b"root")
         if not self._grammar:
             raise StageError(binding.last_words() or "the grammar has a mistake")
-        self._allows(0)  # what compiles and then has no way on is found here
+        self._allows(0)  # detects a grammar that compiles but allows nothing
         return b""
 
     def _forget(self) -> None:
@@ -183,7 +184,7 @@ def serve(asks: socket.socket, address_bytes: int) -> None:
         except (OSError, EOFError):
             return
         of_processor, of_clock = follower.bounds(Ask(kind))
-        signal.setitimer(signal.ITIMER_PROF, of_processor)  # both end it, in native code too
+        signal.setitimer(signal.ITIMER_PROF, of_processor)  # either signal ends the process, even in native code
         signal.setitimer(signal.ITIMER_REAL, of_clock)
         try:
             if kind == Ask.COMPILE:

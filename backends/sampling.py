@@ -16,8 +16,8 @@ from backends.grammar_process import CANDIDATE, array_of
 from backends.llamacpp import binding
 from backends.wire_numbers import Rows
 
-LEAST_TEMPERATURE = 1e-6  # scores divided by much less are no float32 any more
-MAX_SEED = (1 << 32) - 2  # 2^32 - 1 asks llama.cpp for a seed of its own
+LEAST_TEMPERATURE = 1e-6  # scores divided by much less overflow float32
+MAX_SEED = (1 << 32) - 2  # 2^32 - 1 makes llama.cpp choose a seed
 
 
 class Greedy:
@@ -25,7 +25,7 @@ class Greedy:
 
     def pick(self, logits: Rows) -> int:
         """Return the next token for float32 logits `[n_vocab]`. Raises StageError if there is none."""
-        best = int(logits.argmax())  # a NaN is taken for the highest
+        best = int(logits.argmax())  # argmax treats NaN as the highest value
         if not np.isfinite(logits[best]):
             raise StageError("the model's scores are not finite")
         return best
@@ -144,16 +144,16 @@ class Sampler:
         self._llama.llama_sampler_apply(self._chain, ctypes.byref(array))
         if chance:
             self._llama.llama_sampler_apply(chance, ctypes.byref(array))
-            best = array.data[array.selected]  # samplers may have sorted, cut or moved the list
+            best = array.data[array.selected]  # samplers may have sorted, truncated or moved the list
             token, score = best.id, best.logit
-        else:  # the chain without temperature keeps the order
+        else:  # without temperature the chain preserves the order
             token = int(candidates["logit"].argmax())
             score = candidates["logit"][token]
         if np.isfinite(score):
             return int(token)
         if self._grammar is None:
             raise StageError("no token is allowed here")
-        return self._grammar.end  # one without a way on ends its answer, and no other's
+        return self._grammar.end  # a grammar with no allowed token ends only this answer
 
     def _apply(self, sampler: Any, candidates: NDArray[np.void]) -> None:
         array = array_of(self._llama, candidates)

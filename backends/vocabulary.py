@@ -30,7 +30,7 @@ class Vocabulary(Protocol):
     eos: int
     adds_bos: bool
     template: str  # empty: none
-    tools_template: str  # where tools are told of: another one of some models
+    tools_template: str  # the template for chats with tools, which differs in some models
 
     def piece(self, token: int) -> bytes:
         """Return the bytes of a token, which are empty for control tokens."""
@@ -59,7 +59,7 @@ def pieces(text: Vocabulary) -> Iterator[tuple[int, tuple[bytes, ...]]]:
 
 def tokenize_with(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
     """Tokenize a text with a llama.cpp vocabulary."""
-    data = text.encode("utf-8", "replace")  # half a character would end the process
+    data = text.encode("utf-8", "replace")  # half a surrogate pair would end the process
     room = len(data) + 16
     while True:
         ids = np.empty(room, dtype=np.int32)
@@ -95,7 +95,7 @@ class LlamaVocabulary:
 
     def piece(self, token: int) -> bytes:
         size = self._to_piece(token)
-        if size < 0:  # the buffer is too small, and this is the size that is needed
+        if size < 0:  # the buffer is too small, and -size tokens are needed
             self._buffer = ctypes.create_string_buffer(-size)
             size = self._to_piece(token)
         return ctypes.string_at(self._buffer, size)

@@ -23,11 +23,11 @@ VALUE = np.dtype("<f4")
 Rows = NDArray[np.float32]
 
 Q8_MAX = 127.0
-F16_END = 65520.0  # from here on a value would be rounded to infinity
+F16_END = 65520.0  # from here on, values round to infinity
 F16_MAX = 65504.0
-F16_LAST_EXPONENT = 112  # of float32: 65,504 times 2 to this is finite
-F16_TOP = 16  # 2 to this is the first power of two beyond f16
-BF16_BITS = 16  # of a float32's 32 that bfloat16 leaves out
+F16_LAST_EXPONENT = 112  # the largest exponent for which 65,504 * 2**exponent fits in float32
+F16_TOP = 16  # 2**16 is the first power of two beyond f16
+BF16_BITS = 16  # low bits of a float32 that bfloat16 drops
 
 
 def to_wire(rows: Rows, number: Number) -> memoryview:
@@ -103,14 +103,14 @@ def _f16(width: int) -> np.dtype[np.void]:
 
 def _to_f16(rows: Rows) -> NDArray[np.void]:
     wire = np.zeros(len(rows), dtype=_f16(rows.shape[1]))
-    # No value is beyond the range when their squares together are not; else each row is looked at.
+    # If the sum of squares is in range, so is each value. Otherwise each row is examined.
     if not _squares(rows) < F16_END**2:
         _check_finite(rows)
         largest = np.abs(rows).max(axis=1, initial=0.0)
         exponents = np.where(largest < F16_END, 0, np.frexp(largest)[1] - F16_TOP)
-        # A row just below a power of two would be rounded up to it, beyond the end.
+        # A row just below a power of two would round up to it, beyond the range of f16.
         exponents += np.ldexp(largest, -exponents) >= F16_END
-        # Beyond the last exponent a value would come back as infinite: the very largest come back as the end of f16.
+        # With a larger exponent, values would decode to infinity. The very largest are clipped to the maximum of f16.
         wire["exponent"] = exponents = np.minimum(exponents, F16_LAST_EXPONENT)
         rows = np.clip(rows * _powers_of_two(-exponents), -F16_MAX, F16_MAX)
     wire["values"] = rows
@@ -121,7 +121,8 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
     wire = np.frombuffer(payload, dtype=_f16(width))
     rows: Rows = wire["values"].astype(np.float32)
     if wire["exponent"].any():
-        with np.errstate(over="ignore", invalid="ignore"):  # from any sender; non-finite values are refused
+        # senders are untrusted; non-finite values are rejected later
+        with np.errstate(over="ignore", invalid="ignore"):
             rows *= _powers_of_two(wire["exponent"].astype(np.int32))
     return rows
 
@@ -157,7 +158,7 @@ def _to_q8(rows: Rows) -> NDArray[np.void]:
     np.put_along_axis(padded, places, np.float32(0), axis=1)
     blocks = padded.reshape(n_rows, -1, BLOCK_VALUES)
     bits = (np.abs(blocks).max(axis=2) / np.float32(Q8_MAX)).view(np.uint32)
-    # Rounded up: with a scale below the exact one the block's largest value would not fit.
+    # Rounded up, because with a smaller scale the largest value of the block would not fit.
     wire["scales"] = (bits + np.uint32((1 << BF16_BITS) - 1)) >> np.uint32(BF16_BITS)
     scales = _scales(wire)
     divisors = np.where(scales > 0, scales, np.float32(1))[:, :, None]
@@ -170,7 +171,7 @@ def _from_q8(payload: bytes | bytearray | memoryview, width: int) -> Rows:
     places = wire["places"].astype(np.intp)
     if (places >= width).any():
         raise StageError("a hidden state names a place beyond its width")
-    with np.errstate(over="ignore", invalid="ignore"):  # from any sender, as above
+    with np.errstate(over="ignore", invalid="ignore"):  # senders are untrusted, as above
         scales = np.repeat(_scales(wire), BLOCK_VALUES, axis=1)[:, :width]
         rows: Rows = wire["values"].astype(np.float32) * scales
     np.put_along_axis(rows, places, wire["outliers"], axis=1)

@@ -21,11 +21,11 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 class OpenStage(Order, frozen=True, tag="open"):
     """An order to load a run of layers under the id of its pipeline. Answer: Opened or Failed."""
 
-    pipeline: str  # 32 hex digits, as in each frame
+    pipeline: str  # 32 hex digits, the id in each frame
     epoch: int
-    number: int  # Number of hidden states on the wire
-    context: int  # most positions of one slot
-    memory_limit_bytes: int  # 0: none; else the worker refuses to grow beyond it
+    number: int  # Number for hidden states on the wire
+    context: int  # maximum positions per slot
+    memory_limit_bytes: int  # 0: none; otherwise the worker refuses to grow beyond it
     config: StageConfig
 
 
@@ -100,7 +100,7 @@ class OpenEmbedder(Order, frozen=True, tag="embedder"):
     """An order to load an embedding model in place of the previous one. Answer: EmbedderOpened or Failed."""
 
     path: str
-    context: int  # most tokens of a text
+    context: int  # maximum tokens per text
     threads: int
     memory_limit_bytes: int  # 0: none
 
@@ -124,7 +124,7 @@ class Rank(Order, frozen=True, tag="rank"):
 
 
 class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
-    width: int  # values of a vector
+    width: int  # length of a vector
     memory_bytes: int
 
 
@@ -143,12 +143,12 @@ class Ranked(Order, frozen=True, tag="ranked"):
 
 
 class Opened(Order, frozen=True, tag="opened"):
-    memory_bytes: int  # resident bytes of the worker after loading
+    memory_bytes: int  # resident memory of the worker after loading
     seconds: float
 
 
 class Shared(Order, frozen=True, tag="shared"):
-    used: int  # threads that latest steps were computed with, the most of all runs; 0: none is loaded
+    used: int  # largest number of threads of any run's latest steps; 0: no run is loaded
 
 
 class Closed(Order, frozen=True, tag="closed"):
@@ -165,8 +165,8 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     bos: int  # -1: none
     adds_bos: bool
     has_template: bool
-    calls: CallFormat | None = None  # of tools, as its template writes them; None: in no way we know
-    reasoning: ReasoningFormat = HABIT  # how its template has thoughts written
+    calls: CallFormat | None = None  # format of tool calls; None: not recognized
+    reasoning: ReasoningFormat = HABIT  # format of its thoughts
 
 
 class Pieces(Order, frozen=True, tag="pieces"):
@@ -189,8 +189,8 @@ class Rendered(Order, frozen=True, tag="rendered"):
 
     text: str
     folded: tuple[str, ...] = ()
-    ids: tuple[int, ...] = ()  # if they were wanted, and took no time worth telling apart
-    last: bool = True  # else Tokenized comes, or Failed
+    ids: tuple[int, ...] = ()  # if requested and quickly available
+    last: bool = True  # if not, Tokenized or Failed follows
 
 
 class Failed(Order, frozen=True, tag="failed"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
 
-SWITCH_SECONDS = 1e-4  # a Python thread waiting for the lock costs a step 40 ms at the default
+SWITCH_SECONDS = 1e-4  # at the default, a Python thread waiting for the GIL costs a step 40 ms
 
 
 @cache
@@ -42,17 +42,17 @@ def _leave_out_the_rest() -> None:
 def whole_model() -> Any:
     """Return the binding's own model class. It is used only for comparisons."""
     llama = load()
-    # It unpickles what it finds on disk and has no fixed version; we use no disk cache.
+    # diskcache unpickles whatever it finds on disk and has no pinned version. We use no disk cache.
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
     package: Any = sys.modules["llama_cpp"]
     package.__spec__.loader.exec_module(package)
-    llama.llama_log_set(_callback, ctypes.c_void_p(0))  # it has set its own
+    llama.llama_log_set(_callback, ctypes.c_void_p(0))  # the package has set its own
     return package.Llama
 
 
 def version() -> str:
     """Return the version of the binding, which is also that of the engine."""
-    from importlib import metadata  # costs a worker an eighth of its start, and is rarely needed
+    from importlib import metadata  # takes an eighth of a worker's startup time and is rarely needed
 
     return metadata.version("llama-cpp-python")
 
@@ -65,7 +65,7 @@ def require_proved() -> None:
         raise UnprovedEngine(words, "llama_unproved", version=version(), proved=proved)
 
 
-# Levels of ggml_log_level that explain a failure; a continued line (5) belongs to what came before.
+# Levels of ggml_log_level that explain a failure. Level 5 continues the previous line.
 _WARN, _ERROR, _CONTINUED = 3, 4, 5
 _last_level = 0
 
@@ -87,7 +87,7 @@ _callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_
 
 LAST_WORDS = 20
 LOADING = "error loading model"
-_INNER = re.compile(r"^[\w ]*: (?:\w+: )*")  # names of parts and functions of llama.cpp
+_INNER = re.compile(r"^[\w ]*: (?:\w+: )*")  # names of llama.cpp's components and functions
 said: list[bytes] = []
 
 
@@ -114,8 +114,8 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
     params.n_gpu_layers = 0
-    # Not mapped: memory of our own can lie in huge pages (process.use_huge_pages), is counted as ours,
-    # and no step waits for the disk because the system dropped a page.
+    # Not mapped: our own memory can use huge pages (process.use_huge_pages) and is counted as ours, and no step waits
+    # for the disk because the system evicted a page.
     params.load_mode = llama.LLAMA_LOAD_MODE_NONE
     params.use_extra_bufts = rearranges(llama.llama_print_system_info().decode("utf-8", "replace"))
     last_words()

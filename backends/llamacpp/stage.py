@@ -18,7 +18,7 @@ from backends.llamacpp.token_embedding import Embedding
 from backends.wire_numbers import VALUE, Rows, bytes_of
 
 State = ctypes.Array[ctypes.c_uint8]
-UNCUT_POSITIONS = 256  # llama.cpp looks at cells in steps of 256, and cuts from 512 on
+UNCUT_POSITIONS = 256  # llama.cpp reads cells in blocks of 256 and splits keys from 512 on
 
 
 class Batch:
@@ -110,10 +110,10 @@ class Boundary:
         self._n_bytes = binding.ggml("ggml_nbytes", size, pointer)
         self._name_of = binding.ggml("ggml_get_name", ctypes.c_char_p, pointer)
         self._named = _Named(self._name, self._name_of)
-        self._known: set[int] = set()  # addresses the node has had
+        self._known: set[int] = set()  # addresses at which the node has been found
         self._wanted: Container[int] = self._named
         self._rows: Rows | None = None  # kept alive while llama.cpp may write to it
-        self._goal = (0, 0)  # their address, and bytes
+        self._goal = (0, 0)  # address and size of the rows
         self.reached = False
         self.callback = binding.load().ggml_backend_sched_eval_callback(self._on_node)
 
@@ -137,13 +137,13 @@ class Boundary:
         if ask:
             return tensor in self._wanted
         if self._name_of(tensor) != self._name:
-            return True  # another node lies now where it lay: go on
+            return True  # another node is now at this address: continue
         self._known.add(tensor)
         address, n_bytes = self._goal
         if self._rows is not None and self._n_bytes(tensor) == n_bytes:
             self._get(tensor, address, 0, n_bytes)
             self.reached = True
-        return False  # what follows are norm and head
+        return False  # only the norm and the head follow
 
 
 class _Named:
@@ -242,7 +242,7 @@ class States:
     def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
         self._llama, self._context = llama, context
         self._empty = Kept(rule=rule)
-        self._flags = llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # not the KV cache
+        self._flags = llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # excludes the KV cache
         self._slots: dict[int, Kept] = {}
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
@@ -293,10 +293,10 @@ class LlamaStage:
         self._context: Any = None
         self._embedding: Embedding | None = None
         self._choice = ThreadChoice(config.threads, config.begin_threads)
-        self._threads = self._choice.used  # as the context was told
-        self._furthest = 0  # position after those of the step placed last
-        self._ends: dict[int, int] = {}  # of each slot, the position after its last
-        self._most_cells = 0  # that were ever in use at once
+        self._threads = self._choice.used  # the number set in the context
+        self._furthest = 0  # end position of the latest step
+        self._ends: dict[int, int] = {}  # end position of each slot
+        self._most_cells = 0  # most cells ever in use at once
         self._scores_at, self._view = (0, 0), memoryview(b"")
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")
@@ -373,7 +373,7 @@ class LlamaStage:
         self._batch.flag_all(n_rows)
         self._boundary.expect(rows)
         self._decode(n_rows)
-        if not self._boundary.reached:  # the graph was built anew, elsewhere in memory
+        if not self._boundary.reached:  # the graph was rebuilt elsewhere in memory
             self._take_back(segments)
             self._boundary.search()
             self._decode(n_rows)
@@ -498,7 +498,7 @@ class LlamaStage:
         params.flash_attn_type = int(config.flash_attention)
         params.offload_kqv = params.op_offload = False
         if self._boundary is None:
-            # A step has at most one due row a slot; else room for n_batch rows of logits is kept.
+            # A step has at most one due row per slot. The default reserves room for n_batch rows of logits.
             params.n_outputs_max = config.slots
         else:
             params.cb_eval = self._boundary.callback

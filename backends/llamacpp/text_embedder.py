@@ -17,7 +17,7 @@ from backends.wire_numbers import VALUE, Rows
 
 FOR_ONE = 0  # the only sequence
 NO_TOKEN = -1
-PAIR_TEMPLATE = b"rerank"  # the name of the template that rerankers of families that write have
+PAIR_TEMPLATE = b"rerank"  # the template's name in rerankers derived from generative models
 
 
 class LlamaEmbedder:
@@ -111,12 +111,12 @@ class LlamaEmbedder:
 
     def _new_context(self, context: int, threads: int) -> Any:
         params = self._llama.llama_context_default_params()
-        # an encoder looks both ways: it must see the whole text in one pass
+        # an encoder's attention is bidirectional, so it needs the whole text in one pass
         params.n_ctx = params.n_batch = params.n_ubatch = context
         params.n_seq_max = 1
         params.n_threads = params.n_threads_batch = threads
         params.embeddings = True
-        params.pooling_type = self._llama.LLAMA_POOLING_TYPE_UNSPECIFIED  # as the file says
+        params.pooling_type = self._llama.LLAMA_POOLING_TYPE_UNSPECIFIED  # as set in the file
         params.offload_kqv = params.op_offload = False
         binding.last_words()
         made = self._llama.llama_init_from_model(self._model, params)

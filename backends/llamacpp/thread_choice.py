@@ -23,16 +23,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-TRIED_SHARE = 0.015  # of the time computed, for numbers that turn out to be slower
-BETTER = 0.95  # so much of the time a number may take at most to be taken over
-CHANGED = 1.4  # steps so many times as long or as short as they were: try anew at once
-FOLLOWS = 0.02  # how fast what is usual follows: contexts grow, and steps with them
-LEAST_STEPS, MOST_STEPS = 3, 8  # of a try
-LEAST_S, LONG_S = 0.03, 0.25  # of a try; a step so long says enough alone
-HOPELESS = 2.0  # so many times as long: the try ends early
+TRIED_SHARE = 0.015  # share of computing time that may be lost to trials of slower numbers
+BETTER = 0.95  # a number is adopted if it takes at most this share of the usual time
+CHANGED = 1.4  # factor by which steps must slow down or speed up to start a trial at once
+FOLLOWS = 0.02  # how fast the usual time adapts, because steps take longer as contexts grow
+LEAST_STEPS, MOST_STEPS = 3, 8  # steps of a trial
+LEAST_S, LONG_S = 0.03, 0.25  # minimum duration of a trial; a single step of LONG_S suffices
+HOPELESS = 2.0  # a trial ends early if steps take this many times as long
 N_RECENT = 6
-GRANT_STEPS = 2.0  # what a try may cost where nothing is known of its number
-EXACT_ROWS = 16  # up to here a step's time says most of its weights: steps are compared at equal rows
+GRANT_STEPS = 2.0  # allowed cost, in steps, of a trial of an untested number
+EXACT_ROWS = 16  # up to here the weights dominate a step's time, so only steps with equal row counts are compared
 
 
 @dataclass(slots=True)
@@ -41,19 +41,19 @@ class _Kind:
 
     threads: int
     direction: int
-    halvings: int = 1  # a try is as many threads away as these halvings of the number leave
-    credit_s: float = 0.0  # what tries may still cost
-    granted_steps: float = 0.0  # and so many steps' time, once it is known
+    halvings: int = 1  # a trial changes the number by `threads >> halvings`, but at least by 1
+    credit_s: float = 0.0  # remaining budget for trials
+    granted_steps: float = 0.0  # addition to it, in steps, once their time is known
     usual_s: float = 0.0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=N_RECENT))
-    urgent: bool = False  # the try under way began because steps got slower
-    tried: int = 0  # threads of the try under way; 0: none
+    urgent: bool = False  # the current trial started because steps became slower
+    tried: int = 0  # threads of the current trial; 0: none
     trial: list[float] = field(default_factory=list)
-    spent_s: float = 0.0  # by the try under way, all of it
-    costs_s: dict[int, float] = field(default_factory=dict)  # what a try with so many cost last
-    flipped: bool = False  # the other direction was tried from here, too
-    home: int = 0  # the number that was found while nothing disturbed
-    home_s: float = 0.0  # what steps took with it
+    spent_s: float = 0.0  # total time of the current trial
+    costs_s: dict[int, float] = field(default_factory=dict)  # cost of the latest trial of each number
+    flipped: bool = False  # the opposite direction was tried from here, too
+    home: int = 0  # the best number under undisturbed conditions
+    home_s: float = 0.0  # the usual time with it
 
     def __post_init__(self) -> None:
         self.home = self.home or self.threads
@@ -79,7 +79,7 @@ class ThreadChoice:
         self._limit = self._most = max(1, most)
         self._start = min(max(1, start), self._most)
         self._kinds: dict[int, _Kind] = {}
-        self._kind: _Kind | None = None  # of the step under way
+        self._kind: _Kind | None = None  # of the current step
         self._scale = 1.0
         self._tied = False
 
@@ -177,7 +177,7 @@ class ThreadChoice:
         is_first, kind.spent_s = not kind.spent_s, kind.spent_s + seconds
         usual_s = _mean(kind.recent)
         if is_first and not is_long:
-            kind.trial.append(-1.0)  # threads begin or end in the first: it says nothing
+            kind.trial.append(-1.0)  # threads start or stop during the first step, so it is not counted
             return
         kind.trial.append(seconds)
         counted = [measured for measured in kind.trial if measured >= 0]
@@ -198,7 +198,8 @@ class ThreadChoice:
             kind.settle(tried, found_s)
             if not is_disturbed:
                 kind.home, kind.home_s = tried, found_s
-            kind.credit_s = max(kind.credit_s, GRANT_STEPS * found_s)  # it goes on that way at once
+            # so that the next trial in this direction can start at once
+            kind.credit_s = max(kind.credit_s, GRANT_STEPS * found_s)
             return
         kind.costs_s[tried] = max(GRANT_STEPS * usual_s, cost_s)
         kind.direction = -kind.direction

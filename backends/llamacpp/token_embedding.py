@@ -100,7 +100,7 @@ def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] |
 class _Place:
     shape: tuple[int, ...]
     kind: int
-    start: int  # in the file
+    start: int  # offset in the file
 
 
 def _opened(path: str) -> tuple[mmap.mmap, _Place]:

@@ -1,8 +1,8 @@
-"""A model's chat template, and how a chat must be told to it: found out by rendering a few words, never by names.
+"""A model's chat template, and the form of a chat that it accepts, found by rendering a few words and never by name.
 
-Templates differ in what they take. Some refuse a system message, or leave it out and say nothing; some want content in
-parts, arguments of calls as JSON text, thoughts under another name. Each is asked with marked words, and what comes
-out of it shows what it takes. Where it takes something not at all, that is told in another way.
+Templates differ in what they accept. Some reject a system message or silently omit it. Some require content in
+parts, arguments of calls as JSON text, or thoughts in another field. Each feature is probed with marked words, and
+the output shows whether the template supports it. Unsupported parts of a chat are expressed in another form.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from backends.templates.sandboxed_rendering import TRIAL_SECONDS, bounded, momen
 
 Message = Mapping[str, Any]
 
-CHATML = (  # what llama.cpp assumes of a model without a template, too
+CHATML = (  # llama.cpp's default for a model without a template
     "{%- for message in messages -%}"
     "{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}"
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"
 )
-TRIED: Mapping[str, Scalar] = {"enable_thinking": True}  # while it is found out what a template takes
+TRIED: Mapping[str, Scalar] = {"enable_thinking": True}  # used while probing
 SAID, ANSWERED, THOUGHT = "Marked7Said", "Marked7Answered", "Marked7Thought"
 THOUGHT_NAMES = ("reasoning_content", "thinking", "reasoning")
-PART = "part"  # of the content, in the place of a name: thoughts are one of its parts
-THOUGHT_SIGNS = ("<think>", "</think>")  # of most models
+PART = "part"  # stands for a field name if thoughts are a part of the content
+THOUGHT_SIGNS = ("<think>", "</think>")  # used by most models
 TRIAL_TOOL = {
     "type": "function",
     "function": {
@@ -48,21 +48,22 @@ TRIAL_TOOL = {
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A chat as the model reads it. `folded`: what the template does not take, and was told in another way."""
+    """A chat as the model reads it. `folded` lists the parts that the template does not accept and that were
+    rewritten."""
 
     text: str
-    folded: tuple[str, ...] = ()  # of "system", "tools", "turns" and "thoughts"
+    folded: tuple[str, ...] = ()  # among "system", "tools", "turns" and "thoughts"
 
 
 class ChatTemplate:
-    """One template, with what it was found to take. Probes are rendered when first needed, and once."""
+    """A template and the features it was found to support. Each probe is rendered once, when first needed."""
 
     def __init__(
         self, source: str, tokens: Mapping[str, str] | None = None, reasoning: ReasoningFormat = HABIT
     ) -> None:
         self.source = source or CHATML
         self.tokens = dict(tokens or {})
-        self.reasoning = reasoning  # the signs around a thought that goes on
+        self.reasoning = reasoning  # the markers around a thought to be continued
 
     def render(
         self,
@@ -74,10 +75,10 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         continues: bool = False,
     ) -> Rendered:
-        """The prompt, within the bounds of time, memory and text. Raises TemplateFailed.
+        """Return the prompt, within limits on time, memory and text. Raises TemplateFailed.
 
-        now: when the chat began, None for this moment; options: further variables of the template; continues: the last
-        message is an answer that goes on.
+        now: the time at which the chat began, or None for the present. options: additional template variables.
+        continues: the last message is an unfinished answer.
         """
         begun = messages[-1] if continues and messages else None
         with bounded(TRIAL_SECONDS):
@@ -100,10 +101,10 @@ class ChatTemplate:
                         return Rendered(attempt(other), tuple(dict.fromkeys((*folded, name))))
                 raise refused
 
-    # How a chat is told to it
+    # Adapting a chat to the template
 
     def _adapted(self, messages: Sequence[Message]) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the messages in the forms it accepts, and what had to be folded into other messages for that."""
+        """Return the messages in a form that the template accepts, and the kinds that had to be folded into others."""
         folded = list[str]()
         adapted = list(messages)
         if adapted and adapted[0]["role"] == "system" and not self.takes_system:
@@ -121,7 +122,7 @@ class ChatTemplate:
         return self._formed(adapted), tuple(folded)
 
     def _other_ways(self, messages: list[Message]) -> list[tuple[str, list[Message]]]:
-        """Return other forms of this chat to try where the template refuses it, though it accepts its parts."""
+        """Return other forms to try if the template rejects this chat although it accepts its parts."""
         variants = list[tuple[str, list[Message]]]()
         if self.wants_parts:
             return variants
@@ -137,7 +138,7 @@ class ChatTemplate:
         return variants
 
     def _with_thought(self, message: Message) -> Message:
-        """Its thoughts under the name that the template reads; where it reads none, there are none."""
+        """Return the message with its thought in the field that the template reads, or without it if there is none."""
         thought = message.get("reasoning_content")
         if thought is None:
             return message
@@ -155,8 +156,10 @@ class ChatTemplate:
         return str(message.get(self.thought_name_of_calls) or "")
 
     def _with_words_thought(self, message: Message) -> Message:
-        """Return the message with its text before a call moved to the end of its thought: gpt-oss accepts only one of
-        both."""
+        """Return the message with the text before its calls moved to the end of its thought.
+
+        gpt-oss accepts only one of the two.
+        """
         thought = self._thought_of_call(message)
         if not thought or not message.get("tool_calls"):
             return message
@@ -164,7 +167,8 @@ class ChatTemplate:
         return {**message, "content": "", self.thought_name_of_calls: text}
 
     def _with_arguments(self, message: Message) -> Message:
-        """Arguments of calls as the template reads them: objects, or JSON text."""
+        """Return the message with the arguments of its calls in the form that the template reads: objects or JSON
+        text."""
         if not message.get("tool_calls"):
             return message
         form = as_object if self.takes_objects else as_text
@@ -175,14 +179,15 @@ class ChatTemplate:
         return {**message, "tool_calls": calls}
 
     def _continued(self, rendering: _Rendering, before: list[Message], begun: Message) -> str:
-        """Return what the template writes up to the end of the existing text of an answer to be continued.
+        """Return the prompt up to the end of the existing text of an answer to be continued.
 
-        It is rendered with marked words in its place, which shows what the template writes around an answer or strips
-        at its ends. An answer whose thoughts are not sent begins after an empty thought, as in llama.cpp.
+        The answer is rendered with marked words in its place, which shows what the template writes around an answer
+        or strips from its ends. If thoughts are not sent, the answer begins after an empty thought, as in
+        llama.cpp.
         """
         content, thought = str(begun["content"]), str(begun.get("reasoning_content") or "")
         _, closes = THOUGHT_SIGNS
-        if not (content or thought) or (closes in content and not thought):  # thoughts are in it
+        if not (content or thought) or (closes in content and not thought):  # the content contains the thoughts
             return rendering.run(before, ends=True) + content
         last = {"role": "assistant", "content": ANSWERED}
         if self.thought_name:
@@ -190,12 +195,12 @@ class ChatTemplate:
             begin, name, rest = text.rpartition(THOUGHT)
             opens, sign = rendering.run(before, ends=True), self.reasoning.begin.strip()
             if name and not content and opens.rstrip().endswith(sign):
-                return opens + thought  # some tell earlier thoughts without the sign that opens one
+                return opens + thought  # some templates write earlier thoughts without the opening marker
             if name:
                 return begin + thought + (rest + content if content else "")
-        if thought:  # the template has no words for it
+        if thought:  # the template writes no thoughts
             begin, end = self.reasoning.begin, self.reasoning.end[0]
-            blank = "" if begin.endswith("|>") else "\n"  # none beside a control token
+            blank = "" if begin.endswith("|>") else "\n"  # no newline beside a control token
             text = rendering.run(before, ends=True)
             if not text.rstrip().endswith(begin.strip()):
                 text += begin + blank
@@ -216,10 +221,10 @@ class ChatTemplate:
         *before, last = messages
         return rendering.run([*before, *self._formed([last])], ends=False).rpartition(ANSWERED)
 
-    # What it takes
+    # Probing the template
 
     def _find_out(self, messages: Sequence[Message], *, continues: bool) -> None:
-        """Try all that this chat depends on and that was not tried before: it takes longer than one rendering."""
+        """Run all probes that this chat depends on and that have not run yet. They take longer than one rendering."""
         lookups = [self.thought_name, self.can_switch_thinking, self.takes_system]
         if any(message["role"] == "tool" or message.get("tool_calls") for message in messages):
             lookups += [self.takes_results, self.takes_objects, self.takes_answered_calls]
@@ -230,7 +235,7 @@ class ChatTemplate:
 
     @cached_property
     def wants_parts(self) -> bool:
-        """Return whether content must be a list of parts: as text it fails or is left out."""
+        """Return whether content must be a list of parts because text fails or is omitted."""
         user = {"role": "user", "content": SAID}
         return SAID not in self._tried([user]) and SAID in self._tried([in_parts(user)])
 
@@ -242,14 +247,14 @@ class ChatTemplate:
 
     @cached_property
     def takes_results(self) -> bool:
-        """Return whether the results of calls reach the model. Some templates leave out the call itself."""
+        """Return whether the results of calls reach the model. Some templates omit the call itself."""
         arguments = {"marked_key": SAID}
         shown = self._tried_call(arguments) or self._tried_call(json.dumps(arguments))
         return ANSWERED in shown
 
     @cached_property
     def takes_objects(self) -> bool:
-        """Return whether a call's arguments are written as JSON when they are an object, or each by itself."""
+        """Return whether arguments of calls should be objects, which the template writes as JSON or one by one."""
         arguments = {"marked_key": SAID}
         shown, of_text = self._tried_call(arguments), self._tried_call(json.dumps(arguments))
         is_told = SAID in shown and f"{{'marked_key': '{SAID}'" not in shown
@@ -257,7 +262,7 @@ class ChatTemplate:
 
     @cached_property
     def takes_answered_calls(self) -> bool:
-        """Return whether results may stand in the message that makes the calls, as Gemma 4 was trained."""
+        """Return whether the message with the calls may also contain the results, as in Gemma 4's training."""
         call = self._trial_call({"marked_key": SAID})
         response = {"name": "marked_tool", "response": THOUGHT}
         user = {"role": "user", "content": "Marked"}
@@ -268,7 +273,7 @@ class ChatTemplate:
 
     @cached_property
     def thought_name(self) -> str:
-        """The field of a message whose thoughts the template writes; empty: it writes none."""
+        """The message field whose thoughts the template writes, or an empty string if it writes none."""
         user: dict[str, Any] = {"role": "user", "content": SAID}
         answer: dict[str, Any] = {"role": "assistant", "content": ANSWERED}
         for name in THOUGHT_NAMES:
@@ -281,12 +286,13 @@ class ChatTemplate:
         shown = self._tried(chat, ends=False)
         _, thought, rest = shown.partition(THOUGHT)
         between, answer_is_told, _ = rest.partition(ANSWERED)
-        is_list = "type" in between  # it writes all of it as it is
+        is_list = "type" in between  # it prints the whole list verbatim
         return PART if thought and answer_is_told and not is_list else ""
 
     @cached_property
     def thought_name_of_calls(self) -> str:
-        """The same of a message that calls tools: some write thoughts there alone (Command R7B, Gemma 4)."""
+        """The field for the thoughts of a message with tool calls. Some templates write only those (Command R7B, Gemma
+        4)."""
         arguments = {"marked_key": SAID}
         call = self._trial_call(arguments if self.takes_objects else json.dumps(arguments))
         user = {"role": "user", "content": "Marked"}
@@ -298,14 +304,14 @@ class ChatTemplate:
 
     @cached_property
     def can_switch_thinking(self) -> bool:
-        """Return whether an answer begins differently if `enable_thinking` is off."""
+        """Return whether an answer begins differently when `enable_thinking` is off."""
         user = self._formed([{"role": "user", "content": SAID}])
         begins = {self._tried(user, enable_thinking=on).rpartition(SAID)[2] for on in (True, False)}
         return len(begins) == 2
 
     @cached_property
     def _thoughtless(self) -> str:
-        """Return how an answer without thoughts begins: what is added where thinking is switched off."""
+        """Return the text that the template adds at the beginning of an answer when thinking is off."""
         user = self._formed([{"role": "user", "content": SAID}])
         ends = self._tried(user, ends=False).rpartition(SAID)[2]
         begins = self._tried(user, enable_thinking=False).rpartition(SAID)[2]
@@ -337,7 +343,7 @@ class ChatTemplate:
         ends: bool = True,
         **options: Scalar,
     ) -> str:
-        """Render marked words; empty where the template refuses them."""
+        """Render marked words. Return an empty string if the template rejects them."""
         try:
             return _Rendering(self, TRIED, moment(None), tools).run(messages, ends=ends, **options)
         except Refused:
@@ -346,7 +352,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _Rendering:
-    """The values that stay the same while one chat is rendered in several forms."""
+    """The values that remain constant while one chat is rendered in several forms."""
 
     template: ChatTemplate
     options: Mapping[str, Scalar]
@@ -355,7 +361,7 @@ class _Rendering:
 
     def run(self, messages: Sequence[Message], *, ends: bool, **options: Scalar) -> str:
         values: dict[str, object] = {
-            # some templates read the date so, and name one of long ago where they do not find it
+            # some templates read the date here and use a fixed one if it is missing
             "date_string": self.at.strftime("%d %b %Y"),
             "datetime": self.at.strftime("%b %d %Y"),
             **self.options,
@@ -368,13 +374,13 @@ class _Rendering:
 
 
 def is_open(text: str) -> bool:
-    """Return whether a thought begins in the text and does not end."""
+    """Return whether the text begins a thought without ending it."""
     opens, closes = THOUGHT_SIGNS
     return text.rfind(opens) > text.rfind(closes)
 
 
 def fold_system(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the system message's text put before the first user message."""
+    """Return the messages with the text of the system message prepended to the first user message."""
     first, *rest = messages
     at = next((number for number, message in enumerate(rest) if message["role"] == "user"), None)
     if at is None:
@@ -384,7 +390,7 @@ def fold_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def fold_tools(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with calls as text of the assistant, and their results as text of the user."""
+    """Return the messages with calls rewritten as text of the assistant, and their results as text of the user."""
     adapted = list[Message]()
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -398,7 +404,7 @@ def fold_tools(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_responses(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the results of calls, and the text after them, in the message that makes the calls."""
+    """Return the messages with the results of calls, and the answer after them, moved into the calling message."""
     adapted = list[Message]()
     for message in messages:
         last = adapted[-1] if adapted else {}
@@ -416,7 +422,7 @@ def with_responses(messages: Sequence[Message]) -> list[Message]:
 
 
 def joined(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with successive ones of the same role joined."""
+    """Return the messages with consecutive plain messages of the same role merged."""
     merged = list[Message]()
     for message in messages:
         is_plain = not message.get("tool_calls") and message["role"] != "tool"

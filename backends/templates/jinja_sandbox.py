@@ -1,4 +1,7 @@
-"""Jinja's sandbox as chat templates are run in it. Apart, for it takes a fifth of the time a worker needs to start."""
+"""The Jinja sandbox in which chat templates run.
+
+It is a separate module because importing it would take a fifth of a worker's startup time.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ OF_LISTS = frozenset(("append", "pop"))
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """A sandbox without `**`, the one operator that can compute for hours in a single call.
+    """A sandbox without `**`, the only operator that can compute for hours in a single call.
 
-    Lists may grow and shrink, as Kimi K2's templates keep the ids of calls in them. They are not shared: a template's
-    input was copied for it, and its own lists start anew with each prompt.
+    Lists may be modified, because Kimi K2's templates collect the ids of calls in them. This is safe: a template's
+    input is a copy, and its own lists are created for each prompt.
     """
 
     intercepted_binops = frozenset(("**",))
@@ -40,7 +43,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Nothing(Undefined):
-    """A variable that nobody gave: added to a text it is no text, as for llama.cpp. Fireworks' template names two."""
+    """An undefined variable. Adding it to a text changes nothing, as in llama.cpp; Fireworks' template uses two of
+    them."""
 
     def __add__(self, other: object) -> object:  # type: ignore[override]
         return other
@@ -49,7 +53,7 @@ class _Nothing(Undefined):
 
 
 class _Generation(Extension):
-    """{% generation %}: marks what the model wrote, for those who train. Here it is what stands in it."""
+    """The tag {% generation %}, which marks the model's text for training. Here only its content matters."""
 
     tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
 
@@ -58,19 +62,20 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-@lru_cache(maxsize=2)  # a worker has one vocabulary, and few of them a template of their own for tools
+@lru_cache(maxsize=2)  # a worker has one vocabulary, and few models have a separate template for tools
 def compiled(template: str) -> Template:
-    """Compile a template, which takes longer than everything else for a prompt."""
+    """Compile a template and cache it. This takes longer than the rest of rendering a prompt."""
     return _environment().from_string(template)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """Return the environment that transformers sets up, for which templates are written."""
+    """Return the environment for which templates are written: the one that transformers sets up."""
     environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, undefined=_Nothing, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
     environment.filters["tojson"] = _to_json
-    environment.filters["safe"] = _unchanged  # nothing is escaped here: it would make all that is added to it be so
+    # nothing is escaped here, while a Markup string would escape everything added to it
+    environment.filters["safe"] = _unchanged
     environment.globals["raise_exception"] = _raise
     return environment
 
@@ -80,7 +85,7 @@ def _unchanged(value: object) -> object:
 
 
 def _listed(value: object) -> object:
-    """Return as a list the output of a filter that yields items, such as `map`."""
+    """Convert the output of a filter such as `map`, which yields items, to a list."""
     if isinstance(value, Iterator):
         return list(value)
     if isinstance(value, Undefined):
@@ -99,7 +104,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Encode with the spacing and arguments of transformers' filter: models saw no other JSON in training."""
+    """Encode JSON with the spacing and arguments of transformers' filter, the only form that models saw in training."""
     return json.dumps(
         value, default=_listed, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )

@@ -1,4 +1,4 @@
-"""Rendering of chat templates: a stranger's program in Jinja's sandbox, with bounds on time, memory and text."""
+"""Rendering of chat templates, untrusted programs, in Jinja's sandbox with limits on time, memory and output."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 from backends.contract import LocalTime, Refused, Scalar, TemplateFailed
 from backends.worker import process
 
-MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
-TRIAL_SECONDS = 1.0  # for all that is tried with a template, once: the largest known takes a tenth of it
-LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, also where other programs compute
+MAX_SECONDS = 1.0  # these three limits: SAFETY.md 7
+TRIAL_SECONDS = 1.0  # for all probes of a chat; the largest known template takes a tenth of it
+LOOK_SECONDS = 10.0  # for examining a template when a vocabulary is opened, even on a busy computer
 MAX_BYTES = 64 << 20
-TOOLS_TOO = "xml_tools"  # where SmolLM3's own template looks for them
+TOOLS_TOO = "xml_tools"  # the variable that SmolLM3's template reads
 MAX_TEXT = 1 << 20
 
 
@@ -34,10 +34,10 @@ def render(
     options: Mapping[str, Scalar] | None = None,
     seconds: float = MAX_SECONDS,
 ) -> str:
-    """Return the prompt, with the messages as they are. Raises TemplateFailed.
+    """Return the prompt for the messages, which are not modified. Raises TemplateFailed.
 
-    tokens: `bos_token` and `eos_token`; now: when the chat began, None for this moment; options: further variables, of
-    which none replaces one of ours.
+    tokens: `bos_token` and `eos_token`. now: the time at which the chat began, or None for the present. options:
+    additional template variables, which cannot replace ours.
     """
     values = {**(options or {}), **(tokens or {})}
     with bounded(seconds):
@@ -55,12 +55,12 @@ def rendered(
     at: datetime,
     values: Mapping[str, object],
 ) -> str:
-    """Render as `render` does, inside an already entered `bounded`."""
-    from backends.templates import jinja_sandbox  # heavy, and most workers only compute
+    """Render as `render` does, but without setting limits. The caller must have entered `bounded`."""
+    from backends.templates import jinja_sandbox  # heavy, and most workers only compute layers
 
     variables = {
         **values,
-        "messages": deepcopy(list(messages)),  # a template may change lists
+        "messages": deepcopy(list(messages)),  # a template may modify lists
         "add_generation_prompt": add_generation_prompt,
         "strftime_now": at.strftime,
     }
@@ -75,7 +75,7 @@ def rendered(
 
 
 def moment(now: LocalTime | None) -> datetime:
-    """Return the moment with the clocks of its place. Raises TemplateFailed for an impossible one."""
+    """Return the moment in the local time of its place. Raises TemplateFailed if it is impossible."""
     if now is None:
         return datetime.now().astimezone()
     try:
@@ -100,10 +100,10 @@ def _joined(parts: Iterator[str]) -> str:
 
 @contextmanager
 def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
-    """Limit processor time and memory inside. Raises TemplateFailed.
+    """Limit CPU time and memory inside the context. Raises TemplateFailed.
 
-    Time is bounded in the main thread on Linux and macOS; native code in a loop, and other systems, are left to the
-    deadline of the caller.
+    Time is limited only in the main thread on Linux and macOS. On other systems, and for loops in native code, the
+    caller's deadline must suffice.
     """
     try:
         with _limited(seconds):
@@ -121,7 +121,7 @@ def _limited(seconds: float) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGPROF, _late)
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # a busy computer takes nothing away from it
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # counts only our CPU time, so other load does not matter
     try:
         with process.may_grow_by(MAX_BYTES, mapped=True):
             yield

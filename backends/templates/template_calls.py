@@ -1,7 +1,7 @@
 """The format of tool calls in a chat template, found by rendering calls whose names and values are known.
 
-Nothing is concluded from names that occur in a template: it is rendered, and the texts around what was put in are the
-signs. Where it writes no calls, its instructions to the model are examined.
+Nothing is inferred from names in the template's source. The texts around the known values in the output are the
+markers. If the template renders no calls, its instructions to the model are examined instead.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from backends.contract import ID, NAME, NUMBER, CallFormat, Ids, PastCalls, Payload, TemplateFailed
 from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
-MAX_SECONDS = 3.0  # of computing for all renderings together; the next one is not begun behind it
+MAX_SECONDS = 3.0  # CPU time for all renderings; after that no other is started
 TEXT = "Ccontentc"
 FIRST, SECOND = "qfirsttool", "qsecondtool"
 A_KEY, B_KEY = "aakeyq", "bbkeyq"
 A_TEXT, C_TEXT, B_NUMBER = "xvaluex", "yvaluey", 73514
-IDS = ("q8w7e6r5t", "z1x2c3v4b")  # nine letters and digits: Mistral's templates refuse others
+IDS = ("q8w7e6r5t", "z1x2c3v4b")  # nine letters and digits: Mistral's templates reject other ids
 LONG_IDS = tuple(f"call_{'0' * 23}{digit}" for digit in IDS)
 KINDS: Mapping[str, Any] = {
     "string": A_TEXT,
@@ -49,7 +49,7 @@ Json = dict[str, Any]
 
 
 def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()) -> CallFormat | None:
-    """Return how a model with this template writes calls; None: in no way that can be read.
+    """Return the format in which a model with this template writes calls, or None if no known format matches.
 
     ends: the control tokens that end an answer, as templates write them.
     """
@@ -62,7 +62,7 @@ def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Se
 
 
 def written_behind(text: str, plain: str, answer: str) -> str:
-    """Return what was written of a model's turn: `plain` is a chat whose last message is this answer alone."""
+    """Return the model's turn in `text`, given `plain`, a chat that ends with only this answer."""
     at = plain.rfind(answer)
     before, behind = plain[:at], plain[at + len(answer) :]
     text = text[begins(text, before) :]
@@ -70,7 +70,7 @@ def written_behind(text: str, plain: str, answer: str) -> str:
 
 
 class _Unclear(Exception):
-    """Output that has none of the known forms."""
+    """Output in none of the known formats."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class _Written:
     """The output of a template for some calls."""
 
     text: str
-    begins: int  # where the first of them may begin
+    begins: int  # where the first call may begin
     content_tail: str
 
 
 @dataclass(frozen=True)
 class _Item:
-    """One call in what was written."""
+    """The offsets of one call in the output."""
 
     begin: int
     name: int
@@ -108,7 +108,7 @@ class _Look:
         return self._of_words()
 
     def _render(self, *messages: Message, prompt: bool = False, tools: bool = True) -> str:
-        """Raises TemplateFailed."""
+        """Render the messages after a short question. Raises TemplateFailed."""
         if time.process_time() > self._ends_at:
             raise TemplateFailed("the chat template took too long", "template_time_up")
         return render(
@@ -121,14 +121,14 @@ class _Look:
         )
 
     def _of_calls(self, takes_text: bool) -> CallFormat:
-        """Find the format from rendered calls. Raises _Unclear, TemplateFailed."""
+        """Find the format by rendering calls. Raises _Unclear or TemplateFailed."""
         with_one, ids = self._first(takes_text)
         two, is_single = self._second(takes_text, ids)
         plain = self._render({"role": "assistant", "content": TEXT})
         call_format = self._compared(with_one, two, plain, self._with_text(takes_text, ids))
         with_prompt = self._render(prompt=True)
         sign = call_format.lead.strip()
-        if sign and not call_format.section and with_prompt.endswith(sign):  # the prompt has written it already
+        if sign and not call_format.section and with_prompt.endswith(sign):  # the prompt already contains it
             lead_in = plain[begins(plain, with_prompt) : plain.rfind(TEXT)]
             call_format = replace(call_format, prompt_marker=sign, answer_marker=lead_in.removeprefix(sign))
         return replace(
@@ -138,8 +138,10 @@ class _Look:
         )
 
     def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
-        """Return a text with one call, and the ids that make it show its name: some templates write only the name in
-        the id."""
+        """Return the text of a single call, and call ids for which the template shows the tool's name.
+
+        Some templates write the name only as part of the id.
+        """
         for ids in (IDS, (f"functions.{FIRST}:0", f"functions.{SECOND}:1")):
             text = self._render(_called(1, ids, takes_text))
             if FIRST in _own(text, self._render()) and A_TEXT in text:
@@ -160,7 +162,7 @@ class _Look:
             return ""
 
     def _compared(self, with_one: str, two: str, plain: str, with_text: str) -> CallFormat:
-        """Return the signs, from what stands between known texts. Raises _Unclear."""
+        """Find the markers by comparing the texts between known values. Raises _Unclear."""
         at = plain.rfind(TEXT)
         before, behind = (plain[:at], plain[at + len(TEXT) :]) if at >= 0 else (plain, "")
         text = two or with_one
@@ -174,7 +176,7 @@ class _Look:
                 behind_text = _slots(with_text[at + len(TEXT) : other.begin])
                 pre = _common_end(pre, behind_text) or pre
             except _Unclear:
-                pass  # it writes the text, or the calls, and not both
+                pass  # it writes either the text or the calls
         pre = NO_THOUGHTS.sub("", pre)
         tail = _tail(text[items[-1].end :], behind, self._ends)
         lead, between, trail, section_end = pre, "", tail, ""
@@ -185,7 +187,7 @@ class _Look:
             trail = _commonbegins(left, tail)
             between, section_end = left[len(trail) :], tail[len(trail) :]
         section = pre[: len(pre) - len(lead)].lstrip()
-        if not section:  # blanks before the first call are none of its own
+        if not section:  # whitespace before the first call does not belong to it
             between += lead[: len(lead) - len(lead.lstrip())] if len(items) > 1 else ""
             lead = lead.lstrip()
         if FIRST in section:  # each call is a message to its tool
@@ -207,7 +209,7 @@ class _Look:
             case Payload.NESTED:
                 return _nested(text, items[0])
             case Payload.OBJECTS:
-                if (section + lead).strip() in ("", PYTHON_TAG):  # Llama's stand alone, with its sign or without
+                if (section + lead).strip() in ("", PYTHON_TAG):  # Llama's calls stand alone, with or without the tag
                     call_format = replace(call_format, section="", lead="", between="; ", other_begins=(PYTHON_TAG,))
                 return _keys(call_format, text, items[0])
             case Payload.TAGGED:
@@ -224,7 +226,7 @@ class _Look:
         return Ids.ANY
 
     def _keyed(self, call_format: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
-        """Return what stands between a key and its value, for each kind of value that is written so."""
+        """Return the text between key and value for each type of value whose rendering is recognized."""
         signs: dict[str, str] = {}
         for kind, value in KINDS.items():
             call = _call(FIRST, {A_KEY: value}, IDS[0], takes_text)
@@ -241,7 +243,8 @@ class _Look:
         return tuple(signs.items())
 
     def _of_words(self) -> CallFormat | None:
-        """Return the format that the model is instructed to write, where earlier calls are not rendered at all."""
+        """Return the format that the template instructs the model to write. This serves templates that render no
+        earlier calls."""
         try:
             instructions = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
         except TemplateFailed:
@@ -298,7 +301,7 @@ def _called(n: int, ids: Sequence[str], takes_text: bool) -> Message:
 
 
 def _own(text: str, other: str) -> str:
-    """Return the part of a text after its common beginning with another."""
+    """Return the text without the prefix it shares with another."""
     n = _same(text, other)
     return text[n:]
 
@@ -309,9 +312,10 @@ def _same(text: str, other: str) -> int:
 
 
 def begins(text: str, before: str) -> int:
-    """Return where the calls begin: after what precedes the text of an answer, or where the output differs from that.
+    """Return the offset at which the calls begin.
 
-    In the second case it is moved to the beginning of a sign.
+    This is the end of `before`, the text preceding an answer. If the output differs from it earlier, it is the
+    start of the marker that contains the first difference.
     """
     n = _same(text, before)
     if n == len(before):
@@ -323,14 +327,14 @@ def begins(text: str, before: str) -> int:
 
 
 def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
-    """Return the text without what ends the message."""
+    """Return the text without the markers that end the message."""
     text = text[: len(text) - len(_common_end(text, behind))]
     ends_at = [at for end in ends if (at := text.find(end)) >= 0]
     return text[: min(ends_at, default=len(text))]
 
 
 def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
-    """Return the calls that are written from there on. Raises _Unclear."""
+    """Locate the calls from an offset on. Raises _Unclear."""
     items = list[_Item]()
     payload, at = Payload.OBJECTS, begin
     for name, arguments in zip((FIRST, SECOND), ARGUMENTS, strict=True):
@@ -345,7 +349,7 @@ def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
 
 
 def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Item]:
-    """Return the call that is written there. Raises _Unclear."""
+    """Locate the first call from an offset on. Raises _Unclear."""
     named = text.find(name, at)
     for begin, end, value in _objects(text, at):
         if begin > named + len(name) + 200:
@@ -356,7 +360,7 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
                 raise _Unclear
             return Payload.OBJECTS, _Item(begin, named, named + len(name), inner[0], inner[1], end)
         if value == arguments and begin > named:
-            last = text.rfind(name, at, begin)  # some write it twice
+            last = text.rfind(name, at, begin)  # some templates write the name twice
             return Payload.NAMED, _Item(last, last, last + len(name), begin, end, end)
     key = text.find(A_KEY, named)
     if key < 0:
@@ -384,7 +388,7 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
 
 
 def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
-    """Yield the JSON objects that begin from there on, including nested ones."""
+    """Yield the JSON objects that begin at or after an offset, including nested ones."""
     decoder = json.JSONDecoder()
     while (at := text.find("{", at)) >= 0:
         try:
@@ -397,7 +401,7 @@ def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
 
 
 def _common_end(text: str, other: str) -> str:
-    """Return the signs with which both end."""
+    """Return the trailing markers that both texts share."""
     a, b = SIGNS.findall(text), SIGNS.findall(other)
     n = 0
     while n < min(len(a), len(b)) and a[-1 - n] == b[-1 - n]:
@@ -406,7 +410,7 @@ def _common_end(text: str, other: str) -> str:
 
 
 def _commonbegins(text: str, other: str) -> str:
-    """Return the signs with which both begin."""
+    """Return the leading markers that both texts share."""
     common = ""
     for a, b in zip(SIGNS.findall(text), SIGNS.findall(other), strict=False):
         if a != b:
@@ -430,7 +434,7 @@ def _parts(text: str, item: _Item) -> tuple[str, str, str]:
 
 
 def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """Return the parts with a placeholder where those of two calls differ only in a number."""
+    """Return the parts of the first call, with a placeholder for numbers in which they differ from the second."""
     if len(parts) < 2:
         return parts[0]
     signs = [
@@ -457,7 +461,7 @@ def _keys(call_format: CallFormat, text: str, item: _Item) -> CallFormat:
 
 
 def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
-    """Find what stands around each argument. Raises _Unclear."""
+    """Find the text around each argument. Raises _Unclear."""
     before = with_one[item.name_end : item.arguments]
     value_end = with_one.find(A_TEXT, item.arguments) + len(A_TEXT)
     mid = with_one[value_end : with_one.find(B_KEY, value_end)]
@@ -474,14 +478,14 @@ def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
 
 
 def _python(call_format: CallFormat) -> CallFormat:
-    """Return the format of calls as Python. Raises _Unclear."""
+    """Return the format for calls in Python syntax. Raises _Unclear."""
     if not call_format.section.endswith("[") or not call_format.section_end.startswith("]"):
         raise _Unclear
     return replace(call_format, named="(", rest=")", between=", ")
 
 
 def _nested(text: str, item: _Item) -> CallFormat:
-    """Return the format of XML elements, with a sign before each tag. Raises _Unclear."""
+    """Return the format for XML elements with a marker before each tag. Raises _Unclear."""
     before = text[item.name_end : item.arguments]
     sign = before.removeprefix('">').removesuffix("<")
     lead = f'{sign}<invoke name="'
@@ -501,5 +505,5 @@ def _nested(text: str, item: _Item) -> CallFormat:
 
 
 def _spelled(value: object) -> tuple[str, ...]:
-    """Return the ways in which templates write a value that is no text."""
+    """Return the forms in which templates write a value that is not a string."""
     return json.dumps(value), str(value)

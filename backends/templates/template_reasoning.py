@@ -1,8 +1,8 @@
-"""The format of a model's thoughts, found by applying its chat template to chats made up for that.
+"""The format of a model's thoughts, found by applying its chat template to made-up chats.
 
-Nothing is looked up by a model's name. A template that writes earlier thoughts shows the signs around them; one that
-only removes them names the signs in its source; and what it writes where an answer begins, with each of the switches
-that it reads, shows whether thinking can be turned off.
+Nothing is looked up by a model's name. A template that writes earlier thoughts reveals the markers around them, and
+one that only strips them names the markers in its source. Rendering the beginning of an answer with each switch
+that the template reads shows whether thinking can be turned off.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar, Temp
 from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
 Chat = Sequence[Mapping[str, Any]]
-Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, is an answer to begin
+Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, whether an answer is to begin
 
-MAX_PROBE_SECONDS = 10.0  # of a template that is slow without an end; what is known by then counts
+MAX_PROBE_SECONDS = 10.0  # for a slow template; the findings up to then are used
 MOST_SIGN_CHARS = 48
 
 THOUGHT, ANSWER = "Qzthoughtqz", "Qzanswerqz"
 ASKED: dict[str, Any] = {"role": "user", "content": "Qzquestionqz"}
 ANSWERED: dict[str, Any] = {"role": "assistant", "content": ANSWER}
-PARTS = "parts"  # in place of a field: the content is a list, and the thought one of its parts
+PARTS = "parts"  # stands for a field name if the thought is a part of the content
 CALLED: dict[str, Any] = {
     "role": "assistant",
     "content": "",
@@ -36,7 +36,7 @@ FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", PARTS)
 
 MARK = re.compile(r"<[^<>\s][^<>\n]{0,46}>|\[/?[A-Z_ ]{2,40}\]")
 ABOUT_THOUGHTS = re.compile(r"think|thought|reason|inner|analysis|channel", re.IGNORECASE)
-PAIRS = (  # what is written around thoughts where a template shows nothing but that it knows them
+PAIRS = (  # markers around thoughts, for templates that mention thoughts but do not write them
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
@@ -52,7 +52,7 @@ PAIRS = (  # what is written around thoughts where a template shows nothing but 
     ("<unused94>thought", "<unused95>"),
     ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
 )
-ANSWERS = (("<response>", "</response>"), ("<answer>", "</answer>"))  # likewise, around the answer
+ANSWERS = (("<response>", "</response>"), ("<answer>", "</answer>"))  # likewise, markers around the answer
 
 SWITCHES: tuple[tuple[str, Scalar, Scalar], ...] = (  # name, on, off
     ("enable_thinking", True, False),
@@ -66,13 +66,13 @@ SWITCHES: tuple[tuple[str, Scalar, Scalar], ...] = (  # name, on, off
 )
 EFFORT_OPTIONS = ("reasoning_effort", "thinking_effort", "reasoning_strength")
 EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
-COMMON_EFFORTS = ("low", "medium", "high")  # tried where a template tells any
+COMMON_EFFORTS = ("low", "medium", "high")  # accepted even if the template does not name them
 
 
 def reasoning_format(source: str, render: Render) -> ReasoningFormat:
-    """Return the form of the thoughts of a model with this template.
+    """Return the format in which a model with this template writes its thoughts.
 
-    Raises nothing: an unusable template shows nothing.
+    If none is found, return HABIT. Raises nothing, even for an unusable template.
     """
     probe = _Probe(render)
     reasoning = _shown(probe) or _named(source)
@@ -94,13 +94,13 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
 
 
 def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
-    """Return `reasoning_format` of a template given by its text. tokens: as `render` takes them."""
+    """Return `reasoning_format` for the source of a template. tokens: as in `render`."""
     if not source:
         return HABIT
-    from backends.templates import jinja_sandbox  # heavy, and most workers only compute
+    from backends.templates import jinja_sandbox  # heavy, and most workers only compute layers
 
     with suppress(jinja_sandbox.TemplateError, TemplateFailed, RecursionError, SyntaxError):
-        jinja_sandbox.compiled(source)  # takes longer than all else, and is not to be counted among it
+        jinja_sandbox.compiled(source)  # takes longest, and must not count against the time limit
 
     def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
         return render(source, chat, add_generation_prompt=begins, tokens=tokens, options=options, seconds=LOOK_SECONDS)
@@ -109,7 +109,7 @@ def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
 
 
 class _Probe:
-    """Applies the template as long as there is time."""
+    """Applies the template until its time is up. Returns None then, or if the template fails."""
 
     def __init__(self, render: Render) -> None:
         self._render, self._ends_at = render, time.monotonic() + MAX_PROBE_SECONDS
@@ -124,7 +124,7 @@ class _Probe:
 
 
 def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, Any]:
-    """Return a message of the model with its thought where a template looks for it."""
+    """Return a message of the model with its thought in the given field."""
     if field == PARTS:
         parts = [{"type": "thinking", "thinking": thought}]
         if message.get("content"):
@@ -134,10 +134,11 @@ def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, 
 
 
 def _shown(probe: _Probe) -> ReasoningFormat | None:
-    """Find the format with a chat whose last answer has a thought, in each of the ways to pass it."""
+    """Find the format by rendering a chat whose last answer has a thought, in each possible field."""
     for switch in ({}, {"enable_thinking": True, "thinking": True, "add_thoughts": True}):
         plain = probe([ASKED, ANSWERED], switch) or ""
-        for answered, rest in ((ANSWERED, ()), (CALLED, (RESULT,))):  # some tell those before a call alone
+        # some templates write only the thoughts before a call
+        for answered, rest in ((ANSWERED, ()), (CALLED, (RESULT,))):
             for field in FIELDS:
                 rendered = probe([ASKED, thinking(answered, THOUGHT, field), *rest], switch) or ""
                 if THOUGHT in rendered and (around := _around(rendered, plain)):
@@ -146,7 +147,7 @@ def _shown(probe: _Probe) -> ReasoningFormat | None:
 
 
 def _around(rendered: str, plain: str) -> ReasoningFormat | None:
-    """Return the format given by what stands before and after a thought, if these are signs."""
+    """Return the format if the texts before and after a thought are markers."""
     before, _, behind = rendered.partition(THOUGHT)
     before, behind = before.rstrip(), behind.lstrip()
     if before.endswith("<|channel|>analysis<|message|>"):
@@ -172,12 +173,12 @@ def _around(rendered: str, plain: str) -> ReasoningFormat | None:
         return None
     begin = opened[-1].group()
     if begin in plain and not ABOUT_THOUGHTS.search(begin):
-        return None  # a sign of every message
+        return None  # the marker occurs in every message
     return _with_answer(begin, closed.group(), behind)
 
 
 def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
-    """Return the format with the signs around the answer, where it has any."""
+    """Return the format, including the markers around the answer if there are any."""
     between, answer, after = behind.removeprefix(end).partition(ANSWER)
     between = between.strip()
     if not answer or not MARK.match(between) or len(between) > MOST_SIGN_CHARS:
@@ -186,18 +187,18 @@ def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
 
 
 def _run_of_marks(text: str) -> tuple[str, ...]:
-    """Return the signs that end an answer: the first one, and the words that belong to it."""
+    """Return the markers that end an answer."""
     mark = MARK.match(text.lstrip())
     if mark is None:
         return ()
-    if mark.group() == "<|close|>":  # its name stands between two signs
+    if mark.group() == "<|close|>":  # its name is between two markers
         whole = re.match(r"(<\|close\|>\w+<\|sep\|>)+", text.lstrip())
         return tuple(re.findall(r"<\|close\|>\w+<\|sep\|>", whole.group())) if whole else ()
     return (mark.group(),)
 
 
 def _named(source: str) -> ReasoningFormat | None:
-    """Find the format by the signs in the template's source: what it strips from earlier answers, or asks for."""
+    """Find the format by known markers in the template's source, which it strips from earlier answers or asks for."""
     for begin, end in PAIRS:
         if end in source:
             frame = next((signs for signs in ANSWERS if all(sign in source for sign in signs)), None)
@@ -210,7 +211,8 @@ def _named(source: str) -> ReasoningFormat | None:
 def _switch(
     source: str, probe: _Probe, reasoning: ReasoningFormat
 ) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
-    """Return what turns thinking on and off: a variable that the template reads, and that changes its output."""
+    """Return the settings that turn thinking on and off: a variable that the template reads and that changes its
+    output."""
     for name, on, off in SWITCHES:
         if name not in source or (isinstance(off, str) and not _quoted(off, source)):
             continue
@@ -222,7 +224,7 @@ def _switch(
 
 
 def _efforts(source: str, probe: _Probe, on: Mapping[str, Scalar]) -> tuple[str, tuple[str, ...]]:
-    """Return the variable that sets how hard to think, and its values that change the output."""
+    """Return the variable that sets the reasoning effort, and its values that change the output."""
     for name in EFFORT_OPTIONS:
         if name not in source:
             continue
@@ -234,7 +236,7 @@ def _efforts(source: str, probe: _Probe, on: Mapping[str, Scalar]) -> tuple[str,
             if text is not None and (_quoted(value, source) or value in COMMON_EFFORTS)
         }
         changing = {value: text for value, text in other.items() if text != plain}
-        if changing:  # also the usual one, where it is named
+        if changing:  # include the default effort if the template names it
             named = (value for value in other if value in changing or _quoted(value, source))
             return name, tuple(named)
     return "", ()

@@ -20,34 +20,35 @@ from pathlib import Path
 
 from backends.worker import process
 
-READS = "POOLHOUSE_READS"  # in the environment: JSON, the files and folders that may be read
+READS = "POOLHOUSE_READS"  # environment variable: the readable files and folders as JSON
 FULL, PARTIAL, NONE = "full", "partial", "none"
 
-# linux/landlock.h; the numbers of these calls are the same on every processor
+# linux/landlock.h; these call numbers are the same on all architectures
 _CREATE, _ADD, _RESTRICT, _ASK_VERSION, _BENEATH = 444, 445, 446, 1, 1
 _WRITE_FILE, _READ_FILE, _READ_DIR, _IOCTL = 1 << 1, 1 << 2, 1 << 3, 1 << 15
-_OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL  # what a rule for a file may name
-_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))  # by version: how many rights there are
+_OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL  # rights that a rule for a file may grant
+_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))  # minimum version and number of rights
 _ALL_TCP, _ALL_SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 # linux/prctl.h, linux/seccomp.h, linux/audit.h
 _NO_NEW_PRIVS, _SET_FILTER = 38, 1
-_SPEC_ALLOW = 1 << 2  # else kernels before 5.16 turn off what makes computing fast
+_SPEC_ALLOW = 1 << 2  # otherwise kernels before 5.16 enable slow mitigations
 _ALLOW, _DENY, _NOT_KNOWN = 0x7FFF0000, 0x00050000 | 13, 0x00050000 | 38  # EACCES, ENOSYS
-# Each with its numbers of the calls `socket` and `seccomp`.
+# The audit code and the numbers of the calls `socket` and `seccomp`
 _MACHINES = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
-_IO_URING, _X32 = 425, 0x40000000  # the first can make sockets too
+_IO_URING, _X32 = 425, 0x40000000  # io_uring can also create sockets
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _FIRST = (0, 4, 16)  # where they stand in what a filter sees: the lower half of the first argument
-# How processes are started, by processor: `clone` makes threads as well, and glibc takes it where `clone3`, whose
-# wishes no filter sees, is not there.
+_NUMBER, _ARCH, _FIRST = (0, 4, 16)  # offsets in seccomp_data; the last is the lower half of the first argument
+# Calls that start processes, by architecture. `clone` also creates threads. glibc uses it when `clone3`, whose
+# arguments no filter can read, is unavailable.
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _FORKS = {"x86_64": (57, 58), "aarch64": ()}  # fork, vfork
 _CLONE3, _THREAD = 435, 0x00010000
-# What reaches into other processes of the user, first the calls that may be made for this one. By processor: tgkill,
-# prlimit64; then kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, ptrace, process_vm_readv and _writev.
+# Calls that affect other processes of the user, by architecture. The first group is allowed for this process itself:
+# tgkill, prlimit64. The second is not: kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, ptrace, process_vm_readv and
+# _writev.
 _OF_ITSELF = {"x86_64": (234, 302), "aarch64": (131, 261)}
 _OF_OTHERS = {"x86_64": (62, 200, 129, 297, 101, 310, 311), "aarch64": (129, 130, 138, 240, 117, 270, 271)}
 _BY_DESCRIPTOR = (424, 434, 438)  # pidfd_send_signal, pidfd_open, pidfd_getfd
@@ -81,7 +82,7 @@ class _Program(ctypes.Structure):
 class Walls:
     """The restrictions of a process. A true field is confined."""
 
-    files: bool = False  # but for those it was told
+    files: bool = False  # only allowed files are readable
     network: bool = False
 
     @property
@@ -95,7 +96,7 @@ class Walls:
 class Means:
     """The mechanisms of this system for confining a process."""
 
-    landlock: int  # its version; 0: none
+    landlock: int  # version; 0: unavailable
     seccomp: bool
 
     @property
@@ -129,7 +130,7 @@ def confine(reads: Sequence[str]) -> Walls:
     """
     if sys.platform != "linux":
         return Walls()
-    process.resident_bytes()  # opens what is read later too: the folder of a process may become another one
+    process.resident_bytes()  # opens statm for later use, because /proc/self may become unreadable
     had = means()
     if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return Walls()
@@ -233,7 +234,7 @@ def _confine_sockets() -> bool:
     arch, socket, _ = _MACHINES[platform.machine()]
     lines = (
         (_LOAD, 0, 0, _ARCH),
-        (_EQUAL, 0, 4, arch),  # another way into the kernel: no
+        (_EQUAL, 0, 4, arch),  # deny other system call interfaces
         (_LOAD, 0, 0, _NUMBER),
         (_EQUAL, 2, 0, _IO_URING),
         (_AT_LEAST, 1, 0, _X32),

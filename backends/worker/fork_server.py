@@ -18,11 +18,11 @@ from functools import lru_cache
 
 from backends.worker import confine, process
 
-MOST = 16  # at once
+MOST = 16  # concurrent processes
 NEW = b"n"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-Serve = Callable[[socket.socket, int], None]  # a connection; the address space of this process by now
+Serve = Callable[[socket.socket, int], None]  # a connection; the current size of this process's address space
 
 
 class Starter:
@@ -76,7 +76,7 @@ def _ready_for_grammars() -> Serve:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the copy leaves the others' threads alone
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child does not use the parent's threads
         return os.fork()
 
 
@@ -92,7 +92,7 @@ def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
         if not order:
             return
         serve = serve or make_ready()
-        held = process.address_bytes()  # once it is confined, a copy cannot look itself
+        held = process.address_bytes()  # a confined child cannot read this itself
         _reap(living)
         if len(living) < MOST:
             child = _fork()
@@ -117,12 +117,12 @@ def _reap(living: set[int]) -> None:
 def _alone(fd: int) -> socket.socket:
     """Isolate a new process: close all descriptors except the given one, and discard its standard output and error."""
     process.forget_statm()
-    gc.disable()  # what the one before had open is not closed by us
+    gc.disable()  # do not close what the parent had open
     faulthandler.disable()
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends with its worker
+        signal.signal(number, signal.SIG_IGN)  # the process ends with its worker
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)

@@ -15,15 +15,15 @@ from pathlib import Path
 
 GROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
-PIPE_BYTES = 1 << 20  # Linux's default of 64 KiB makes two switches of each large frame
+PIPE_BYTES = 1 << 20  # with Linux's default of 64 KiB each large frame takes two context switches
 WATCH_SECONDS = 1.0
 PR_SET_PDEATHSIG = 1
-ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
-# Beside what was asked for, before the system itself says no.
+ROOM_TO_LOAD = 1.1  # a node kills the worker at 10% above the limit (SAFETY.md 8)
+# Allowed beyond the limit before the system itself refuses memory
 SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
-FORMS = "POOLHOUSE_FORMS"  # in the environment: grammars may be asked of this worker (starter.py)
+FORMS = "POOLHOUSE_FORMS"  # environment variable: this worker may be asked to follow grammars (fork_server.py)
 TUNABLES = "GLIBC_TUNABLES"
-ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # elsewhere than in glibc it means nothing
+ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # has no effect outside glibc
 
 
 def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
@@ -49,7 +49,7 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
             else:
                 quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
         except (OSError, ValueError):
-            continue  # the root has none
+            continue  # the root group has none
         if quota not in ("max", "-1"):
             yield int(quota) / int(period)
 
@@ -64,7 +64,7 @@ def use_huge_pages() -> None:
     if sys.platform != "linux" or TUNABLES in os.environ:
         return
     os.environ.update(ALLOCATOR)
-    with suppress(OSError):  # then without
+    with suppress(OSError):  # continue without huge pages
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  our own command line
 
 
@@ -92,7 +92,7 @@ def _enlarge(fd: int) -> None:
     if sys.platform == "linux":
         import fcntl
 
-        with suppress(OSError):  # no pipe, or the user's share of pipe memory is used up
+        with suppress(OSError):  # not a pipe, or the user's pipe memory is exhausted
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
@@ -101,10 +101,10 @@ def end_with_parent() -> None:
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
+        if os.getppid() != parent:  # the parent died before the call
             os._exit(1)
     else:
-        # Sleeps in the kernel; native code that computes lets it run.
+        # The thread mostly sleeps, and native code releases the GIL while computing.
         threading.Thread(target=_watch, args=(parent,), name="parent watch", daemon=True).start()
 
 

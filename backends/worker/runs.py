@@ -30,15 +30,15 @@ from backends.sampling import Greedy, Sampler, sampler_for
 from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.worker_orders import Begin, OpenStage, decode_begin
 
-# Which frames a stage computes, answers from memory or refuses. Pure: SAFETY.md 5, idempotent steps.
+# Deciding which frames a stage computes, answers from memory or rejects. Does no I/O (SAFETY.md 5, idempotent steps).
 
-KEPT_OUTPUTS = 2  # as many frames as a stage has credit for (SAFETY.md 5)
-KEPT_FORGETS = 16  # answers of a few bytes, also to beginnings
+KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)
+KEPT_FORGETS = 16  # these answers take a few bytes, including those to BEGIN
 
 Answers = tuple[Frame, ...]
 
 _PAIR = struct.Struct("<if")
-Likely = tuple[tuple[int, float], ...]  # token id, natural log of its probability; the sampled one first
+Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their probabilities, the sampled token first
 
 
 @dataclass(slots=True)
@@ -121,7 +121,8 @@ class Steps:
     def _stale(self, frame: Frame) -> Answers | None:
         if frame.epoch > self.epoch:
             raise BadFrame(f"epoch {frame.epoch} was not opened, {self.epoch} is the current one")
-        if frame.epoch < self.epoch:  # told by that epoch: of a newer one its number may mean another frame
+        # answer with the old epoch, because in a newer one the number may belong to another frame
+        if frame.epoch < self.epoch:
             return (Frame(Kind.STALE, frame.pipeline, frame.epoch, frame.seq),)
         return None
 
@@ -133,7 +134,7 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
     return next((answer for known, answer in answers if known == seq), None)
 
 
-# How likely a sampled token was, and which were likelier: scores -> log probabilities, and their bytes.
+# Log probabilities of the sampled and the likeliest tokens, and their encoding
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:
@@ -297,7 +298,7 @@ class Run:
             return Tokens(frame.segments, ids_from_wire(frame.payload))  # type: ignore[arg-type]
         try:
             rows = from_wire(frame.payload, self.config.width, self._number)
-        except StageError as error:  # the sender let it pass
+        except StageError as error:  # the sender did not reject it
             slots = [segment.slot for segment in frame.segments]
             raise BadSlots("stage_input_odd", slots, str(error)) from None
         return Hidden(frame.segments, bytes_of(rows))

@@ -35,10 +35,10 @@ from backends.wire_numbers import bytes_of, ids_from_wire
 from backends.worker import process
 from backends.worker.runs import Run
 
-# The embedding model or reranker of a worker: opened, asked for vectors or scores, closed.
+# The embedding model or reranker of a worker
 
-SHORT_CHARS = 1 << 14  # tokens of such a text take no longer than telling the text alone
-REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
+SHORT_CHARS = 1 << 14  # up to this length, sending the tokens with the text causes no noticeable delay
+REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts take long anyway
 
 
 class Vectors:
@@ -69,7 +69,7 @@ class Vectors:
         ids = list(order.ids) or self._model.tokenize(order.text)
         n_tokens = len(ids)
         if order.cut and n_tokens > self._context:
-            # the last token, which many models want at the end of a text, stays
+            # keep the last token, which many models expect at the end of a text
             ids, n_tokens = [*ids[: self._context - 1], ids[-1]], self._context
         vector = b"" if n_tokens > self._context else self._model.embed(ids).tobytes()
         return worker_orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
@@ -102,7 +102,7 @@ class Service:
         self._text: Vocabulary | None = None
         self._template = self._tools_template = ChatTemplate("")
         self._vectors = Vectors()
-        self._last: Frame | None = None  # the last step that went well, to be rehearsed
+        self._last: Frame | None = None  # the last successful step, for rehearsal
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
         """Yield the answers to a frame, in order. Raises BadFrame if none of our nodes would send it."""
@@ -148,9 +148,9 @@ class Service:
             answers = run.step(frame)
             self._last = frame
             return answers
-        except BadFrame as error:  # nothing has changed
+        except BadFrame as error:  # the run is unchanged
             return (lost(frame, "stage_bad_step", str(error)),)
-        except BadSlots as error:  # its layers are whole
+        except BadSlots as error:  # the run is intact
             complain(error)
             return (lost(frame, error.code, str(error), error.slots),)
         except Exception as error:  # noqa: BLE001  the outer wall: an engine may raise anything
@@ -170,10 +170,11 @@ class Service:
             return answers
         if [s.slot for s in answers[-1].segments] != [s.slot for s in frame.segments]:
             return (*answers, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
-        tokens = np.maximum(ids_from_wire(answers[-1].payload), 0)  # where none came, that answer is over
+        # a negative id is not a token: that answer has ended
+        tokens = np.maximum(ids_from_wire(answers[-1].payload), 0)
         step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
         after = self._move(step)
-        self._last = self._last and before  # what comes next is a step of the last run again
+        self._last = self._last and before  # the next step is one of the last run again
         return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
@@ -328,7 +329,7 @@ def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
     if not order.memory_limit_bytes:
         return _run(order)
     before, most = process.resident_bytes(), order.memory_limit_bytes
-    if alone:  # also between two looks of the node
+    if alone:  # also enforced between the node's checks
         process.keep_below(process.private_bytes() + process.bound(most, order.config.threads))
     with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
         run = _run(order)
