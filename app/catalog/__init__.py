@@ -1,1 +1,1 @@
-"""Models and their files: read, checked, cut into stages, fetched by content hash."""
+"""Models and their files: read, checked, cut into stages, and fetched by content hash."""

@@ -1,4 +1,4 @@
-"""Bytes on the disk: hashed ranges, files written whole or not at all, errors as sentences."""
+"""Files on the disk: hashing ranges, writing a file atomically, and errors that a person can act on."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.core.reasons import os_cause
 CHUNK_BYTES = 1 << 20
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-Tell = Callable[[int], None]  # how many more bytes are done
+Tell = Callable[[int], None]  # called with the number of further bytes done
 
 
 class Disk:
-    """The disk as the stage store uses it. Tests replace it with a failing one."""
+    """The disk as used by the stage store. Tests replace it with a failing one."""
 
     def free_bytes(self, folder: Path) -> int:
         return shutil.disk_usage(folder).free
@@ -35,7 +35,7 @@ class Disk:
         os.fsync(file.fileno())
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename a file. Raises OSError, with EXDEV between two disks."""
+        """Rename a file. Raises OSError, with EXDEV if source and target are on two disks."""
         source.replace(target)
 
 
@@ -48,7 +48,7 @@ def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
 
 
 def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
-    """Return the SHA-256 of a range, in hex. A truncated file has another hash than a whole one."""
+    """Return the SHA-256 of a range in hex. If the file ends early, the hash differs."""
     digest = hashlib.sha256()
     for chunk in chunks(file, offset, n_bytes):
         digest.update(chunk)
@@ -57,7 +57,7 @@ def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file atomically: a reader sees the old one or the new one, never a part."""
+    """Replace a small file atomically, so that a reader sees either the old or the new contents."""
     part = path.with_name(path.name + ".new")
     try:
         with part.open("wb") as file:
@@ -72,7 +72,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut if the system lets a folder be synced."""
+    """Make a rename survive a power failure if the system can sync a folder."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -82,7 +82,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
-    """Return the error for a failed write that a person can act on."""
+    """Return the error for a failed write, in terms that a person can act on."""
     if error.errno in NO_SPACE:
         free = 0
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The catalog that comes with the app: today's open models, their files, and the known facts about each."""
+"""The catalog shipped with the app: current open models, their files, and the known facts about each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Short = Annotated[str, Meta(min_length=1, max_length=120)]
 Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
 Count = Annotated[int, Meta(ge=1, le=1 << 42)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-# its strengths in this app: no model handles images or sound yet
+# its strengths in this app, in which no model processes images or sound yet
 GoodAt = Literal["chat", "code", "tools", "thinking", "languages", "small", "long texts"]
 License = Literal[
     "Apache-2.0",
@@ -37,7 +37,7 @@ License = Literal[
     "LFM Open License v1.0",
     "as its model page says",
 ]
-WORK_SHARE = 0.1  # of the weights, for the engine's other needs besides the context
+WORK_SHARE = 0.1  # share of the weights' size for the engine's other needs besides the context
 USUAL_CONTEXT = 4096
 
 
@@ -55,8 +55,8 @@ Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One version of a model. `file` is the first file if there are several.
 
-    A fact that could not be looked up is null. The hub provides it when the file is fetched, and the household pins
-    it (app/catalog/transfers/hash_pins.py).
+    A fact that could not be looked up is null. The hub supplies it when the file is downloaded, and the household
+    pins it (app/catalog/transfers/hash_pins.py).
     """
 
     file: Short
@@ -64,7 +64,7 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size_bytes: Size | None
     sha256: Hash | None
     recommended: bool = False
-    parts: Annotated[tuple[OfferedPart, ...], Meta(max_length=MAX_PARTS)] = ()  # () = not known
+    parts: Annotated[tuple[OfferedPart, ...], Meta(max_length=MAX_PARTS)] = ()  # empty if unknown
 
     @property
     def whole_hash(self) -> str | None:
@@ -73,13 +73,13 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One model of the catalog."""
+    """A model in the catalog."""
 
     id: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]{0,60}$")]
     name: Short
     maker: Short
     about: About
-    about_in: dict[Language, About]  # the same in other languages; `about` is English
+    about_in: dict[Language, About]  # translations of `about`, which is in English
     good_at: Annotated[tuple[GoodAt, ...], Meta(max_length=8)]
     parameters: Count | None
     active_parameters: Count | None
@@ -92,17 +92,17 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repository: Short
     revision: Short
     files: Annotated[tuple[OfferedFile, ...], Meta(min_length=1, max_length=12)]
-    whole_only: bool = False  # a variant that is not proved, of a family that is
-    starter: Annotated[int, Meta(ge=1, le=99)] | None = None  # its place among first models; 1: the best
+    whole_only: bool = False  # a variant that is not proved, of a proved family
+    starter: Annotated[int, Meta(ge=1, le=99)] | None = None  # its rank among the first models to try; 1 is the best
 
     @property
     def is_pinned(self) -> bool:
-        """Return whether its revision always names the same bytes. Otherwise sizes may have changed."""
+        """Return whether its revision always identifies the same bytes. Otherwise sizes may have changed."""
         return bool(re.fullmatch(r"[0-9a-f]{40}", self.revision))
 
     @property
     def splits(self) -> bool:
-        """Return whether its family is proved to run split over machines."""
+        """Return whether its family is proved to run split across machines."""
         return self.architecture in FAMILIES and not self.whole_only
 
     def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
@@ -115,13 +115,13 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole catalog. `made` is the day its facts were looked up."""
+    """The whole catalog. `made` is the date on which its facts were looked up."""
 
     made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     models: tuple[Offer, ...]
 
     def find(self, repository: str, file: str) -> tuple[Offer, OfferedFile] | None:
-        """Return the entry of a file on the hub."""
+        """Return the entry of a file on the hub, or None if the catalog does not have it."""
         for offer in self.models:
             if offer.repository == repository:
                 for offered in offer.files:
@@ -130,7 +130,7 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
     def starters(self) -> list[Offer]:
-        """Return the first models for a household, the best first."""
+        """Return the models recommended for a new household, best first."""
         ranked = [(model.starter, model) for model in self.models if model.starter is not None]
         return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
@@ -141,9 +141,9 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sorted(free, key=lambda model: -(model.parameters or 0))
 
     def named(self, name: str) -> tuple[Offer, OfferedFile]:
-        """Return the model with this id or name, or the beginning of either.
+        """Return the model whose id or name this is or begins with this, and one of its files.
 
-        Its file is the recommended one, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput.
+        The file is the recommended one unless a version follows a colon (`qwen3-8b:Q8_0`). Raises BadInput.
         """
         query, _, quantization = name.strip().casefold().partition(":")
         plain = query.replace(" ", "-")

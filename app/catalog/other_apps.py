@@ -1,4 +1,4 @@
-"""GGUF files that other programs on this computer already have: used where they are, never moved or changed."""
+"""GGUF files that other programs already have on this computer. They are used in place, never moved or changed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from app.core.model import Model
 from app.decoding import decode
 
 MAX_DEPTH = 8
-MAX_ENTRIES = 20_000  # of folders looked into, for each app
+MAX_ENTRIES = 20_000  # most folder entries examined for each app
 MAX_FILES = 500
 MAX_MANIFEST_BYTES = 1 << 20
 GGUF_LAYER = "application/vnd.ollama.image.model"
 _BLOB = re.compile(r"sha256[:-]([0-9a-f]{64})")
-_PLAIN = ("model", "ggml-model")  # file names that say nothing; the folder's name is used instead
+_PLAIN = ("model", "ggml-model")  # meaningless file names; the folder's name is used instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class AppFolder:
 
 @dataclass(frozen=True, slots=True)
 class ForeignModel:
-    """A model file of another program. `reason`: why it cannot be used; then `model` is None."""
+    """A model file of another program. If it cannot be used, `reason` states why and `model` is None."""
 
     path: Path
     app: str
@@ -51,7 +51,7 @@ class ForeignModel:
 def app_folders(
     home: Path | None = None, environ: Mapping[str, str] = os.environ, system: str = sys.platform
 ) -> list[AppFolder]:
-    """Return the folders in which the programs keep their models on this system, the usual place first."""
+    """Return the folders in which programs keep their models on this system, the usual folder first."""
     home = home or Path.home()
     data = _data_folders(home, environ, system)
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
@@ -64,7 +64,7 @@ def app_folders(
         *(AppFolder("Jan", folder / "Jan" / "data") for folder in data),
         AppFolder("Hugging Face", Path(environ.get("HF_HUB_CACHE") or hf / "hub")),
     ]
-    if system.startswith("linux"):  # Ollama as a service of the system
+    if system.startswith("linux"):  # Ollama as a system service
         candidates.insert(3, AppFolder("Ollama", Path("/usr/share/ollama/.ollama/models")))
     if chosen := _chosen_by_lm_studio(home):
         candidates.insert(0, AppFolder("LM Studio", chosen))
@@ -77,20 +77,20 @@ def app_of(path: Path, known: list[AppFolder]) -> str | None:
 
 
 class OtherApps:
-    """The search for these files. It remembers the headers that it read."""
+    """A search for the model files of other programs. It caches the headers that it has read."""
 
     def __init__(self, known: list[AppFolder] | None = None) -> None:
         self.places = app_folders() if known is None else known
         self._seen: dict[tuple[str, int, int], Model | Reason] = {}
 
     def files(self) -> list[ForeignModel]:
-        """Return every GGUF file of every app once. Blocks, and raises nothing."""
+        """Return each GGUF file of each app once. Blocks, and raises nothing."""
         files: dict[Path, ForeignModel] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
             for path, name in named:
                 if part_paths(path)[0] != path:
-                    continue  # it comes with the first part
+                    continue  # listed with the first part
                 with suppress(OSError):
                     files.setdefault(path.resolve(), self._other(place.app, path, name))
                 if len(files) >= MAX_FILES:
@@ -117,7 +117,7 @@ def _read(path: Path) -> Model | Reason:
 
 
 def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the GGUF files below a folder. Links to files are followed, but links to folders are not."""
+    """Yield the GGUF files below a folder, following links to files but not links to folders."""
     looked = 0
     for here, folders, files in os.walk(folder):
         depth = len(Path(here).relative_to(folder).parts)
@@ -132,7 +132,7 @@ def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _ollama(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The blobs that Ollama's manifests call the model's weights, named like `qwen3-8b`."""
+    """Yield the blobs of weights listed in Ollama's manifests, with names such as `qwen3-8b`."""
     manifests = folder / "manifests"
     looked = 0
     for here, folders, files in os.walk(manifests):
@@ -158,7 +158,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 class _LmStudio(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of LM Studio's settings that is read."""
+    """The setting of LM Studio that is used here."""
 
     downloads_folder: str
 

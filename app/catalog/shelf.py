@@ -1,4 +1,4 @@
-"""The models of one machine: those that the picker offers, their hashes, and whether their files are still the same."""
+"""The models of one machine: their names, their hashes, and whether their files are unchanged."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ log = logging.getLogger(__name__)
 
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-TURN_SECONDS = 0.2  # between two looks whether somebody else still hashes
-FORMAT = 5  # of the stored entries; higher when Model or the families table changes
+TURN_SECONDS = 0.2  # between two checks whether another thread is still hashing
+FORMAT = 5  # of stored entries; increased when Model or the family table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
-_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names reserved by Windows
 
 TokenProbabilities = tuple[tuple[tuple[int, float], ...], ...]
-Progress = Callable[[int, int], None]  # bytes done, bytes in all; may raise to stop
+Progress = Callable[[int, int], None]  # called with bytes done and total bytes; may raise to stop
 
 
 def never_away(_file: Path) -> Reason | None:
-    """Return None: the default for a shelf whose models are on no removable disk."""
+    """Return None, as the default for a shelf without models on removable disks."""
     return None
 
 
@@ -60,9 +60,10 @@ class Entry:
     tensors: dict[str, str]  # name -> SHA-256 in hex
     builtin: bool = False
     format: int = FORMAT
-    proof: TokenProbabilities = ()  # its answer to a known question on one machine: inference/pipeline/result_checks.py
-    sha256: str = ""  # of its file or files, where they were imported; a download has its own
-    ctime_ns: int = 0  # of any change of the file, also of one that set its time back; 0: not kept by older versions
+    # its answer to a known question on one machine (app/inference/pipeline/result_checks.py)
+    proof: TokenProbabilities = ()
+    sha256: str = ""  # of its file or files, if imported; a download has its own record
+    ctime_ns: int = 0  # last change of any kind, even one that reset the time; 0 if stored by an older version
 
     @property
     def name(self) -> str:
@@ -75,33 +76,34 @@ class Entry:
 
 
 class Shelf:
-    """The folder `models/`: a small JSON file for each model. Safe to call from several threads."""
+    """The folder `models/`, with a small JSON file for each model. Thread-safe."""
 
     def __init__(self, folder: Path, guide: Path, stages: StageStore) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
-        self._unkept: dict[str, Entry] = {}  # by name, if they could not be written to disk
-        # by path: which model it no longer is, and how the file looked then; it is not hashed for that again
+        self._unkept: dict[str, Entry] = {}  # by name: entries that could not be written to disk
+        # by path: the model that a file no longer contains, and the file's state then, so that it is not hashed again
         self._changed: dict[str, tuple[str, tuple[int, int, int]]] = {}
-        self._turns: dict[str, threading.Lock] = {}  # by path: who hashes
-        self.why_away: Callable[[Path], Reason | None] = never_away  # without a look at its disk
-        self.changes = 0  # grows whenever a model comes or goes
+        self._turns: dict[str, threading.Lock] = {}  # by path: held while a file is hashed
+        self.why_away: Callable[[Path], Reason | None] = never_away  # must not read the disk
+        self.changes = 0  # increases whenever a model is added or removed
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return all models that have a name, the built-in one first. Reads no model file but the Guide."""
+        """Return all models that have a name, the built-in one first. Reads no model file except the Guide."""
         stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
         imported = tuple(entry for entry in stored if not entry.builtin)
         try:
             return (self._builtin(), *imported) if self._guide.exists() else imported
-        except AppError as error:  # it must not hide the others
+        except AppError as error:  # one model must not hide the others
             log.warning("the built-in model cannot be used: %s", said(error))
             return imported
 
     def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """Return the model with this name or id, or the only one whose name begins with it. Raises BadInput.
 
-        loaded: if given, the beginning of a name can only mean one of these, so that half a name replaces nothing.
+        If `loaded` is given, the beginning of a name matches only those models, so that a partial name replaces
+        nothing.
         """
         entries = self.entries()
         folded = name.casefold()
@@ -130,16 +132,17 @@ class Shelf:
     ) -> Entry:
         """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or under its file's name.
 
-        whole: also store the hash of the file, by which other machines may request it.
-
-        Importing the same file again replaces its entry; another file with that name gets a number. The same bytes
-        in another place are the existing model unless a name is given for them.
+        `whole` also stores the hash of the file, by which other machines may request it. Importing the same file
+        again
+        replaces its entry; for another file with the same name, a number is appended. The same bytes in another
+        place are
+        the existing model unless they are given a name of their own.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
         path = part_paths(path.expanduser().absolute())[0]
         header = read_header(path)
-        model_of(header, path.stem, "")  # refused before anything is hashed
+        model_of(header, path.stem, "")  # refuse an invalid model before hashing it
         entry = _hashed(header, path, "unnamed", progress, whole=whole)
         with self._lock:
             if name is None and (known := self._same(entry)):
@@ -151,20 +154,19 @@ class Shelf:
         return entry
 
     def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
-        """Check that the file is still the imported one. It is hashed again only if it was touched, and once for each
-        time.
+        """Check that the file is still the imported one. A touched file is hashed again, once for each change.
 
-        A change of permissions or a restored backup does not change its bytes, but looks like a change. Raises
-        BadInput if the file is gone, and Damaged if it has changed.
+        Changing permissions or restoring a backup looks like a change, but does not affect the bytes. Raises
+        BadInput if the file is missing, and Damaged if it has changed.
         """
         self._check_near(entry)
         if known := self._untouched(entry):
             return known
-        with self._alone(entry, progress):  # of two that ask at once, one hashes
+        with self._alone(entry, progress):  # only one of two concurrent callers hashes
             return self._untouched(entry) or self._hashed_again(entry, progress)
 
     def whole_hash(self, entry: Entry) -> str | None:
-        """Return the SHA-256 of an imported model's file if it was not touched since. Reads the disk."""
+        """Return the SHA-256 of an imported model's file if the file has not been touched since. Reads the disk."""
         path = Path(entry.path)
         if not entry.sha256 or self.why_away(path):
             return None
@@ -174,23 +176,23 @@ class Shelf:
         return None
 
     def called(self, path: Path) -> str:
-        """Return the name of the model with this file, or the file's name if it has just gone. Reads the disk."""
+        """Return the name of the model with this file, or the file's name if there is none. Reads the disk."""
         named = (entry.name for entry in self.entries() if Path(entry.path) == path)
         return next(named, path.stem)
 
     def keep_proof(self, entry: Entry, proof: TokenProbabilities) -> None:
-        """Store a model's answer on one machine. A split of it must give the same answer."""
+        """Store a model's answer on one machine, which the model must repeat when it is split."""
         with self._lock:
             now = _read(self._entry_path(entry.name))
             if now is not None and now.model.id == entry.model.id and now.proof != proof:
                 try:
                     self._write(replace(now, proof=proof))
-                except AppError as error:  # a full disk: it answers all the same
+                except AppError as error:  # a full disk does not prevent answers
                     log.warning("what %s said on one machine is not kept: %s", now.name, said(error))
 
     def header(self, entry: Entry) -> Header:
-        """Return the header of a model's file. Raises AppError, as its disk may be disconnected or the file gone by
-        now."""
+        """Return the header of a model's file. Raises AppError, for example if its disk is disconnected or the file is
+        missing."""
         self._check_near(entry)
         try:
             return read_header(Path(entry.path))
@@ -200,13 +202,13 @@ class Shelf:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
 
     def cut(self, entry: Entry, layers: Layers, role: Role) -> Cut:
-        """Return the stage of a verified model; see cut.py. Raises BadInput if it may not be cut."""
+        """Return a stage of a verified model, as `cut.cut` does. Raises BadInput if it may not be cut."""
         return cut(entry.model, self.header(entry), entry.tensors, layers, role)
 
     def donors(self, hashes: frozenset[str] | None = None) -> dict[str, Donor]:
         """Return the places of all models' tensors by hash, so that a lender that has them fetches nothing.
 
-        hashes: the hashes to look for. Files that have none of them are not opened.
+        Files without any of `hashes` are not opened.
         """
         donors: dict[str, Donor] = {}
         for entry in self.entries():
@@ -217,14 +219,14 @@ class Shelf:
             try:
                 header = self.header(entry)
             except AppError:
-                continue  # gone or changed: said when somebody asks for that model
+                continue  # missing or changed; reported when that model is used
             for name, tensor in header.tensors.items():
                 if name in entry.tensors:
                     donors[entry.tensors[name]] = Donor(Path(header.path_of(tensor)), tensor.offset)
         return donors
 
     def follow(self, old: Path, new: Path) -> None:
-        """Note that a file, or a folder of files, has moved with the same bytes. Raises AppError."""
+        """Record that a file, or a folder of files, has moved unchanged. Raises AppError."""
         with self._lock:
             for entry in self.entries():
                 path = Path(entry.path)
@@ -236,7 +238,7 @@ class Shelf:
                 self.changes += 1
 
     def remove(self, name: str) -> Entry:
-        """Take a model from the shelf and delete its stages. Its file stays."""
+        """Remove a model from the shelf and delete its stages. Its file is kept."""
         entry = self.get(name)
         if entry.builtin:
             raise BadInput("model_builtin", name=entry.name)
@@ -247,7 +249,7 @@ class Shelf:
         return entry
 
     def _untouched(self, entry: Entry) -> Entry | None:
-        """Return the entry of a file that was not touched since it was hashed. Raises like `verify`."""
+        """Return the entry if its file has not been touched since it was hashed, else None. Raises like `verify`."""
         try:
             seen = _seen(Path(entry.path))
         except OSError:
@@ -255,7 +257,7 @@ class Shelf:
         stored = self._unkept.get(entry.name) or _read(self._entry_path(entry.name))
         if stored is not None and not _same_file(stored, entry):
             stored = None
-        # an entry from before ctime was stored is older than the stored one
+        # an entry without ctime is older than the stored one
         known_entry = entry if entry.ctime_ns or stored is None else None
         for known in (known_entry, stored):
             if known is not None and known.is_as_hashed(*seen):
@@ -278,7 +280,7 @@ class Shelf:
         return self._kept(replace(entry, sha256=again.sha256), seen)
 
     def _kept(self, entry: Entry, seen: tuple[int, int, int]) -> Entry:
-        """Store and return the entry of an unchanged file with the new times, unless it was removed in the meantime."""
+        """Store and return the entry of an unchanged file with its new times, unless it was removed in the meantime."""
         _, mtime_ns, ctime_ns = seen
         with self._lock:
             stored = _read(self._entry_path(entry.name))
@@ -290,25 +292,27 @@ class Shelf:
                 if not is_there:
                     raise BadInput("model_unknown", name=entry.name, there="none")
                 self._write(now)
-            except AppError as error:  # a full disk: it is loaded all the same, and hashed again after the next start
+            except AppError as error:  # a full disk: the model still loads, but is hashed again after the next start
                 log.warning("what was seen of %s is not kept: %s", entry.name, said(error))
                 self._unkept[entry.name] = now
         return now
 
     @contextmanager
     def _alone(self, entry: Entry, progress: Progress) -> Iterator[None]:
-        """Wait until no other thread hashes this file."""
+        """Wait until no other thread is hashing this file."""
         turn = self._turns.setdefault(entry.path, threading.Lock())
         while not turn.acquire(timeout=TURN_SECONDS):
-            progress(0, entry.model.file_bytes)  # a waiting caller may be stopped
+            progress(0, entry.model.file_bytes)  # lets a waiting caller stop
         try:
             yield
         finally:
             turn.release()
 
     def _by_id(self, entries: Sequence[Entry], model_id: str, loaded: Collection[str] | None) -> list[Entry]:
-        """Return the model with this id. The same bytes under several names are one model: a loaded one is preferred,
-        then one whose file exists."""
+        """Return the model with this id, if any.
+
+        The same bytes under several names are one model. A loaded one is preferred, then one whose file exists.
+        """
         matches = [entry for entry in entries if entry.model.id == model_id]
         if len(matches) > 1:
             matches.sort(key=lambda match: (match.name not in (loaded or ()), not self._is_there(match)))
@@ -323,7 +327,7 @@ class Shelf:
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
     def _builtin(self) -> Entry:
-        """Return the Guide. An update of the app may bring another file, which is accepted."""
+        """Return the Guide. If an update of the app brings another file, that is accepted."""
         with self._lock:
             entry = _read(self._entry_path(GUIDE))
             stat = self._guide.stat()
@@ -335,13 +339,13 @@ class Shelf:
             entry = replace(_hashed(read_header(path), path, GUIDE, no_progress), builtin=True)
             try:
                 self._write(entry)
-            except AppError as error:  # a full disk: the Guide answers all the same
+            except AppError as error:  # a full disk does not prevent the Guide from answering
                 log.warning("what is known of the built-in model is not kept: %s", said(error))
                 self._unkept[GUIDE] = entry
             return entry
 
     def _same(self, new: Entry) -> Entry | None:
-        """The model of these very bytes that is on the shelf, from another file that is still there."""
+        """Return the model on the shelf with the same bytes from another file that still exists, if any."""
         same = [candidate for candidate in self.entries() if candidate.model.id == new.model.id]
         return next(
             (candidate for candidate in same if candidate.path != new.path and Path(candidate.path).exists()), None
@@ -374,14 +378,14 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class _ModelName(msgspec.Struct, frozen=True):
-    """The part of a stored model that holds in every version."""
+    """The part of a stored model that all versions share."""
 
     id: str
     name: str
 
 
 class _OlderEntry(msgspec.Struct, frozen=True):
-    """The part of an older app's entry that still holds: everything but the facts of its model."""
+    """The part of an entry from an older version that is still valid: everything but the facts of its model."""
 
     model: _ModelName
     path: str
@@ -411,7 +415,7 @@ def _read(path: Path) -> Entry | None:
 
 
 def _renewed(older: _OlderEntry) -> Entry | None:
-    """Return the entry of an older app as of today: its hashes hold, its facts are read again from the file."""
+    """Convert an entry from an older version. Its hashes remain valid, and its facts are read again from the file."""
     try:
         model = model_of(read_header(Path(older.path)), older.model.name, older.model.id)
     except BadInput:
@@ -429,10 +433,9 @@ def _renewed(older: _OlderEntry) -> Entry | None:
 
 
 def _seen(path: Path) -> tuple[int, int, int]:
-    """Return the bytes of all files of a model, the latest modification of any file, and the latest change of any
-    kind.
+    """Return the total size of a model's files, the latest modification of any, and the latest change of any kind.
 
-    On Windows the last value is the creation time of the newest file. Raises OSError.
+    On Windows, the last value is the creation time of the newest file. Raises OSError.
     """
     stats = [part.stat() for part in part_paths(path)]
     return (
@@ -443,12 +446,12 @@ def _seen(path: Path) -> tuple[int, int, int]:
 
 
 def whole_stem(stem: str) -> str:
-    """Return the name of a model's file without its extension, and without its number if it has several files."""
+    """Return the name of a model's file without its extension, and without the number of a part."""
     return _PART_END.sub("", stem)
 
 
 def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole: bool = False) -> Entry:
-    """Hash every tensor of a file. The model's id identifies all of its bytes that matter."""
+    """Return a new entry after hashing every tensor of a file. The model's id covers all bytes that matter."""
     total = sum(tensor.n_bytes for tensor in header.tensors.values())
     done = 0
 
@@ -459,7 +462,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
 
     identity = hashlib.sha256(hashlib.sha256(header.raw).digest())
     try:
-        _, mtime_ns, ctime_ns = _seen(path)  # before hashing: a later change is noticed
+        _, mtime_ns, ctime_ns = _seen(path)  # read before hashing, so that a later change is noticed
         tensors, sha256 = model_hashes(header, part_paths(path), tell, whole=whole)
     except OSError as error:
         raise BadInput("file_unreadable", path=str(path), why=os_cause(error)) from error
@@ -470,7 +473,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
 
 
 def name_for(stem: str) -> str:
-    """Return a name that is easy to type, from a file's name."""
+    """Return a name that is easy to type, made from a file's name."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
     if not name:
         return "model"
@@ -481,9 +484,9 @@ Span = tuple[str, int, int]  # name, offset, bytes
 
 
 def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> tuple[dict[str, str], str]:
-    """Return the hash of each tensor by name, and the hash that the model's file or files are known by.
+    """Return the hash of each tensor by name, and the hash that identifies the model's file or files.
 
-    The latter is "" unless `whole`, which takes as much computing again. Raises OSError.
+    The latter is "" unless `whole` is set, which doubles the work. Raises OSError.
     """
     tensor_hashes: dict[str, str] = {}
     files: list[str] = []
@@ -505,7 +508,7 @@ def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bo
 
 
 class _Reading:
-    """A reader that reads a file once from beginning to end. Only a span that overlaps another is read separately."""
+    """A reader that hashes a file in one pass. Only a span that overlaps another is read separately."""
 
     def __init__(self, file: BinaryIO, tell: Tell) -> None:
         self._file, self._tell = file, tell
@@ -529,7 +532,7 @@ class _Reading:
         return span_hashes, self._whole.hexdigest()
 
     def _go_to(self, end: int) -> None:
-        """Read up to `end`: the header, and the bytes between two tensors or after the last one."""
+        """Read up to `end`, to hash the header and the bytes between or after tensors."""
         for chunk in chunks(self._file, self._place, end - self._place):
             self._take(chunk)
 

@@ -1,1 +1,1 @@
-"""Model families: where each may be cut, what each cut must hold, and what is proved."""
+"""Model families: where each may be cut, what each stage must contain, and what is proved."""

@@ -1,4 +1,4 @@
-"""The effort of a model's layers on a machine, from its metadata and the sizes of its tensors."""
+"""The effort of computing a model's layers, from its metadata and the sizes of its tensors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.core.errors import BadInput
 from app.core.model import LayerKind, Model, ModelShape, Setting, Tensor
 from app.core.planner.speed_estimates import Effort, Experts
 
-BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
-INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself
+BIAS = ".bias"  # added, not multiplied; the biases of experts form a matrix with a row for each expert
+INDEXER = "attention.indexer.top_k"  # attention looks only at positions that the model selects
 
-USUAL_WINDOW = 4096  # if the file has none: gemma 2
+USUAL_WINDOW = 4096  # if the file states none, as for Gemma 2
 
-# The layer that stands for others: Llama 3.2 1B's. Large enough to be beyond the caches, soon written.
+# The stand-in layer is that of Llama 3.2 1B: too large for caches, yet quickly written.
 WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY, LAYERS = 2048, 8192, 32, 8, 32768, 16
 _CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
 
@@ -62,7 +62,7 @@ def effort_of(header: Header, model: Model) -> Effort:
 
 
 def main_kind(header: Header, model: Model) -> str:
-    """Return the number type of most of the layers' bytes."""
+    """Return the number type that most bytes of the layers have."""
     kinds: Counter[int] = Counter()
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
@@ -79,7 +79,7 @@ def kind_of(quantization: str) -> str:
 
 
 def stand_in(kind: str) -> ModelShape:
-    """The plain layer that is measured for models that cannot be: all its matrices are of this type."""
+    """Return the plain layer that is measured in place of models that cannot be, with all matrices of this type."""
     code = _CODES[kind] if kind in _CODES and can_be_made(kind) else _CODES["Q8_0"]
     kv = WIDTH // HEADS * KV_HEADS
     matrices = {
@@ -116,7 +116,7 @@ def stand_in(kind: str) -> ModelShape:
 
 
 def stand_in_effort(shape: ModelShape) -> Effort:
-    """Return the effort of the stand-in layer itself."""
+    """Return the effort of the stand-in layer."""
     layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
         n_bytes=_bytes(layer),
@@ -145,8 +145,8 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
 
 
 def _positions(header: Header, model: Model) -> tuple[float, float, int]:
-    """Return the multiplications for each earlier position in layers with full attention and in layers with a window,
-    and the window."""
+    """Return the multiplications per earlier position in layers with full attention and in layers with a window, and
+    the size of the window."""
     family, blocks = FAMILIES[model.architecture], n_blocks(header)
     heads = header.integers(named(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
     default = model.width // max(1, *heads, 1)

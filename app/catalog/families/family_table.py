@@ -1,7 +1,7 @@
-"""The table of proved model families: whether each may be cut, where, and how; and the kinds of a model's layers.
+"""The table of proved model families: whether, where and how each may be cut, and the kinds of a model's layers.
 
-It has one row for each family, under GGUF's name of its architecture; docs/families.md shows what the proof found. A
-family without a row, or a model outside what was proved of its family, runs whole on one machine.
+It has one row per family, keyed by GGUF's name of its architecture; docs/families.md shows the results of the
+proofs. A family without a row, or a model outside what was proved of its family, runs whole on one machine.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_l
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The layers that look back over a sliding window only: all but one of each `period`."""
+    """The layers that look back only over a sliding window: all but one of each `period`."""
 
-    period: int = 0  # 0: the file lists the layers
-    full_first: bool = False  # the one is the first of its period, else the last
-    by_default: bool = False  # also when the file names no window
-    may_go: bool = False  # a run without such a layer drops the window; else every run needs one
+    period: int = 0  # 0 if the file lists the layers
+    full_first: bool = False  # the layer without a window is the first of its period, not the last
+    by_default: bool = False  # even if the file states no window
+    may_go: bool = False  # a run without such a layer drops the window; otherwise every run needs one
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
     """The layers that carry a state from token to token in place of a KV cache."""
 
-    period: int = 0  # all but the last of each period; 0: see below
-    everywhere: bool = False  # beside attention, in every layer
-    no_ffn: bool = False  # those without KV heads and without feed-forward, else those without KV heads
+    period: int = 0  # all layers but the last of each period; 0 if the fields below decide
+    everywhere: bool = False  # every layer has a state in addition to attention
+    no_ffn: bool = False  # the layers with neither KV heads nor feed-forward; otherwise those without KV heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +91,22 @@ class Family:
     rules: frozenset[Rule]
     window: Window | None = None
     recurrent: Recurrent | None = None
-    step: Callable[[Header], int] = lambda _: 1  # cuts are at multiples of it
-    starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin there
-    not_long: tuple[int, ...] = ()  # numbers of layers by which the engine would take it for another
-    unproved: Unproved = lambda _: False  # whether this model is outside the proved range
-    varies: tuple[str, ...] = ()  # lists of per_layer.py whose values were proved to differ by layer
-    planes: int = 1  # positions of each hidden state that enters
+    step: Callable[[Header], int] = lambda _: 1  # cuts must be at multiples of this
+    starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin at a layer
+    not_long: tuple[int, ...] = ()  # lengths of a run that the engine would take for another model
+    unproved: Unproved = lambda _: False  # whether a model is outside the proved range
+    varies: tuple[str, ...] = ()  # per-layer lists whose values were proved to be allowed to differ
+    planes: int = 1  # positions of each hidden state that enters a run
     entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)
-    turns: bool = False  # F5 changes which rows a position turns together
-    boundary: str = "l_out"  # the tensor of the graph that is a layer's output, less its number
-    exact: bool = True  # bit for bit; else within what chunk sizes change
+    turns: bool = False  # F5 changes which rows are rotated together
+    boundary: str = "l_out"  # name of the graph's tensor with a layer's output, without its number
+    exact: bool = True  # bit for bit; otherwise within the variation caused by chunk sizes
 
     @property
     def may_vary(self) -> set[str]:
-        """Return the per-layer lists that may differ between layers.
+        """The per-layer lists whose values may differ between layers.
 
-        Elsewhere the engine may take the first layer's value for all, and a stage's first layer is another one.
+        For others, the engine may use the first layer's value for all layers, and a stage has another first layer.
         """
         kinds = {WINDOWS} if self.window else set[str]()
         if self.recurrent and self.recurrent.period:
@@ -126,7 +126,7 @@ def _every(n: int) -> Callable[[Header], int]:
 FAMILIES: dict[str, Family] = {
     family.architecture: family
     for family in (
-        # every layer alike, wherever it stands
+        # all layers are alike, wherever they are
         _family("llama"),  # Llama, Mistral, Mixtral, and the Guide
         _family("qwen2"),
         _family("qwen3"),
@@ -159,7 +159,7 @@ FAMILIES: dict[str, Family] = {
         _family("granite", "F12"),
         _family("granitemoe", "F12"),
         _family("gemma", "F7", exact=False),
-        # cut at whole periods
+        # cut only at whole periods
         _family("smollm3", step=_every(4)),
         _family("ernie4_5-moe", "F2", step=moe_step),
         _family("llama4", "F3", window=Window(4, by_default=True),
@@ -181,7 +181,7 @@ FAMILIES: dict[str, Family] = {
         _family("mimo2", "F1 F3", window=Window(), varies=(KV_HEADS,)),
         _family("granite_swa", "F3 F12", window=Window()),
         _family("mellum", "F1 F3", window=Window(4)),
-        # positions in planes
+        # positions with planes
         _family("qwen2vl", planes=4),
         _family("qwen3vl", "F9", planes=4),
         _family("glm4", "F5", planes=4, turns=True, unproved=image_planes, exact=False),
@@ -209,7 +209,7 @@ WINDOW, WINDOW_LAYERS = "attention.sliding_window", "attention.sliding_window_pa
 RECURRENT_LAYERS, INTERVAL = "attention.recurrent_layers", "full_attention_interval"
 
 
-Kinds = tuple[bool, ...]  # one for each layer
+Kinds = tuple[bool, ...]  # one value for each layer
 
 
 def windows(header: Header, family: Family) -> Kinds | None:
@@ -262,7 +262,7 @@ def attentions(header: Header, family: Family) -> Kinds:
 
 
 def _listed(header: Header, name: str) -> Kinds | None:
-    """Return a list from the file, or None if it has none."""
+    """Return a list of flags from the file, or None if it has none."""
     key = named(header, name)
     value = header.entries.get(key)
     if value is None or not value.is_array:
@@ -280,7 +280,7 @@ def _numbers(header: Header, name: str) -> tuple[int, ...]:
 
 
 def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[int, ...], RunRules, Reason | None]:
-    """Return the places where a model may be cut and the rules of its runs, or no place and the reason.
+    """Return the places where a model may be cut and the rules of its runs, or no places and the reason.
 
     Raises BadInput for impossible metadata.
     """
@@ -299,7 +299,7 @@ def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[i
 
 
 def unproved(header: Header, architecture: str) -> Reason | None:
-    """Return the reason that this model, or a stage of it, may not be cut, or None if it is proved. Raises BadInput."""
+    """Return the reason why this model, or a stage of it, may not be cut, or None if it may. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return Reason("whole_family", {"architecture": architecture})
@@ -311,12 +311,13 @@ def unproved(header: Header, architecture: str) -> Reason | None:
 
 
 def unproved_stage(architecture: str) -> Reason | None:
-    """Return the reason that such a stage is not lent for. Only its host can know whether it was cut correctly."""
+    """Return the reason why memory is not lent for such a stage, if any. Only its host can know whether it was cut
+    correctly."""
     return None if architecture in FAMILIES else Reason("whole_family", {"architecture": architecture})
 
 
 def is_lite(header: Header, n_vocab: int) -> bool:
-    """Return whether llama.cpp takes a deepseek2 for one of the small ones."""
+    """Return whether llama.cpp treats a deepseek2 model as one of the small ones."""
     n = n_layers(header)
     return n in LITE_LAYERS or (n, n_vocab) == LITE_VOCABULARY
 
@@ -331,8 +332,7 @@ def _not_long(header: Header, family: Family, n_vocab: int) -> tuple[int, ...]:
 
 
 def _groups(header: Header, family: Family) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of layers of which every run must contain at least one, since the engine has a cache for each
-    kind."""
+    """Return the groups of layers of which every run needs at least one, since the engine has a cache for each kind."""
     kinds = []
     sliding = windows(header, family)
     if sliding is not None and family.window and not family.window.may_go:
@@ -348,7 +348,7 @@ STATE_VALUE_BYTES = 4  # f32
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts of a model's family. Its fields have the names of Model's."""
+    """The facts about a model that come from its family. The fields are named as in Model."""
 
     first: Traits = USUAL
     later: Traits = USUAL
@@ -387,7 +387,7 @@ def idle_kind(width: int) -> int:
 
 
 def idle_bytes(family: Family, width: int, n_vocab: int) -> tuple[int, int]:
-    """Return the bytes of matrices that nothing reads, besides the embedding's: before the last run, and in it."""
+    """Return the bytes of unread matrices, apart from the embedding's, in each run before the last and in the last."""
     if Rule.F1 not in family.rules:
         return 0, 0
     before = tensor_types.tensor_bytes(tensor_types.F16, (width, PLACEHOLDER_ROWS))

@@ -1,7 +1,7 @@
-"""A model's metadata by layer: the variant of its family, and the keys with a value for each layer, cut like the
-layers.
+"""A model's metadata by layer: the variant of its family, and the keys with one value per layer, which are cut with
+the layers.
 
-Such keys are never guessed by length: a list may have as many values as there are layers by chance.
+Such keys are never guessed by length, since a list may have as many values as there are layers by chance.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from backends.contract import Layers
 
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_VALUE = (1 << 31) - 1
-LONG_CONTEXT = 1 << 20  # GLM-5.2's; before it every layer had an indexer of its own
+LONG_CONTEXT = 1 << 20  # GLM-5.2's; in earlier versions every layer had its own indexer
 
 
 def named(header: Header, name: str) -> str:
-    """Return the metadata key of this name for the file's architecture."""
+    """Return the metadata key with this name for the file's architecture."""
     return f"{header.text('general.architecture')}.{name}"
 
 
@@ -30,7 +30,7 @@ def number(header: Header, name: str, default: int = 0) -> int:
     key = named(header, name)
     value = header.entries.get(key)
     if value is not None and value.is_array:
-        if value.count > MAX_LAYERS or value.kind not in tensor_types.INTEGERS:  # before any of it is read
+        if value.count > MAX_LAYERS or value.kind not in tensor_types.INTEGERS:  # checked before any value is read
             return default
         values = set(header.items(key))
         alike = values.pop() if len(values) == 1 else default
@@ -39,18 +39,18 @@ def number(header: Header, name: str, default: int = 0) -> int:
 
 
 def n_blocks(header: Header) -> int:
-    """Return the layers in the file, including those that predict further tokens. Raises BadInput."""
+    """Return the number of layers in the file, including those that predict further tokens. Raises BadInput."""
     return header.integer(named(header, "block_count"), 1, MAX_LAYERS)
 
 
 def n_layers(header: Header) -> int:
-    """Return the layers that a token passes. Raises BadInput."""
+    """Return the number of layers that a token passes. Raises BadInput."""
     n, key = n_blocks(header), named(header, "nextn_predict_layers")
     return n - header.integer(key, 0, n - 1, 0)
 
 
 def n_layers_are(n: int) -> Callable[[Header], bool]:
-    """Return a test for this number of layers: models of that size compute differently, and no stage has as many
+    """Return a test for this number of layers. Models of that size compute differently, and no stage has as many
     layers."""
     return lambda header: n_layers(header) == n
 
@@ -68,28 +68,31 @@ def no_window(header: Header) -> bool:
 
 
 def all_full(header: Header) -> bool:
-    """Return whether the file has an empty window. Engines interpret it differently, and no such model is proved."""
+    """Return whether the file states an empty window. Engines interpret it differently, and no such model is proved."""
     value = header.entries.get(named(header, "attention.sliding_window"))
     return value is not None and not has_window(header)
 
 
 def image_planes(header: Header) -> bool:
-    """Return whether positions have planes already, as in variants that see images."""
+    """Return whether positions already have planes, as in variants that process images."""
     return named(header, "rope.dimension_sections") in header.entries
 
 
 def per_layer_embeddings(header: Header) -> bool:
-    """Return whether later layers need the token ids, or KV of earlier ones."""
+    """Return whether later layers need the token ids, or the KV cache of earlier layers."""
     return number(header, "embedding_length_per_layer_input") > 0 or number(header, "attention.shared_kv_layers") > 0
 
 
 def moe_step(header: Header) -> int:
-    """Return the distance between layers that have experts."""
+    """Return the distance between layers with experts."""
     return max(1, min(MAX_LAYERS, number(header, "interleave_moe_layer_step", 1)))
 
 
 def indexers(header: Header) -> tuple[bool, ...]:
-    """Return which layers choose the positions that attention looks at. The others use an earlier layer's choice."""
+    """Return which layers select the positions that attention looks at.
+
+    The others reuse an earlier layer's selection.
+    """
     n, key = n_layers(header), named(header, "attention.indexer.types")
     value = header.entries.get(key)
     if value is not None and value.is_array:
@@ -122,12 +125,12 @@ PER_LAYER = (
     "deepstack_mapping",
 )
 WITHOUT_PREFIX = frozenset({"xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps"})
-# What llama.cpp wants so many values of, and refuses a file with another number: where a file ends with
-# blocks that predict further tokens, of each block these, of each layer that a token passes those. Of the
-# other lists it takes what there is.
+# llama.cpp refuses a file in which these lists have another length. If a file ends with blocks that predict further
+# tokens, the first set counts all blocks, and the second only the layers that a token passes. Other lists may have any
+# length.
 EACH_BLOCK = frozenset(PER_LAYER[:5]) | {"attention.recurrent_layers", "swiglu_clamp_exp", "swiglu_clamp_shexp"}
 EACH_LAYER = WITHOUT_PREFIX | {"attention.indexer.types"}
-FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage takes whole
+FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage gets whole
 
 
 def is_per_layer(header: Header, key: str) -> bool:
@@ -156,7 +159,7 @@ def varying(header: Header) -> set[str]:
 
 
 def sliced(header: Header, key: str, layers: Layers) -> bytes:
-    """Return the entry with the values of these layers only. Raises BadInput for a list of another length."""
+    """Return the entry with only the values of these layers. Raises BadInput for a list of another length."""
     value = header.entries[key]
     check(header, key, value)
     _, size = tensor_types.SCALARS[value.kind]

@@ -1,1 +1,1 @@
-"""Reads GGUF files: bytes, limits, header, and what a header says of its model."""
+"""GGUF files: their bytes, limits and headers, and the models that the headers describe."""

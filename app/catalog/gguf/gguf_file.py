@@ -1,4 +1,5 @@
-"""A GGUF file: the facts in its name, its parts, and its header, read within hard limits, checked, or written anew."""
+"""A GGUF file: the facts in its name, its parts, and its header, which is read within hard limits, checked, or
+written."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ _QUANT = re.compile(
     r"|TQ[12]_0|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-MAX_PARTS = 1000  # as many as are read
+MAX_PARTS = 1000  # also the most that are read
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
-# The best first: good answers for the room they take, and made for every processor.
+# The best first: good answers for their size, and supported by every processor.
 _LIKED = ("Q4_K_M", "MXFP4", "MXFP4_MOE", "UD-Q4_K_XL", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q8_0")
-NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files in a model's repository that are not models
+NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files in a model's repository that are not models themselves
 
 
 def quantization_of(file: str) -> str | None:
-    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`, or None if the name does not contain it."""
+    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`, or None if the name contains no quantization."""
     matches = _QUANT.findall(file.rsplit("/", 1)[-1])
     if not matches:
         return None
@@ -37,13 +38,13 @@ def quantization_of(file: str) -> str | None:
 
 
 def parts_of(file: str) -> int | None:
-    """Return the number of files of the model if this file is one of several."""
+    """Return the number of parts if this file is one of several, else None."""
     match = _PART.search(file)
     return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
 
 
 def part_names(file: str) -> tuple[str, ...]:
-    """Return the names of all files of the model that this one belongs to, in order: itself alone, or its parts."""
+    """Return the names of all files of the model that this one belongs to, in order: all parts, or only itself."""
     match, n = _PART.search(file), parts_of(file)
     if match is None or n is None:
         return (file,)
@@ -52,13 +53,13 @@ def part_names(file: str) -> tuple[str, ...]:
 
 
 def is_model(file: str) -> bool:
-    """Return whether a repository's file may be a chat model."""
+    """Return whether a file in a repository may be a chat model."""
     name = file.rsplit("/", 1)[-1].casefold()
     return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
 
 
 def recommended(files: Sequence[str]) -> str | None:
-    """Return the file to begin with. Among files of the same quantization, a single file is preferred."""
+    """Return the file to try first. Among files of the same quantization, a single file is preferred."""
     ranked = sorted(files, key=lambda file: parts_of(file) is not None)
     whole = {quantization_of(file): file for file in reversed(ranked)}
     return next((whole[quant] for quant in _LIKED if quant in whole), None)
@@ -71,28 +72,28 @@ Scalar = int | float | bool | str
 class Value:
     """One metadata entry. Its numbers are read from the header's bytes on demand."""
 
-    kind: int  # of the items, where it is an array
+    kind: int  # of the items if it is an array
     is_array: bool
     count: int
-    start: int  # of the whole entry, key included, in `Header.raw`
-    data: int  # of its first item
+    start: int  # of the whole entry with its key, in `Header.raw`
+    data: int  # of the first item
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor's shape, number type and place. `shape[0]` is the length of a row."""
+    """The shape, number type and place of a tensor. `shape[0]` is the length of a row."""
 
     shape: tuple[int, ...]
     kind: int
     offset: int  # in the file
     n_bytes: int
-    path: str = ""  # of its file, where a model has several
+    path: str = ""  # its file, if the model has several
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The checked contents of a GGUF file up to its tensors. Made only by `read_header` and `header_in`."""
+    """The checked contents of a GGUF file that precede its tensors. Created only by `read_header` and `header_in`."""
 
     path: str
     version: int
@@ -122,7 +123,7 @@ class Header:
         return number
 
     def integers(self, key: str, n: int, least: int, most: int) -> tuple[int, ...] | None:
-        """Return one integer for each of `n` layers, from an array or one number for all; None if absent."""
+        """Return one integer for each of `n` layers, from an array or a single number for all, or None if absent."""
         value = self.entries.get(key)
         if value is None:
             return None
@@ -165,22 +166,22 @@ class Header:
 
 
 def shown(foreign: str, most: int = 64) -> str:
-    """Return a name from an untrusted file in a form that is safe in a sentence."""
+    """Return a name from an untrusted file in a form that is safe to show in a sentence."""
     return "".join(c if c.isprintable() else "?" for c in foreign[:most])
 
 
 def aligned(n: int, alignment: int) -> int:
-    """Return the next multiple of the alignment, a power of two."""
+    """Return the next multiple of `alignment`, which is a power of two."""
     return (n + alignment - 1) & -alignment
 
 
 def header_bytes(
     alignment: int, entries: Sequence[bytes], tensors: Sequence[tuple[str, tuple[int, ...], int, int]]
 ) -> bytes:
-    """Return the bytes before the tensors, not padded.
+    """Return the bytes that precede the tensors, without padding.
 
-    entries: each as `entry` or a file's own bytes. tensors: name, shape, number type and bytes of each, in the order of
-    the file.
+    Each of `entries` is made by `entry` or copied from a file. `tensors` are the name, shape, number type and bytes
+    of each, in the order of the file.
     """
     counts = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries))
     listed, offset = [], 0
@@ -228,8 +229,8 @@ MAX_STRING_BYTES = 16 << 20
 MAX_ITEMS = 16 << 20
 MAX_HEADER_BYTES = 256 << 20
 MAX_DIMENSIONS = 4
-MAX_ALIGNMENT = 64 << 10  # ours: padding stays small beside any tensor
-MAX_TENSOR_NAME_BYTES = 63  # GGML_MAX_NAME less its end mark
+MAX_ALIGNMENT = 64 << 10  # a limit of this app: padding stays small compared to any tensor
+MAX_TENSOR_NAME_BYTES = 63  # GGML_MAX_NAME without the terminator
 
 FIRST_READ_BYTES = 64 << 10
 DEFAULT_ALIGNMENT = 32
@@ -237,18 +238,21 @@ _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
 def part_paths(path: Path) -> tuple[Path, ...]:
-    """Return the files of the model that this one belongs to, in order: itself alone, or all parts."""
+    """Return all files of the model that this one belongs to, in order: all parts, or only itself."""
     return tuple(path.with_name(name) for name in part_names(path.name))
 
 
 def read_header(path: Path) -> Header:
-    """Read and check the header of a GGUF model, of all its files. No tensor is read. Raises BadInput."""
+    """Read and check the header of a GGUF model, including those of all its parts.
+
+    No tensor is read. Raises BadInput.
+    """
     paths = part_paths(path)
     return _joined([_read_one(part_path) for part_path in paths]) if len(paths) > 1 else _read_one(path)
 
 
 def header_in(data: bytes, path: Path) -> Header:
-    """Read and check a header without tensors that was made by this app. path: for error sentences. Raises BadInput."""
+    """Read and check a header without tensors that this app made. `path` is for errors only. Raises BadInput."""
     return _Reader(BytesIO(data), path, len(data)).header()
 
 
@@ -269,7 +273,7 @@ def _joined(parts: list[Header]) -> Header:
 
 def _read_one(path: Path) -> Header:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block
             raise BadInput("file_unreadable", path=str(path), why=Reason("not_a_file"))
         with path.open("rb") as file:
             return _Reader(file, path, os.fstat(file.fileno()).st_size).header()
@@ -281,7 +285,7 @@ def _read_one(path: Path) -> Header:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A tensor as the header lists it, its offset counted from the start of the data."""
+    """A tensor as listed in the header. Its offset is relative to the start of the data."""
 
     name: str
     shape: tuple[int, ...]
@@ -290,7 +294,7 @@ class _Listed:
 
 
 class _Reader:
-    """The reader of a header, front to back, no further than necessary."""
+    """A reader that reads a header from front to back, and no further than necessary."""
 
     def __init__(self, file: BinaryIO, path: Path, file_bytes: int) -> None:
         self._file = file
@@ -336,12 +340,12 @@ class _Reader:
             self._skip_strings(count)
         elif kind in tensor_types.SCALARS:
             self._skip(count * tensor_types.SCALARS[kind][1])
-        else:  # arrays of arrays come here too
+        else:  # includes arrays of arrays
             raise self._bad("gguf_type", name=shown(key), kind=kind)
         return Value(kind, is_array, count, start, data, self._pos)
 
     def _skip_strings(self, count: int) -> None:
-        """Skip strings. This is the only hot loop, since a vocabulary has hundreds of thousands of them."""
+        """Skip strings. This is the only hot loop, since a vocabulary has hundreds of thousands."""
         buffer, length_at, pos, limit = self._buffer, _U64.unpack_from, self._pos, MAX_STRING_BYTES
         for _ in range(count):
             if pos + 8 > len(buffer):
@@ -366,14 +370,14 @@ class _Reader:
         return _Listed(name, shape, kind, offset)
 
     def _placed(self, listed: list[_Listed], start: int, alignment: int) -> dict[str, Tensor]:
-        """Return the place of each tensor: contiguous and inside the file, as llama.cpp requires."""
+        """Return the place of each tensor. Tensors must be contiguous and inside the file, as llama.cpp requires."""
         tensors: dict[str, Tensor] = {}
         expected = 0
         for entry in listed:
             if entry.name in tensors:
                 raise self._bad("gguf_repeated", name=shown(entry.name))
             n_bytes = tensor_types.tensor_bytes(entry.kind, entry.shape)
-            if not n_bytes:  # zero values, or rows of broken blocks
+            if not n_bytes:  # no values, or rows that are not whole blocks
                 raise self._bad("gguf_shape", name=shown(entry.name), shape=str(entry.shape))
             if start + entry.offset + n_bytes > self._file_bytes:
                 raise self._bad("gguf_truncated", size_bytes=self._file_bytes)
@@ -425,8 +429,10 @@ class _Reader:
         self._pos += n_bytes
 
     def _need(self, n_bytes: int) -> None:
-        """Make sure that the next bytes are in the buffer. Sizes claimed by the file are checked before anything is
-        read."""
+        """Ensure that the next bytes are in the buffer.
+
+        Sizes claimed by the file are checked before anything is read.
+        """
         end = self._pos + n_bytes
         if end <= len(self._buffer):
             return

@@ -1,5 +1,7 @@
-"""Header -> Model: the facts of a model, and refusals of files that are none. No other file knows GGUF's keys, except
-the cut's."""
+"""Conversion of a header into a Model, and refusal of files that are not models.
+
+Only this file and the cut know GGUF's keys.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ from app.catalog.gguf.gguf_file import Header, Scalar, Tensor, part_paths, read_
 from app.core.errors import BadInput
 from app.core.model import Cuts, Model, Weights
 
-# Numbers that would crash an engine, or keep it busy forever: a file that has them is refused by name.
+# Metadata that would crash an engine or keep it busy forever is refused.
 
 
-# Far beyond every known model; what is above them is a damaged or hostile file.
+# Limits far beyond every known model. A file that exceeds them is damaged or hostile.
 MAX_WIDTH = 1 << 17
 MAX_VOCABULARY = 1 << 22
 MAX_CONTEXT = 1 << 30
 MAX_HEADS = 1 << 14
 KV_VALUE_BYTES = 2  # f16
-KV_BLOCK = 32  # values of a block of q8_0
+KV_BLOCK = 32  # values in a block of q8_0
 
 EMBEDDING, HEAD, HEAD_BIAS = "token_embd.weight", "output.weight", "output.bias"
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -96,7 +98,7 @@ def layer_of(tensor_name: str) -> int | None:
 
 
 def head_tensor(header: Header) -> Tensor:
-    """The output matrix: a tensor of its own, or the embedding again."""
+    """Return the output matrix: a tensor of its own, or the embedding if the file has none."""
     return header.tensors.get(HEAD) or header.tensors[EMBEDDING]
 
 
@@ -114,7 +116,7 @@ def _parts(header: Header, n_layers: int) -> _Parts:
         if layer is not None and layer >= n_blocks:
             raise BadInput("gguf_layer_extra", path=header.path, name=shown(name), layers=n_blocks)
         if layer is not None and layer >= n_layers:
-            continue  # predicts further tokens: no engine loads it
+            continue  # this block predicts further tokens, and no engine loads it
         if layer is not None:
             layers[layer] += tensor.n_bytes
         elif name not in (EMBEDDING, HEAD):
@@ -141,7 +143,7 @@ def _vocabulary(header: Header, width: int) -> int:
 
 
 def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
-    """Return the bytes of keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
+    """Return the bytes of keys and values per position in each layer: heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
     n_blocks = layer_metadata.n_blocks(header)
     heads = header.integers(key, n_blocks, 0, MAX_HEADS)
@@ -158,9 +160,9 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 
 
 def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
-    """Return whether keys and values of a head are whole blocks. Source: llama_init_from_model.
+    """Return whether the keys and values of a head consist of whole blocks. Source: llama_init_from_model.
 
-    If the file does not state their length in a sliding window, it is the same as elsewhere.
+    If the file does not state their length in layers with a sliding window, it is the same as in the others.
     """
     heads = header.integers(f"{architecture}.attention.head_count", layer_metadata.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
@@ -173,7 +175,7 @@ def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
 
 
 def _quantization(header: Header) -> str:
-    """Return the name of the mix, or if the file has none, the type of most of its bytes."""
+    """Return the name of the mix or, if the file states none, the type of most of its bytes."""
     mix = tensor_types.MIXES.get(header.integer("general.file_type", 0, 1 << 16, 1 << 16))
     if mix is not None:
         return mix
@@ -183,7 +185,7 @@ def _quantization(header: Header) -> str:
     return tensor_types.TENSORS[max(by_kind, key=lambda kind: by_kind[kind])][0]
 
 
-MAX_ROPE = 1 << 17  # as the width of a model
+MAX_ROPE = 1 << 17  # the same limit as for a model's width
 
 
 MAX_EXPERTS = 1 << 16
@@ -192,7 +194,7 @@ MAX_EXPERTS = 1 << 16
 PAIR = 2
 
 
-PLANE_VALUES = 4  # two pairs: F5 gives the second and third plane one each
+PLANE_VALUES = 4  # two pairs: F5 gives one each to the second and third plane
 
 
 _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
@@ -200,7 +202,7 @@ _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
 def check_finite(header: Header, architecture: str) -> None:
     """Raise BadInput for metadata that would make the engine's numbers infinite or undefined."""
-    if architecture in FAMILIES:  # of another, nobody knows which lists have a value for each layer
+    if architecture in FAMILIES:  # for other families, the per-layer lists are unknown
         check_all(header)
     for name in _EPSILONS:
         _check_epsilon(header, f"{architecture}.attention.{name}")
@@ -218,7 +220,7 @@ def _check_epsilon(header: Header, key: str) -> None:
 
 
 def _values(header: Header, key: str) -> tuple[Scalar, ...]:
-    """Return one value for all layers, or one for each. Longer lists are not read."""
+    """Return a single value for all layers, or one for each. Longer lists are not read."""
     count = header.entries[key].count
     if count > MAX_LAYERS:
         raise header.odd(key, f"{count} values")
@@ -226,10 +228,10 @@ def _values(header: Header, key: str) -> tuple[Scalar, ...]:
 
 
 def _check_rope(header: Header, architecture: str) -> None:
-    """Refuse odd rotary dimensions: values rotate in pairs, and if positions have planes, each needs a pair (F5)."""
+    """Refuse odd rotary dimensions. Values rotate in pairs, and if positions have planes, each needs a pair (F5)."""
     family = FAMILIES.get(architecture)
     least = 0
-    if family is not None:  # with nothing to turn, the engine does not come to an end in some of these
+    if family is not None:  # without values to rotate, the engine loops forever for some of these families
         least = PLANE_VALUES if family.planes > 1 else PAIR
     for name in ("count", "count_swa"):
         key = f"{architecture}.rope.dimension_{name}"
@@ -248,31 +250,31 @@ def _check_experts(header: Header, prefix: str) -> None:
             raise header.odd(f"{prefix}used_count", f"{count} of {n_experts}")
 
 
-# Encoders: each position sees the ones behind it too, and none predicts the next. Source: llama.cpp's llm_arch.
+# Encoders, in which each position also sees later ones and none predicts the next. Source: llama.cpp's llm_arch.
 ENCODERS = frozenset(
     {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "neo-bert", "modern-bert", "eurobert",
      "gemma-embedding", "llama-embed"}
 )  # fmt: skip
 
 
-NONE, RANK = 0, 4  # llama.cpp's pooling types that give no vector; 1 to 3 are mean, first and last
+NONE, RANK = 0, 4  # llama.cpp's pooling types that yield no vector; 1 to 3 are mean, first and last
 
 
 MOST = 64
 
 
 def writes(header: Header, architecture: str) -> bool:
-    """Return whether the model was made to write. A reranker of such a family was trained to judge instead."""
+    """Return whether the model was trained to write. A reranker of such a family was trained to judge instead."""
     return architecture not in ENCODERS and not ranks(header, architecture)
 
 
 def embeds(header: Header, architecture: str) -> bool:
-    """Return whether the file specifies how its positions become one vector, which a file may omit."""
+    """Return whether the file specifies how to turn its positions into one vector. A file may omit this."""
     return _kind(header, architecture) not in (NONE, RANK)
 
 
 def ranks(header: Header, architecture: str) -> bool:
-    """Return whether the model judges how well a text answers a question."""
+    """Return whether the model rates how well a text answers a question."""
     return _kind(header, architecture) == RANK
 
 
@@ -280,7 +282,7 @@ def _kind(header: Header, architecture: str) -> int:
     return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
 
 
-# Architectures of models that make pictures, movies and sounds with programs other than llama.cpp.
+# Architectures of models that generate images, videos or sounds with other programs than llama.cpp.
 MAKES_PICTURES = frozenset(
     {"aura", "chroma", "cosmos", "flux", "flux2", "hidream", "hunyuan_image", "hunyuan_video", "hyvid", "lens", "ltxv",
      "lumina2", "mochi", "omnigen2", "qwen_image", "sana", "sd1", "sd2", "sd3", "sdxl", "wan", "z_image"}
@@ -355,16 +357,16 @@ MOST_ENTRIES = 512
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The description of one file."""
+    """A description of a model file."""
 
-    template: str  # of chats, as it is written; empty: none
-    entries: dict[str, Scalar]  # single values alone, by GGUF's names; texts may be cut
-    bos: str  # how templates write the token that begins a text; empty: none
+    template: str  # the unmodified chat template, or "" if there is none
+    entries: dict[str, Scalar]  # single values only, by their GGUF names; long texts are truncated
+    bos: str  # how templates write the token that begins a text, or ""
     eos: str
 
 
 def card_of(path: Path) -> Card:
-    """Read the header. Raises BadInput."""
+    """Read the description from a file's header. Raises BadInput."""
     header = read_header(part_paths(path)[0])
     single = {
         key: header.items(key)[0] for key, value in header.entries.items() if not value.is_array and key != TEMPLATE

@@ -1,7 +1,7 @@
-"""Header -> ModelShape: the facts that a lender needs to measure a model that it does not have.
+"""Conversion of a header into a ModelShape: the facts with which a lender measures a model that it does not have.
 
-Some runs of the model's own layers are described as their cut would write them, so every family that may be cut can be
-measured: which layers are recurrent, have a window or are dense stands in the run's own metadata.
+Some runs of the model's own layers are described as their cut would write them, so that every family that may be
+cut can be measured: each run's metadata states which of its layers are recurrent, have a window or are dense.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from app.core.model import (
 from app.decoding import decode
 from backends.contract import Layers, Role
 
-# A few layers lie in the processor's cache and look faster than they are in a whole stage.
+# Fewer layers fit in the processor's cache and look faster than they are in a whole stage.
 LEAST_WEIGHTS_BYTES = 96 << 20
 LEAST_LAYERS = 3
-DEAR_BYTES = 4 << 30  # of weights, for whose writing it is not worth to have each kind in its share
+DEAR_BYTES = 4 << 30  # of weights; beyond this, writing each kind of layer in its exact share is not worth the time
 
-EXPERTS = "_exps."  # in the names of tensors that hold a matrix for each expert
+EXPERTS = "_exps."  # part of the names of tensors that contain a matrix for each expert
 
-_CHANGED = ("block_count", "vocab_size")  # written anew for each number of layers
+_CHANGED = ("block_count", "vocab_size")  # rewritten for each number of layers
 
 
 def shape_of(header: Header, model: Model) -> ModelShape:
@@ -109,7 +109,7 @@ def run_bytes(shape: ModelShape, run: LayerRun) -> int:
 
 @dataclass(frozen=True)
 class _OwnLayers:
-    """The layers of a model: the kind of each, and the cost of a row there."""
+    """The layers of a model: the kind of each, and its cost per row."""
 
     header: Header
     model: Model
@@ -125,8 +125,8 @@ class _OwnLayers:
 
     @cached_property
     def forms(self) -> list[object]:
-        """Return a key for each layer that is equal for layers with the same computation, whatever number types their
-        weights have."""
+        """Return a key for each layer, equal for layers with the same computation regardless of their weights' number
+        types."""
         near = windows(self.header, FAMILIES[self.model.architecture])
         return [
             (tuple((tensor.name, tensor.dims) for tensor in kind.tensors), bool(near and near[at]))
@@ -139,7 +139,7 @@ class _OwnLayers:
 
     @cached_property
     def works(self) -> list[float]:
-        """Return the bytes of weights that one row needs in each layer. Of experts, only the chosen ones count."""
+        """Return the bytes of weights that one row needs in each layer, counting only the experts that are used."""
         share = _picked(self.header, self.model)
         return [
             max(
@@ -160,8 +160,7 @@ class _OwnLayers:
         return sum(self.model.weights.layer_bytes[run.first : run.last])
 
     def unlike(self, run: Layers) -> float:
-        """Return how far the shares of the forms in a run are from the model's: 0 is identical, 2 has nothing in
-        common."""
+        """Return how far the shares of the forms in a run differ from the model's: 0 if identical, 2 if disjoint."""
         here = Counter(self.forms[run.first : run.last])
         forms = self.shares.items()
         return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)
@@ -194,7 +193,7 @@ def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
 
 
 def _legal(model: Model) -> list[Layers]:
-    """Return all runs that may be cut out of the model, up to a length."""
+    """Return all runs up to a certain length that may be cut out of the model."""
     edges = sorted({0, *model.cuts.boundaries, model.n_layers})
     runs = (Layers(a, b) for a in edges for b in edges if a < b <= a + MAX_RUN_LAYERS)
     return [run for run in runs if model.cuts.rules.allow(run)]
@@ -205,7 +204,7 @@ def _places(run: Layers) -> range:
 
 
 def _picked(header: Header, model: Model) -> list[float]:
-    """Return the share of a layer's experts that a row uses; all of them if the file does not state it."""
+    """Return the share of each layer's experts that a row uses. It is 1 if the file does not state it."""
     n = number(header, "expert_count")
     used = header.integers(named(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
     if not n or used is None:
@@ -243,7 +242,7 @@ def _short(value: Scalar) -> bool:
 
 
 def _must_be_sent(shape: ModelShape) -> None:
-    """Raise BadInput for a shape that another machine would not read: names, numbers or a size beyond the bounds."""
+    """Raise BadInput for a shape that another machine would refuse because of its names, numbers or size."""
     data = msgspec.json.encode(shape)
     try:
         decode(data, ModelShape)

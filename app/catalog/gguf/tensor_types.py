@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Metadata types: code -> (struct letter, bytes). A string is its length, then its bytes.
+# Metadata types: code -> (struct letter, bytes). A string is its length followed by its bytes.
 SCALARS: dict[int, tuple[str, int]] = {
     0: ("B", 1),
     1: ("b", 1),
@@ -21,7 +21,7 @@ INTEGERS = frozenset({0, 1, 2, 3, 4, 5, 10, 11})
 
 F32, F16, Q4_0, TQ1_0 = 0, 1, 2, 34
 
-# Tensor types: code -> (name, values of a block, bytes of a block). Source: ggml.h of llama.cpp.
+# Tensor types: code -> (name, values per block, bytes per block). Source: ggml.h of llama.cpp.
 TENSORS: dict[int, tuple[str, int, int]] = {
     0: ("F32", 1, 4),
     1: ("F16", 1, 2),
@@ -60,7 +60,7 @@ TENSORS: dict[int, tuple[str, int, int]] = {
     42: ("Q2_0", 64, 18),
 }
 
-# general.file_type -> the name of the mix. Source: llama_ftype in llama.h.
+# general.file_type -> name of the mix. Source: llama_ftype in llama.h.
 MIXES: dict[int, str] = {
     0: "F32",
     1: "F16",

@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 from app.core.errors import BadInput, Reason, Refused
 
 HUB = "https://huggingface.co"
-HUB_HOSTS = ("huggingface.co", "hf.co")  # with everything below them: its stores of large files
+HUB_HOSTS = ("huggingface.co", "hf.co")  # including all subdomains, such as its stores of large files
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 MAX_URL = 8192  # signed addresses are long
 
@@ -36,7 +36,7 @@ class Hub:
         try:
             parts = urlsplit(endpoint)
             safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-            named = bool(parts.hostname) and parts.port != 0  # an odd port is a ValueError, too
+            named = bool(parts.hostname) and parts.port != 0  # an invalid port also raises ValueError
             good = safe and named and not parts.username and not parts.query
         except ValueError:
             good = False

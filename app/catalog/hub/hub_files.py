@@ -21,7 +21,7 @@ from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachab
 
 CONNECT_SECONDS = 15.0
 SILENCE_SECONDS = 30.0
-HOLD_SECONDS = 0.5  # a slow line shows that it moves
+HOLD_SECONDS = 0.5  # so that even a slow connection shows progress
 MAX_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
@@ -171,7 +171,7 @@ class HubFiles:
     def _refusal(self, request: FileRequest, answer: aiohttp.ClientResponse, token: bool) -> AppError:
         code, source = answer.headers.get("X-Error-Code", ""), self.hub.host
         status, repository = answer.status, request.repository
-        if not self.hub.is_own(str(answer.url)):  # a store of files: its address has run out
+        if not self.hub.is_own(str(answer.url)):  # the signed address at a file store has expired
             return Unreachable("hub_fault", source=source, status=status)
         if status == 404 and code == "EntryNotFound":
             return BadInput("hub_file_unknown", repository=repository, file=request.file)
@@ -202,7 +202,7 @@ def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
     )
 
 
-SILENT_SECONDS = 4.0  # without an answer before it is reported: a person gladly waits for five
+SILENT_SECONDS = 4.0  # without a response before it is reported; people put up with five
 
 
 NOTHING_ANSWERS = Reason("nothing_answers")

@@ -21,7 +21,8 @@ from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachable
 from app.decoding import decode
 
-# A listing has one deadline and one limit of bytes, is asked of the hub's own hosts only, and reveals nothing about us.
+# Each listing has one deadline and one size limit, is requested only from the hub's own hosts, and reveals nothing
+# about the user.
 
 MAX_ANSWER_BYTES = 16 << 20
 SECONDS = 20.0
@@ -60,7 +61,7 @@ async def _body(hub: Hub, answer: aiohttp.ClientResponse, named: str, with_token
     if answer.status != 200:
         raise _refusal(hub, named, answer.status, with_token)
     if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise Unreachable("hub_odd", source=hub.host)  # a packed answer would pass the limit unseen
+        raise Unreachable("hub_odd", source=hub.host)  # a compressed response could exceed the limit unnoticed
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece
@@ -72,7 +73,7 @@ async def _body(hub: Hub, answer: aiohttp.ClientResponse, named: str, with_token
 def _refusal(hub: Hub, named: str, status: int, with_token: bool) -> AppError:
     if status in (401, 403) and with_token:
         return Refused("hub_token_wrong", source=hub.host)
-    if status in (401, 403, 404):  # it says 401 of what is not there, too
+    if status in (401, 403, 404):  # the hub also sends 401 for something that does not exist
         return BadInput("hub_unknown", repository=named[:200], source=hub.host)
     if status == 429:
         return Busy("hub_busy", source=hub.host)
@@ -83,7 +84,7 @@ T = TypeVar("T")
 MAX_FOUND = 60
 MAX_FILES = 300
 MAX_BYTES = 1 << 44
-EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # the facts about each search result
+EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # facts about each search result
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -111,7 +112,7 @@ class HubModel:
 class HubFile:
     """One model of a repository, in one file or several. `reason`: why it cannot be used, if so."""
 
-    file: str  # of several the first
+    file: str  # the first one if there are several
     quantisation: str | None
     size_bytes: int | None
     sha256: str | None

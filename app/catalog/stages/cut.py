@@ -36,7 +36,7 @@ from app.core.errors import BadInput, Damaged
 from app.core.model import PLACEHOLDER_ROWS, Model
 from backends.contract import Layers, Role
 
-# Text is handled by the host, which has the whole file, so no stage contains data needed only for text.
+# The host has the whole file and handles text, so no stage contains data needed only for text.
 _LEFT_OUT = ("tokenizer.", "split.", "general.", "quantize.")
 _KEPT = frozenset({"general.architecture", "general.file_type", "general.quantization_version"})
 
@@ -123,7 +123,7 @@ SOFTMAX, SIGMOID = 1, 2  # llama_expert_gating_func_type
 SIGMOID_LAYERS, SIGMOID_VOCABULARY = (47, 48), 154_880  # GLM-4.7-Flash
 
 
-Entries = Iterator[tuple[str, bytes | None]]  # key, the new entry; None: it is left out
+Entries = Iterator[tuple[str, bytes | None]]  # key and new entry, or None to omit it
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
     tensor = head_tensor(job.header)
     if needs_head:
         yield _zeros(EMBEDDING, (width, n_vocab), idle_kind(width))
-    # llama.cpp uses one matrix for both ends if it may, so nothing is held twice
+    # llama.cpp uses one matrix for both ends if it can, which saves memory
     yield _as_it_is(job, HEAD if needs_head else EMBEDDING, name, tensor, hashes)
 
 

@@ -12,7 +12,7 @@ from app.core.errors import BadInput, DoesNotFit, Reason
 from app.decoding import decode
 
 MAX_JSON_BYTES = 16 << 20
-MAX_PIECES = 65_536  # as many as a GGUF file may have tensors
+MAX_PIECES = 65_536  # the limit for tensors in a GGUF file
 MAX_STAGE_BYTES = 1 << 44
 MAX_GAP_BYTES = 64 << 10  # the largest alignment
 
@@ -32,7 +32,7 @@ class Piece:
 class Manifest:
     """A whole stage file: the header as it is, then the pieces in the order of the file."""
 
-    model_id: str  # the model it was cut from
+    model_id: str  # of the model that the stage was cut from
     header: bytes
     pieces: tuple[Piece, ...]
     total_bytes: int

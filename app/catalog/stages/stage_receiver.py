@@ -14,18 +14,18 @@ from app.catalog.files import Disk, chunks, disk_error
 from app.catalog.stages.manifest import Manifest, Want, wanted_bytes
 from app.core.errors import BadInput, Damaged, DoesNotFit
 
-NOTE_EVERY_BYTES = 8 << 20  # how much of a piece a killed process may lose
-RESERVE_BYTES = 64 << 20  # stays free on the disk, when its owner's own model is cut
+NOTE_EVERY_BYTES = 8 << 20  # the most that a killed process loses of a piece
+RESERVE_BYTES = 64 << 20  # stays free on the disk when a model of the disk's owner is cut
 
 
 @dataclass(frozen=True, slots=True)
 class StagePaths:
     """The files of one stage."""
 
-    whole: Path  # the stage file; it exists only whole and checked
-    index: Path  # its manifest, and when it was last checked
-    part: Path  # the stage file while it is coming in
-    journal: Path  # how much of each piece has arrived
+    whole: Path  # the stage file; exists only once complete and checked
+    index: Path  # the manifest, and when the file was last checked
+    part: Path  # the stage file while it is being received
+    journal: Path  # how much of each piece has been received
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Receiver:
         self._arrived = _arrived(paths, manifest)
         self._check_space(reserve_bytes)
         self._digests: dict[int, hashlib._Hash] = {}
-        self._open, self._turn = False, 0  # the turn is an index of the wants
+        self._open, self._turn = False, 0  # `_turn` is an index into `wants`
         self._files = contextlib.ExitStack()
         try:
             paths.part.touch()
@@ -98,7 +98,7 @@ class Receiver:
             self.close()
             raise Damaged("stage_unfinished", missing_bytes=left)
         try:
-            self._file.truncate(self._manifest.total_bytes)  # it may end in a gap
+            self._file.truncate(self._manifest.total_bytes)  # the file may end in a gap
             self._disk.sync(self._file)
         except OSError as error:
             raise self._failed(error) from error
@@ -154,7 +154,7 @@ class Receiver:
         piece = self._manifest.pieces[index]
         if self._digests.pop(index).hexdigest() != piece.sha256:
             self._note(index, 0)
-            self._turn = len(self.wants)  # nothing more to note
+            self._turn = len(self.wants)  # nothing more to record
             self.close()
             raise Damaged("piece_wrong", piece=index)
         self._note(index, piece.n_bytes)
@@ -193,7 +193,7 @@ class Receiver:
         try:
             source = donor.path.open("rb", buffering=0)
         except OSError:
-            return False  # deleted in the meantime: the piece is fetched instead
+            return False  # deleted in the meantime, so the piece is fetched instead
         with source:
             at = piece.offset
             for chunk in chunks(source, donor.offset, piece.n_bytes):
@@ -224,7 +224,7 @@ class Receiver:
 
     def _shut(self) -> None:
         self._open = False
-        with contextlib.suppress(OSError):  # said before, where it matters
+        with contextlib.suppress(OSError):  # already reported if it matters
             self._files.close()
 
 

@@ -30,10 +30,10 @@ from app.decoding import decode
 log = logging.getLogger(__name__)
 _NOWHERE: Mapping[str, Donor] = MappingProxyType({})
 _STAGE_ID = re.compile(r"[0-9a-f]{64}")
-MOST_BYTES = 200 << 30  # of stages, on the largest disk
-LEFT_FREE_BYTES = 5 << 30  # for the owner of the disk; more on a large one, less on a tiny one
-CHECKED_AGAIN_S = 7 * 86_400.0  # an untouched file is hashed again after this time
-MAX_PARTS = 8  # stages of other machines that broke off and wait to be resumed
+MOST_BYTES = 200 << 30  # for stages, even on the largest disk
+LEFT_FREE_BYTES = 5 << 30  # for the disk's owner; more on a large disk, less on a tiny one
+CHECKED_AGAIN_S = 7 * 86_400.0  # age at which an untouched file is hashed again
+MAX_PARTS = 8  # interrupted stages of other machines that wait to be resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Index:
 
     manifest: Manifest
     mtime_ns: int  # of the file when it was last checked
-    ctime_ns: int = 0  # of any change, also of one that set its time back; on Windows when it was made
+    ctime_ns: int = 0  # last change of any kind, even one that reset the time; on Windows, the creation time
     checked_s: float = 0.0  # Unix time
 
 
@@ -53,7 +53,7 @@ class _Kept:
     stage_id: str
     n_bytes: int
     used_ns: int
-    is_part: bool = False  # it broke off
+    is_part: bool = False  # incompletely received
 
 
 class StageStore:
@@ -77,8 +77,8 @@ class StageStore:
         self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
         self._lock = threading.RLock()
         self._held: Counter[str] = Counter()
-        self._unkept: dict[str, _Index] = {}  # by stage, if it could not be written to disk
-        self._receiving: dict[str, int] = {}  # and how large each becomes
+        self._unkept: dict[str, _Index] = {}  # by stage: records that could not be written to disk
+        self._receiving: dict[str, int] = {}  # by stage: its final size
 
     def path(self, stage_id: str) -> Path | None:
         """Return the stage file, or None if it does not exist. It is hashed again only if it was touched."""
@@ -90,7 +90,7 @@ class StageStore:
             if not self._is_as_it_was(index, paths.whole.stat()):
                 self._check(index.manifest, paths.whole)
                 self._remember_if_there_is_room(index.manifest, paths.whole)
-            os.utime(paths.index)  # its time is when the stage was last used
+            os.utime(paths.index)  # its time records when the stage was last used
         except FileNotFoundError:
             return None
         except (BadInput, OSError):
@@ -152,7 +152,7 @@ class StageStore:
             self._unkept.pop(stage_id, None)
             paths = self._paths(stage_id)
             for path in (paths.whole, paths.index, paths.part, paths.journal):
-                with contextlib.suppress(OSError):  # open elsewhere on Windows: next time
+                with contextlib.suppress(OSError):  # on Windows, another process may have it open; retried next time
                     _clear(path)
                     path.unlink(missing_ok=True)
 
@@ -188,11 +188,11 @@ class StageStore:
             paths.part.unlink()
             paths.journal.unlink(missing_ok=True)
             raise
-        self._remember(manifest, paths.part)  # first: a file without it would be lost
+        self._remember(manifest, paths.part)  # recorded first, since a file without a record would be lost
         _clear(paths.whole)
         paths.part.replace(paths.whole)
         sync_folder(self.folder)
-        self._remember(manifest, paths.whole)  # a new name is a change
+        self._remember(manifest, paths.whole)  # renaming changes the ctime
         paths.journal.unlink(missing_ok=True)
         self.trim(manifest.model_id)
         return paths.whole
@@ -207,7 +207,7 @@ class StageStore:
             self._receiving[stage_id] = manifest.total_bytes
         closed = self._closer(stage_id)
         try:
-            make_space()  # other stages being received at the same time are counted like this one
+            make_space()  # counts other stages that are being received
             donors, keep = self._donors(manifest, elsewhere)
             self._make_room(manifest.total_bytes + reserve_bytes, keep | {stage_id})
             paths, disk = self._paths(stage_id), self._disk

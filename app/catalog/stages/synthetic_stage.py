@@ -23,12 +23,12 @@ MAX_LAYER_BYTES = 1 << 30
 MAX_HEAD_BYTES = 4 << 30
 MAX_SHARED_BYTES = 1 << 20  # norms and rope factors
 
-PATTERN_BYTES = 256 << 10  # of random weights, repeated: no engine looks for repetition
+PATTERN_BYTES = 256 << 10  # random weights that repeat, which no engine exploits
 WRITE_BYTES = 1 << 20
 
-# Quantised blocks are random bytes with 16-bit scales such that weights are about 1/64 and 0 on average:
-# larger ones grow beyond all numbers over the layers, and very small ones are slow on some processors.
-# Type -> place and value of each scale. Source of the places: ggml-common.h of llama.cpp.
+# Quantized blocks are random bytes with 16-bit scales chosen so that weights are about 1/64 in size and average to 0.
+# Larger weights would overflow after a few layers, and very small ones are slow on some processors. Type -> offset and
+# value of each scale. Source of the offsets: ggml-common.h of llama.cpp.
 _SCALES: dict[str, tuple[tuple[int, float], ...]] = {
     "Q4_0": ((0, 2**-8),),
     "Q4_1": ((0, 2**-8), (2, -7.5 * 2**-8)),
@@ -53,18 +53,18 @@ _SCALES: dict[str, tuple[tuple[int, float], ...]] = {
     "Q1_0": ((0, 2**-6),),
     "Q2_0": ((0, 2**-6),),
 }
-# The same where a scale is no number of 16 bits. Type -> its bytes: place, the bits that stay random, the others.
+# The same for scales that are not 16-bit numbers. Type -> offset, mask of the bits that stay random, and fixed bits.
 _SCALE_BYTES: dict[str, tuple[tuple[int, int, int], ...]] = {
     "MXFP4": ((0, 0, 120),),  # a power of two
-    "NVFP4": tuple((place, 0, 4) for place in range(4)),  # 8 bits, the smallest of them not normal
-    "IQ1_M": ((49, 15, 0), (51, 15, 0), (53, 15, 0x80), (55, 15, 0x10)),  # 2^-9, four bits in each
+    "NVFP4": tuple((place, 0, 4) for place in range(4)),  # 8 bits, the smallest of them subnormal
+    "IQ1_M": ((49, 15, 0), (51, 15, 0), (53, 15, 0x80), (55, 15, 0x10)),  # 2^-9, with four bits in each byte
 }
-# Types whose values are numbers themselves: of every `width` bytes the highest one keeps its sign bit
-# and lowest bits (`kept`), and gets an exponent that makes numbers of about 1/64 (`set`).
+# Types without blocks. The highest of every `width` bytes keeps its sign and lowest bits (`kept`), and gets an exponent
+# for values of about 1/64 (`set`).
 _FLOATS: dict[str, tuple[int, int, int]] = {"F16": (2, 0x83, 0x24), "BF16": (2, 0x80, 0x3C), "F32": (4, 0x80, 0x3C)}
 _LETTERS = {"F32": "<f", "F16": "<e"}
-# How fast a recurrent layer forgets: below 0, or its state grows beyond all numbers within a prompt, and near to it, or
-# the state becomes so small that some processors are slow with it.
+# How fast a recurrent layer forgets. It must be below 0, or the state overflows within a prompt, and close to 0, or
+# the state becomes so small that some processors slow down.
 _DECAYS, DECAY = ("ssm_a",), -1 / 8
 
 

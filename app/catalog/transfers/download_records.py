@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 DownloadState = Literal["going", "paused", "done", "failed"]
 _ID = re.compile(r"[0-9a-f]{16}")
-_STEM = "model"  # of the files of a model in several
+_STEM = "model"  # prefix of the file names of a model in several files
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -41,20 +41,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     repository: str
-    file: str  # of several the first
+    file: str  # the first one if there are several
     revision: str
-    name: str  # on the shelf, once it is whole
-    source: str  # the hub's host, or the name of the machine that it is copied from
+    name: str  # on the shelf, once complete
+    source: str  # the hub's host, or the name of the machine that provides a copy
     started: float
     standing: DownloadState = "going"
     total_bytes: int | None = None
-    sha256: str | None = None  # of the file; of several see `joint_hash`
+    sha256: str | None = None  # of the file; for several files see `joint_hash`
     hash_from: Literal["catalogue", "server", "household"] | None = None
     parts: tuple[PartFacts, ...] = ()  # each file, if the model has several
-    code: str | None = None  # of the sentence why it failed
+    code: str | None = None  # code of the sentence about its failure
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
-    machine: str | None = None  # the id of that machine; its hash is known then
+    machine: str | None = None  # ID of the machine that provides a copy; the hash is then known
 
 
 def id_of(repository: str, file: str) -> str:
@@ -72,10 +72,10 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
 class DownloadFolders(Protocol):
     """The folders with models, implemented in machine/models_folders.py."""
 
-    own: Path  # in the home: records of downloads stay here
-    now: Path  # new files go here
+    own: Path  # inside the home; always contains the records of downloads
+    now: Path  # receives new files
     all: tuple[Path, ...]
-    unreachable: dict[Path, Reason]  # folders that could not be reached when they were last looked at
+    unreachable: dict[Path, Reason]  # folders that could not be reached at the last check
 
     def of(self, path: Path, /) -> Path | None: ...
 
@@ -88,7 +88,7 @@ class DownloadFolders(Protocol):
 class StoredModel:
     """A complete or partial model of ours in a folder that does not receive new ones."""
 
-    path: Path  # of the file, or of the folder of several
+    path: Path  # the file, or the folder if there are several
     n_bytes: int
     is_part: bool
 
@@ -128,7 +128,7 @@ class DownloadRecords:
         part, several = self.part(download_id), self._coming(download_id)
         freed = part_bytes(part) + _folder_bytes(several)
         try:
-            if part.exists():  # a read-only disk refuses to delete even a missing file
+            if part.exists():  # on a read-only disk, deleting even a missing file fails
                 part.unlink()
             shutil.rmtree(several, ignore_errors=True)
             self._path(download_id).unlink(missing_ok=True)
@@ -149,7 +149,7 @@ class DownloadRecords:
         final = self.whole_of(record)
         coming = self._coming(record.id)
         try:
-            if whole_bytes(final):  # the same bytes came under another name
+            if whole_bytes(final):  # the same bytes were downloaded under another name
                 shutil.rmtree(coming)
                 return final
             shutil.rmtree(final.parent, ignore_errors=True)

@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LEFT_FREE_BYTES = 5 << 30  # UX.md FR2
-WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between tries; then a person decides
-TURN_SECONDS = 3.0  # between looks whether it is our turn: a source that serves another machine is not away
-MY_TURN = "copy_waits"  # the code of that
-PROGRESS_BYTES = 1 << 20  # this much between two breaks counts as progress and resets the count of attempts
+WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between attempts; afterwards a person decides
+TURN_SECONDS = 3.0  # between attempts while the source serves another machine, which does not count as an outage
+MY_TURN = "copy_waits"  # code of the reason that the source serves another machine
+PROGRESS_BYTES = 1 << 20  # this much between two interruptions counts as progress and resets the count of attempts
 
 
 class PartialFile:
@@ -42,7 +42,7 @@ class PartialFile:
         self._stop = threading.Event()
         self._file: BinaryIO | None = None
         self._hash = hashlib.sha256()
-        self.n_bytes = 0  # that are written and hashed
+        self.n_bytes = 0  # written and hashed
 
     def take_up(self, tell: Callable[[], None] = lambda: None) -> None:
         """Open the file, creating it if needed, and hash its contents. `stop` ends this early."""
@@ -143,8 +143,8 @@ class Hooks:
     token: Callable[[], Awaitable[str | None]]
     learnt: Callable[[DownloadTarget], Awaitable[None]]  # stores facts learned from the hub
     moved: Callable[[], None]  # more bytes are on the disk
-    room_bytes: Callable[[], int]  # free for this download after the other downloads' shares
-    # told why no bytes arrive although the download is active; None once they do
+    room_bytes: Callable[[], int]  # free for this download after the other downloads have their shares
+    # called with the reason why no bytes arrive although the download is active, or None once they do
     held_up: Callable[[Reason | None], None]
     # called with the number of bytes; returns when more may come
     arrived: Callable[[int], Awaitable[None]] = without_limit
@@ -252,7 +252,8 @@ class Transfer:
         if not total:
             raise BadInput("download_no_size", file=file, source=self._files.place.host)
         commit = facts.commit or known.asked.revision
-        request = replace(known.asked, revision=commit)  # from now on the same bytes, whatever changes there
+        # requests the same bytes from now on, whatever changes on the hub
+        request = replace(known.asked, revision=commit)
         now = DownloadTarget(request, total, known.sha256 or facts.sha256)
         if now != known:
             self.wanted = now
@@ -267,7 +268,7 @@ class Transfer:
     async def _is_whole(self) -> bool:
         total = self.wanted.total_bytes
         if total is not None and self._part.n_bytes > total:
-            await to_its_end(self._part.begin_again)  # it is the part of something else
+            await to_its_end(self._part.begin_again)  # the partial file belongs to something else
         return self._part.n_bytes == total
 
     def _other_size(self, size: int, known: int) -> Damaged:

@@ -30,12 +30,12 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
     """The pin of one file, or of the files of one version: where it came from, and its hashes."""
 
     repository: Annotated[str, Meta(min_length=3, max_length=200)]
-    file: Annotated[str, Meta(min_length=1, max_length=200)]  # of several the first
+    file: Annotated[str, Meta(min_length=1, max_length=200)]  # the first one if there are several
     revision: Annotated[str, Meta(min_length=1, max_length=100)]
-    sha256: Hash  # of several: of all their hashes
+    sha256: Hash  # of the file; for several files see `joint_hash`
     parts: Annotated[tuple[PartFacts, ...], Meta(max_length=1000)] = ()
     total_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
-    taken: float  # when, in seconds since 1970
+    taken: float  # time of the download, in seconds since 1970
 
     @property
     def is_sound(self) -> bool:

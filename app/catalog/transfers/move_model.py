@@ -36,7 +36,7 @@ def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
         if error.errno != errno.EXDEV:
             raise _broke(folder, source, error) from error
     if target.exists() and _same(source, target):
-        return  # it broke off before the source was deleted
+        return  # an earlier move ended before the source was deleted
     _copy(source, target, disk, tell)
 
 
