@@ -9,8 +9,8 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.lending.policy import Allowed, Denied, NothingLent, Verdict
 
-# Without a frame: between two answers, where a pause costs nobody anything. Within one an other machine may compute for
-# longer than that; so hosts say when an answer passes.
+# How long no frame has passed when a pause may interrupt: between two answers, it costs nobody anything. Within an
+# answer, another machine may compute for longer than this, so hosts report whether an answer is in progress.
 QUIET_SECONDS = 2.0
 
 OWNER = Reason("pause_owner")
@@ -121,7 +121,7 @@ def step(state: State, event: Event) -> Steps:
         case _, StagesInspected():
             return _inspected(state, event)
         case _:
-            return state, ()  # what is not paused by hand goes on as the rules have it
+            return state, ()  # a pause set by a rule ends only by the rules
 
 
 def reason_of(state: State) -> Reason | None:
@@ -191,10 +191,10 @@ def _inspected(state: State, seen: StagesInspected) -> Steps:
             return then, ()
         case Draining(_, deadline_s, then):
             ended = seen.quiet_s >= QUIET_SECONDS and not seen.answers
-            over = ended or seen.now_s >= deadline_s  # whatever a host reports
+            over = ended or seen.now_s >= deadline_s  # at the deadline, no matter what a host reports
             ends = (GiveBack(reason_of(then) or OFF),) if over else ()
             return replace(state, hosts=seen.hosts), ends
-        case Off() | Paused() if seen.hosts:  # it was opened in the moment of the pause
+        case Off() | Paused() if seen.hosts:  # a host opened it just as the pause began
             return state, (GiveBack(reason_of(state) or OFF),)
         case _:
             return state, ()

@@ -1,4 +1,4 @@
-"""The lending policy: whether this machine lends, and how much, by its owner's rules and its readings. Pure."""
+"""The lending policy: whether this machine lends, and how much, given its owner's rules and its readings. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Literal
 from app.core.errors import Reason
 from app.core.lending.hours import Span, within
 
-RESERVE_BYTES = 1 << 30  # never lent, but kept for the owner's next program; a tenth of a small machine
-STEP_BYTES = 64 << 20  # free memory is reported in steps: the others need not hear of every page
-SHORT_SHARE = 0.5  # of the reserve: with less free, the owner's programs need what is lent
-CRITICAL_SHARE = 0.125  # of the reserve: then no answer is waited for
+RESERVE_BYTES = 1 << 30  # never lent, but kept for the owner's next program; on small machines, a tenth of the memory
+STEP_BYTES = 64 << 20  # free memory is reported in steps, so that other machines do not hear about every page
+SHORT_SHARE = 0.5  # share of the reserve: if less is free, the owner's programs need the lent memory
+CRITICAL_SHARE = 0.125  # share of the reserve: if less is free, running answers are not waited for
 BATTERY_GAP_PERCENT = 10  # lending resumes this far above the level at which it paused (UX.md TC3)
 BATTERY_CRITICAL_PERCENT = 5
-GPU_BUSY_PERCENT = 30  # with another program; half of it ends the pause
-HOT_CELSIUS = 95  # most processors slow themselves down at 95 to 105
+GPU_BUSY_PERCENT = 30  # load from another program that pauses lending; the pause ends at half of it
+HOT_CELSIUS = 95  # most processors throttle at 95 to 105
 HOT_LEAST, HOT_MOST = 50, 105  # the range an owner may choose from
 COOLER_CELSIUS = 15.0  # lending resumes this far below the temperature at which it paused
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
-LINK_LEAST_MBIT, LINK_MOST_MBIT = 2, 100_000  # with less, bodies that several share are too slow
+# below the minimum, transfers shared by several machines would be too slow
+LINK_LEAST_MBIT, LINK_MOST_MBIT = 2, 100_000
 MAX_PROGRAM_CHARACTERS = 100
 
-# How long no rule must object before lending resumes. Otherwise brief changes would cause layers to be loaded and
+# How long no rule may object before lending resumes. Otherwise brief changes would cause layers to be loaded and
 # discarded again and again.
 CALM_SECONDS = {
     "pause_program": 15.0,
@@ -35,28 +36,24 @@ CALM_SECONDS = {
     "pause_metered": 15.0,
 }
 
-PROCESSOR = "cpu"  # the device of main memory
+PROCESSOR = "cpu"  # the device that stands for main memory
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The owner's choices. The defaults require no choice at all.
+    """The owner's choices. The defaults work without any choice.
 
-    on: whether anything is lent at all.
-    memory_bytes: the most that is lent; 0: nothing; None: half of the memory that is free when the node starts.
-    devices: names of the devices lent; empty: all.
-    idle_s: how long the owner must have been away; 0: lend while somebody is there too.
-    hours: when to lend; empty: always.
-    battery_percent: on battery, lend only above this level; 0: at any level; 100: only while plugged in.
-    programs: executables that pause lending while they run.
-    gpu: pause while another program keeps a graphics card busy.
-    drain_s: how long a running answer may take to end when a pause begins.
-    threads: of the processor, for each run of layers that others load from now on; 0: all.
-    hot: pause while the processor is hotter than hot_celsius.
-    screen: pause while a program fills the screen: a game, a movie, slides.
-    network: pause while this computer is on a VPN or on a metered network.
-    link_mbit: the most that Poolhouse sends, and receives, in Mbit/s; 0: no limit.
-    limit_bytes: the most that all models may take here, others' and one's own together; 0: all that is free.
+    on: whether anything is lent. memory_bytes: the most that is lent; 0 for nothing; None for half of the memory
+    that is free when the node starts. devices: names of the devices lent; empty for all. idle_s: how long the owner
+    must have been away; 0 to lend even while someone is using the computer. hours: when to lend; empty for always.
+    battery_percent: on battery, lend only above this level; 0 for any level; 100 for only while plugged in.
+    programs: executables that pause lending while they run. gpu: pause while another program keeps a graphics card
+    busy. drain_s: how long a running answer may take to finish when a pause begins. threads: processor threads for
+    each run of layers that others load from now on; 0 for all. hot: pause while the processor is hotter than
+    hot_celsius. screen: pause while a program fills the screen, such as a game, a movie or slides. network: pause
+    while this computer is on a VPN or a metered network. link_mbit: the most that Poolhouse sends, and receives, in
+    Mbit/s; 0 for no limit. limit_bytes: the most that all models may use here, others' and the owner's together; 0
+    for all free memory.
     """
 
     on: bool = True
@@ -106,13 +103,13 @@ Network = Literal["free", "metered", "vpn"]
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of the machine at one moment.
+    """The readings of the machine at one moment. They are None if the system does not provide them.
 
-    now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time.
-    idle_s: since the owner's last key or pointer event; None: nobody is signed in, or no source tells.
-    programs: those named by the rules that are running. gpu_percent: how busy other programs keep the busiest graphics
-    card. hottest_c: the processor's hottest part. full_screen: whether a program fills the screen. network: the kind of
-    the default route. None where the system does not tell.
+    now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time. idle_s: time since the owner's last
+    key press or pointer event; None also if nobody is signed in. programs: the running programs among those that
+    the rules name. gpu_percent: how busy other programs keep the busiest graphics card. hottest_c: the hottest part
+    of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
+    default route.
     """
 
     now_s: float
@@ -123,7 +120,7 @@ class Readings:
     programs: frozenset[str] = frozenset()
     gpu_percent: float | None = None
     hottest_c: float | None = None
-    watts: float | None = None  # as far as the system tells; no rule asks for it
+    watts: float | None = None  # power consumption; not used by any rule
     full_screen: bool | None = None
     network: Network | None = None
 
@@ -132,9 +129,9 @@ class Readings:
 class LendableMemory:
     """The memory at one moment, in bytes.
 
-    most: the owner's limit for others. promised: to others. unloaded: the part of what is promised that is not yet
-    taken from the free memory. own: held by this machine's own models. limit: for those and others together; 0 for
-    none.
+    most: the owner's limit for others. promised: reserved for others. unloaded: the part of promised that has not
+    been taken from the free memory yet. own: used by this machine's own models. limit: for others and own models
+    together; 0 for none.
     """
 
     most_bytes: int
@@ -147,14 +144,14 @@ class LendableMemory:
 
     @property
     def reserve_bytes(self) -> int:
-        """Return the bytes that stay with the owner whatever is lent."""
+        """Return the bytes that always stay with the owner."""
         return min(RESERVE_BYTES, self.total_bytes // 10)
 
     @property
     def lent_bytes(self) -> int:
-        """Return the bytes that others may use in total: never more than they have now plus what is free.
+        """Return the bytes that others may use in total: at most what they have now plus what is free.
 
-        The owner's models reduce it only if they leave too little free memory, or too little of a limit for all
+        The owner's models reduce this only if they leave too little free memory, or too little of the limit for all
         models.
         """
         free = max(0, self.free_bytes - self.unloaded_bytes - self.reserve_bytes)
@@ -176,7 +173,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Lending is not allowed now. `at_once`: the machine is in need, so running answers are not waited for.
+    """Lending is not allowed now. `at_once`: the machine needs its memory, so running answers are not waited for.
 
     objected_s: when a rule last objected.
     """
@@ -195,14 +192,14 @@ Verdict = Allowed | Denied | NothingLent
 
 
 def may_lend(rules: Rules, senses: Readings, room: LendableMemory, before: Verdict | None = None) -> Verdict:
-    """Decide whether this machine lends now. `before`: the last verdict, None when the rules changed.
+    """Decide whether this machine lends now. `before`: the last verdict, or None if the rules have changed.
 
-    A denial lasts until the reading that caused it is clearly over: the thresholds are apart, and short-lived causes
-    must be gone for a while.
+    A denial lasts until its cause is clearly over: the thresholds for pausing and resuming differ, and brief causes
+    must have been absent for a while.
     """
     elsewhere = rules.devices and PROCESSOR not in rules.devices
     if not rules.on or rules.memory_bytes == 0 or elsewhere:
-        return NothingLent()  # engines compute in main memory only: nothing else can be lent yet
+        return NothingLent()  # engines compute in main memory only, so nothing else can be lent yet
     denied = before if isinstance(before, Denied) else None
     paused_for = denied.why.code if denied else ""
     code = _objection(rules, senses, room, paused_for)
@@ -214,7 +211,7 @@ def may_lend(rules: Rules, senses: Readings, room: LendableMemory, before: Verdi
 
 
 def _objection(rules: Rules, senses: Readings, room: LendableMemory, paused_for: str) -> str | None:
-    """Return the reason code of the first rule that forbids lending. `paused_for`: the reason of the current pause."""
+    """Return the reason code of the first rule that forbids lending. `paused_for`: the reason for the current pause."""
     if not within(rules.hours, senses.weekday, senses.minute):
         return "pause_hours"
     if senses.idle_s is not None and senses.idle_s < rules.idle_s:
@@ -256,7 +253,7 @@ def _in_need(senses: Readings, room: LendableMemory) -> bool:
 
 
 def executable(name: str) -> str:
-    """Return a program's name for comparison: no folder, no `.exe`, lowercase."""
+    """Return a program's name for comparison: without folder or `.exe`, in lowercase."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1].casefold()
     return last.removesuffix(".exe")
 

@@ -1,5 +1,4 @@
-"""Advice on a plan: the cable or the memory that would help most, each found by planning with just that changed.
-Pure."""
+"""Advice on a plan: the cable or memory that would help most, found by planning again with just that change. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +12,19 @@ from app.core.planner.forecast import on_air
 from app.core.planner.placement import PLENTY_BYTES, Candidate, Forecast, Plan, Workload
 from app.core.planner.topologies import TopologyOption, TopologySearch
 
-HELPS = 0.10  # less is not worth a person's effort
-MOST = 3  # pieces of advice
-CABLE_BYTES_PER_S = 117e6  # a gigabit link without its overhead
+HELPS = 0.10  # a smaller gain is not worth a person's effort
+MOST = 3  # maximum pieces of advice
+CABLE_BYTES_PER_S = 117e6  # a gigabit link, minus its overhead
 CABLE_ROUND_TRIP_S = 0.0003
 
 
 def advise(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, now: Plan
 ) -> tuple[Reason, ...]:
-    """Return changes that would make requests at least a tenth shorter, the best first, with the gain of each.
+    """Return the changes that would make requests at least a tenth shorter, best first, with the gain of each.
 
-    now: the plan for the same machines. A topology that a person chose for it stays. There is no advice on a plan
-    that was not measured or was forced.
+    now: the plan for the same machines. A topology chosen by a person is kept. There is no advice on a plan that
+    was forced or was not based on measurements.
     """
     known = now.forecast
     if known is None or not now.alternatives:
@@ -45,7 +44,7 @@ def advise(
 
 
 def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:
-    """Yield the possible changes: a machine as it is, as it would be, and whether the change is its link."""
+    """Yield the possible changes: the machine as it is, as it would be, and whether the change is to its link."""
     for machine in (host, *lenders):
         if machine.link is not None and (wired := by_cable(machine.link)) != machine.link:
             yield machine, replace(machine, link=wired), True
@@ -62,7 +61,7 @@ class _Gain:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Return tokens a second, now and then."""
+        """Return the tokens per second, now and after the change."""
         then = self.then.forecast
         if self.users > 1:
             return self.now.together_tok_s, then.together_tok_s
@@ -70,18 +69,18 @@ class _Gain:
 
     @property
     def times(self) -> tuple[float, float]:
-        """Return the seconds of a typical request, now and then."""
+        """Return the seconds of a typical request, now and after the change."""
         return self.now.request_s, self.then.forecast.request_s
 
     @property
     def is_faster(self) -> bool:
-        """Return whether the rate shows the gain. Otherwise the time does."""
+        """Return whether the gain shows in the rate. Otherwise it shows in the time."""
         now, then = self.rates
         return then >= (1 + HELPS) * now
 
 
 def by_cable(link: Link) -> Link:
-    """Return the same link over a gigabit cable, or unchanged if that would be no better."""
+    """Return the same link over a gigabit cable, or the link itself if that would be no better."""
     allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
     rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift the owner's limit
     return replace(

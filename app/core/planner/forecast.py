@@ -1,17 +1,17 @@
 """Forecasts of how fast a placement will answer, from measurements. Pure.
 
-A step of the pipeline is a chunk of a prompt, or a token of each answer in a group. It passes the stages one after
-another; several steps are in flight, so each machine and each link works on a step of its own, and the slowest sets the
-pace. Hence, of N machines:
+A step of the pipeline is a chunk of a prompt, or a token of each answer in a group. It passes through the stages
+one after another. Several steps are in flight, so each machine and each link works on a different step, and the
+slowest sets the pace. So, with N machines:
 
     first token   one chunk through everything, then for each further chunk the longest time between two
                   steps anywhere; with N + 1 steps in flight, at least an (N + 1)th of the whole path
     one answer    every token takes the whole path
     U answers     in up to N groups: a round takes the whole path, or as long as the slowest needs for all groups
-    a request     as long as one alone takes; or, if that is more, U times the work of the busiest machine or link
+    a request     as long as one alone takes or, if that is more, U times the work of the busiest machine or link
                   for one (the two bounds of a closed queueing network with U customers)
 
-Plans are compared by the last. The host's first and last runs are computed by one machine, one after the other.
+Plans are compared by the last of these. One machine computes the host's first and last runs, one after the other.
 """
 
 from __future__ import annotations
@@ -26,35 +26,36 @@ from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Pl
 from app.core.planner.speed_estimates import Factor, Speed
 from backends.contract import Role
 
-FEW_ROWS = 32  # of a step that is computed like an answer's, not like a prompt's (measured on processors)
-# Of a layer's time: in the last layer, rows that get no token go no further than the attention.
-# What is left out is the feed-forward network: by multiplications 0.7 in llama's usual proportions.
+# a step with up to this many rows costs as much per row as an answer's, not a prompt's (measured on processors)
+FEW_ROWS = 32
+# The share of a layer's time that the last layer saves for rows without a sampled token, which go no further than the
+# attention. It skips the feed-forward network, 0.7 of the multiplications in llama's usual proportions.
 UNSEEN = 0.7
-CREDIT = 2  # steps under way to one lender: app/inference/stages/stage_client.py
+CREDIT = 2  # steps in flight to one lender (app/inference/stages/stage_client.py)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The load that passes the stages at once."""
+    """The load of one step of the pipeline."""
 
     rows: float
     position: float  # positions before the step, in each of its sequences
-    sampled: float  # rows that get a token
+    sampled: float  # rows for which a token is sampled
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The steps of a workload on this number of machines."""
+    """The steps that a workload takes on a given number of machines."""
 
     machines: int
-    chunks: int  # of the prompt
-    tokens: int  # of the answer, after the first
-    groups: int  # in which all answers are computed
-    crowd: float  # whole ways that a token takes, because more groups than machines take turns
+    chunks: int  # chunks of the prompt
+    tokens: int  # tokens of the answer after the first
+    groups: int  # groups into which the answers are divided
+    crowd: float  # how many times the whole path a token takes when there are more groups than machines
     users: int
     chunk: Step
-    single: Step  # one answer alone
-    group: Step  # of several
+    single: Step  # a token of one answer alone
+    group: Step  # a token of each answer in a group
 
     @classmethod
     def of(cls, workload: Workload, machines: int) -> Rounds:
@@ -77,18 +78,18 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a step on one machine, by its number of layers, with the transfer there and back."""
+    """The cost of a step on one machine by its number of layers, including the transfer there and back."""
 
     fixed_s: float
     layer_s: float
-    way_s: float = 0.0  # there and back; nothing on the host
-    busiest_way_s: float = 0.0  # how long this step keeps the link from carrying another one
+    way_s: float = 0.0  # transfer time there and back; 0 on the host
+    busiest_way_s: float = 0.0  # how long this step keeps the link busy
 
     def compute_s(self, n_layers: int) -> float:
         return self.fixed_s + n_layers * self.layer_s
 
     def latency_s(self, n_layers: int) -> float:
-        """Return the time from the host and back, when nothing is in the way."""
+        """Return the time from the host and back if nothing else is in the way."""
         return self.compute_s(n_layers) + self.way_s
 
     def period_s(self, n_layers: int) -> float:
@@ -98,7 +99,7 @@ class Cost:
 
 
 def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
-    """Return the seconds that a layer takes for a step."""
+    """Return the seconds that one layer takes for a step."""
     rows, position = step.rows, step.position
     near = min(position, speed.window)
     if rows <= FEW_ROWS and rows < batch_rows:
@@ -112,7 +113,7 @@ def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
 def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role: Role = Role.MIDDLE) -> Cost:
     """Return the cost of a step on a measured machine.
 
-    role: WHOLE: all layers; LAST: the host's first and last runs; MIDDLE: a lender.
+    role: WHOLE for all layers, LAST for the host's first and last runs, MIDDLE for a lender.
     """
     speed, link = machine.speed, machine.link
     assert speed is not None
@@ -129,13 +130,13 @@ def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role:
 
 
 def way(link: Link, n_bytes: float) -> tuple[float, float]:
-    """Return the seconds there and back, and for how long the link is busy."""
+    """Return the seconds of the transfer there and back, and how long it keeps the link busy."""
     out_s, in_s = n_bytes / link.out_bytes_per_s, n_bytes / link.in_bytes_per_s
     return link.round_trip_s + out_s + in_s, out_s + in_s if on_air(link) else max(out_s, in_s)
 
 
 def on_air(link: Link) -> bool:
-    """Return whether a link uses Wi-Fi at either end. Then only one direction is used at a time."""
+    """Return whether a link uses Wi-Fi at either end, so that it carries only one direction at a time."""
     return LinkKind.WIFI in (link.kind, link.far_kind)
 
 
@@ -148,16 +149,16 @@ class _Load:
     chunk: Cost
     single: Cost
     group: Cost
-    head_s: float  # once for a request, after its prompt
+    head_s: float  # once per request, after its prompt
 
     def work_s(self, rounds: Rounds) -> float:
-        """Return how long a request keeps this machine, or the link to it, from other requests."""
+        """Return how long a request occupies this machine or the link to it."""
         prompt_s = rounds.chunks * self.chunk.period_s(self.n_layers) + self.head_s
         decode_s = rounds.tokens * self.group.period_s(self.n_layers)
         return prompt_s + decode_s / rounds.group.rows
 
     def shares(self, rounds: Rounds, request_s: float) -> list[Share]:
-        """Return the shares of a request that are computed here and spent on the link."""
+        """Return the shares of a request's time that are spent computing here and on the link."""
         rows, whole = rounds.group.rows, request_s / rounds.users
         compute_s = rounds.chunks * self.chunk.compute_s(self.n_layers) + self.head_s
         compute_s += rounds.tokens / rows * self.group.compute_s(self.n_layers)
@@ -172,7 +173,7 @@ class _Load:
 def forecast(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast | None:
-    """Forecast how these stages will perform. Return None if a machine or link among them was not measured.
+    """Forecast the performance of these stages. Return None if one of their machines or links was not measured.
 
     For a prompt and answer other than the typical ones, pass a workload with their numbers of tokens.
     """
@@ -212,7 +213,7 @@ def _load(machine: Candidate, n_layers: int, role: Role, rounds: Rounds, model: 
 
 
 def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
-    """The formulas of the module's head."""
+    """Apply the formulas in the module's docstring."""
     chunk_s = sum(load.chunk.latency_s(load.n_layers) for load in loads)
     slowest_s = max(load.chunk.period_s(load.n_layers) for load in loads)
     ttft_s = chunk_s + sum(load.head_s for load in loads)
@@ -266,7 +267,7 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
 
 
 def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> list[int]:
-    """Return how many of the users each pipeline serves, so that the slowest request is as quick as possible."""
+    """Return how many of the users each pipeline serves, chosen so that the slowest request is as quick as possible."""
     users = [0] * len(parts)
     with_one_more = [_of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts]
     for _ in range(workload.users):
@@ -280,7 +281,7 @@ def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, 
 def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: int) -> Forecast:
     """Forecast all layers on this machine, for this number of users.
 
-    On a lender the text has to travel too, which takes no time worth counting.
+    On a lender the text must also be transferred, which takes a negligible time.
     """
     rounds = Rounds.of(replace(workload, users=users), 1)
     load = _load(machine, model.n_layers, Role.WHOLE, rounds, model, workload)
@@ -289,9 +290,9 @@ def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: 
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """The error of one placement's forecasts, relative to forecasts without factors of machines and links.
+    """The error of one placement's forecasts, compared with forecasts without the factors of machines and links.
 
-    Machines that share a computer, or whose caches hold their part, behave differently together than alone.
+    Machines that share a computer, or whose caches can hold their layers, behave differently together than alone.
     """
 
     first: Factor = field(default_factory=Factor)
@@ -315,7 +316,7 @@ class Habit:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """The factors of a household."""
+    """The correction factors of a household."""
 
     machines: Mapping[MachineId, Factor] = field(default_factory=dict)
     links: Mapping[MachineId, Factor] = field(default_factory=dict)  # by the machine at the far end
@@ -328,9 +329,9 @@ class Corrections:
     def learned(self, machine: MachineId, compute_s: float, way_s: float, measured_s: float) -> Corrections:
         """Return the corrections after one more answer of a machine.
 
-        compute_s and way_s: the forecast of its computing and of the transfer there and back, with these factors in it;
-        measured_s: the time that both took together. Each factor learns in proportion to its part of the forecast; the
-        host has no link.
+        compute_s and way_s: the forecasts for computing and for the transfer there and back, including these
+        factors. measured_s: the time that both took together. Each factor learns in proportion to its part of the
+        forecast. The host has no link.
         """
         whole_s = compute_s + way_s
         if whole_s <= 0:
@@ -342,7 +343,7 @@ class Corrections:
         )
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """Return the machine with the latest factors in its speed and link, in place of the factors from its last
+        """Return the machine with the latest factors applied to its speed and link, replacing those of its last
         update."""
         speed, link = machine.speed, machine.link
         factor = self.of(Part.MACHINE, machine.id).value
@@ -356,7 +357,7 @@ class Corrections:
         )
 
     def without(self, machines: Container[MachineId]) -> Corrections:
-        """Return the corrections without these machines, which were measured again."""
+        """Return the corrections without these machines, because they were measured again."""
         return Corrections(
             {key: factor for key, factor in self.machines.items() if key not in machines},
             {key: factor for key, factor in self.links.items() if key not in machines},

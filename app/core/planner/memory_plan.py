@@ -1,7 +1,7 @@
-"""Plans by memory alone, for machines that were not measured; and what a model that does not fit lacks. Pure.
+"""Plans by memory alone, for machines that were not measured, and what a model that does not fit would need. Pure.
 
-One machine is used if the model fits there and may be placed so, otherwise the fewest lenders, filled evenly. Each
-piece of advice about a shortage is found by trying it.
+One machine is used if the model fits on it and may be placed there; otherwise the fewest lenders, filled evenly.
+Each suggestion for a shortage is found by trying it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from backends.contract import Layers, Role
 
 
 class _Cut(NamedTuple):
-    """Runs up to some layer: the fill of the fullest machine, where each run begins, and where the last one ends."""
+    """A division of the layers up to some edge: how full the fullest machine is, and the edges between the runs."""
 
     fullest: float
     edges: tuple[int, ...]
@@ -39,7 +39,7 @@ class _Cut(NamedTuple):
 def plan_by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, *, alone: bool = True
 ) -> Plan:
-    """Place the model. alone: use the host alone if the model fits there; otherwise split it in any case.
+    """Place the model. alone: use only the host if the model fits there; otherwise always split it.
 
     Raises DoesNotFit with what would help.
     """
@@ -63,15 +63,15 @@ def plan_by_memory(
 def _balanced(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages of the legal cuts that fill the fullest machine least, or () if none fits.
+    """Return the stages whose legal cuts keep the fullest machine as empty as possible, or () if none fit.
 
-    The host's first run is as short as possible: its last run carries the head, and one long run beats two short
-    ones.
+    The host's first run is as short as possible, because its last run includes the head and one long run is faster
+    than two short ones.
     """
     boundaries, to = sorted(model.cuts.boundaries), layer_bytes_to(model, workload)
     beside = beside_layers(Role.MIDDLE, model, workload)
     start = next(edge for edge in boundaries if model.cuts.rules.allow(Layers(0, edge)))
-    best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by where the last run so far ends
+    best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by the edge at which the last run so far ends
     for lender in lenders:
         reached: dict[int, _Cut] = {}
         for begin, cut in best.items():
@@ -98,10 +98,10 @@ def _balanced(
     return split_stages([host, *lenders, host], edges, model, workload)
 
 
-LEAST_CONTEXT = 256  # positions; with fewer a model is of no use
-CONTEXT_STEP = 256  # proposed contexts are multiples of it
-NEW_STEP_BYTES = 1 << 26  # proposed machines lend a multiple of it
-SHARES = 64  # file sizes are tried in steps of one 64th
+LEAST_CONTEXT = 256  # positions; a model with fewer is useless
+CONTEXT_STEP = 256  # suggested contexts are multiples of this
+NEW_STEP_BYTES = 1 << 26  # the memory of a suggested machine is a multiple of this
+SHARES = 64  # smaller files are tried in steps of one 64th
 
 
 def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> DoesNotFit:
@@ -143,7 +143,7 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
         )
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     code = "pool_too_small"
-    if lent >= alone.total_bytes:  # the sum alone would be enough
+    if lent >= alone.total_bytes:  # the total would suffice if it were in one place
         code = "host_short_of_ends" if _more_here(host, lenders, model, workload) else "pool_in_pieces"
     return DoesNotFit(code, model=model.name, machine=host.name, need_bytes=alone.total_bytes,
                       lent_bytes=lent, here_bytes=host.lends_bytes, machines=1 + len(lenders),
@@ -151,8 +151,10 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[Reason]:
-    """Return the changes that would each be enough: a shorter context, more memory or a higher limit on this machine,
-    another machine, or a smaller file."""
+    """Return the changes that would each be enough.
+
+    These are a shorter context, more memory or a higher limit on this machine, another machine, or a smaller file.
+    """
     reasons = []
     if context := longest_context(host, lenders, model, workload):
         reasons.append(Reason("helps_context", {"context": context}))
@@ -172,7 +174,7 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:
-    """Return the longest context below the workload's with which the model fits, or 0 if that is too short to be
+    """Return the longest context with which the model fits, below the workload's, or 0 if that is too short to be
     useful."""
     steps = (workload.context - 1) // CONTEXT_STEP
     n = _most(steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP)))
@@ -180,8 +182,7 @@ def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model,
 
 
 def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> bool:
-    """Return whether there is room for all layers: on the host alone, or with lenders after the host's shortest first
-    run."""
+    """Return whether all layers fit on the host alone, or on lenders after the host's shortest first run."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
         return True
@@ -220,7 +221,7 @@ def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the extra bytes that the host would need, or None if only holding the whole model would help."""
+    """Return the extra bytes that the host would need, or None if only room for the whole model would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
 
@@ -233,8 +234,7 @@ def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the bytes by which the host's own limit would have to rise, or None if it has no limit or not enough
-    memory."""
+    """Return the bytes by which the host's own limit must rise, or None if it has no limit or too little memory."""
     if host.past_limit_bytes is None:
         return None
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
@@ -244,7 +244,7 @@ def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, w
 
 
 def _smaller(model: Model, n: int) -> Model:
-    """Return the model as a file of n / SHARES of its size, as another quantization would be."""
+    """Return the model as a file of n / SHARES of its size, like another quantization."""
     weights = replace(
         model.weights,
         layer_bytes=tuple(size * n // SHARES for size in model.weights.layer_bytes),
@@ -255,8 +255,10 @@ def _smaller(model: Model, n: int) -> Model:
 
 
 def _most(limit: int, holds: Callable[[int], bool]) -> int:
-    """Return the largest n up to the limit for which `holds` is true, given that it is true for all smaller ones; 0 if
-    none."""
+    """Return the largest n up to the limit for which `holds` is true, or 0 if there is none.
+
+    If `holds` is true for n, it must be true for all smaller numbers.
+    """
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""The parts of a plan: candidate machines, the workload, planned stages and their forecast. Pure facts."""
+"""The parts of a plan: candidate machines, the workload, planned stages and their forecast. Pure data."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ class Topology(StrEnum):
     """The arrangement of a model in the household."""
 
     ONE_MACHINE = "one machine"
-    SPLIT = "split"  # host's first run, lenders, host's last run
-    REPLICAS = "replicas"  # several pipelines, each request to one of them; all whole but the host's, maybe
+    SPLIT = "split"  # the host's first run, lenders, the host's last run
+    # several pipelines, each request on one of them; all hold the whole model, except perhaps the host's
+    REPLICAS = "replicas"
 
 
 ALL_TOPOLOGIES = frozenset(Topology)
 ONE_PIPELINE = frozenset({Topology.ONE_MACHINE, Topology.SPLIT})
 LEAST_SLOTS = 4  # conversations kept warm, even for one user
-PLENTY_BYTES = 1 << 62  # memory that is no limit
+PLENTY_BYTES = 1 << 62  # more memory than any model needs
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A machine that could hold layers, how many bytes it lends for that now, and what was measured.
+    """A machine that could hold layers, the bytes that it lends for that now, and its measurements.
 
-    speed: of the model in question there. link: from the host to this machine; the host has none.
-    None: not measured. engine: what computes there, with its version; empty: it did not say yet.
-    device: its processor and what else computes, as it says. doubted: its numbers were found wrong.
-    factor, way_factor: the learned corrections (`Corrections` in forecast.py), already part of its speed and its link.
-    past_limit_bytes: of the host, how much more it would have without the limit that its owner set for all models
-    there; None: no limit bounds it, but its memory. is_lending: else it lends nothing, whatever is given back there.
+    speed: its speed with the model in question. link: from the host to this machine; the host has none. Both are
+    None if not measured. engine: the name and version of its engine; empty if not reported yet. device: its
+    processor and other computing devices, as it reports them. doubted: its results were found to be wrong. factor,
+    way_factor: the learned corrections (`Corrections` in forecast.py), already included in its speed and its link.
+    past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models
+    there; None if memory is the only limit. is_lending: if False, it lends nothing even if memory becomes free.
     """
 
     id: MachineId
@@ -54,41 +55,40 @@ class Candidate:
 
     @property
     def unproved(self) -> bool:
-        """Return whether no cut was proved with the engine that it reports."""
+        """Return whether it reports an engine with which no cut has been proved to work."""
         _, _, version = self.engine.partition(" ")
         return bool(version) and not is_proved(version)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The load that a model is placed for.
+    """The load for which a model is placed.
 
-    `context`: positions of one sequence. `users`: simultaneous sequences. A typical request has `prompt_tokens` and
-    gets
-    `output_tokens`, as far as the context allows.
+    context: positions of one sequence. users: simultaneous sequences. A typical request has `prompt_tokens` and
+    gets `output_tokens`, as far as the context allows.
     """
 
     context: int
     users: int = 1
-    batch_rows: int = 64  # rows of a step with prompt in it, at most
+    batch_rows: int = 64  # maximum rows of a step that contains part of a prompt
     prompt_tokens: int = 512
     output_tokens: int = 256
-    number: Number = Number.F16  # of hidden states on the wire
+    number: Number = Number.F16  # the format of hidden states on the wire
     kv: KvType = KvType.F16
 
     @property
     def slots(self) -> int:
-        """Sequences whose state is kept at once."""
+        """Return the number of sequences whose state is kept at once."""
         return max(self.users, LEAST_SLOTS)
 
     @property
     def prompt(self) -> int:
-        """Tokens of the prompt of a typical request: at most two thirds of the context, at least 1."""
+        """Return the prompt tokens of a typical request: at least 1, at most two thirds of the context."""
         return max(1, min(self.prompt_tokens, 2 * self.context // 3))
 
     @property
     def output(self) -> int:
-        """Tokens of its answer, at least 1."""
+        """Return the answer tokens of a typical request, at least 1."""
         return max(1, min(self.output_tokens, self.context - self.prompt))
 
 
@@ -119,13 +119,13 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of a request's time that is due to one machine, or to the link to it."""
+    """The share of a request's time spent on one machine, or on the link to it."""
 
     part: Part
     machine: MachineId
     name: str
-    busy_s: float  # of one typical request: computing, or on the way
-    share: float  # of the time of a request at `users` at once, 0 to 1
+    busy_s: float  # time that one typical request spends computing or in transfer
+    share: float  # fraction of a request's time with `users` at once, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +135,20 @@ class Bottleneck:
     part: Part
     machine: MachineId
     name: str
-    share: float  # as in Share; for memory: of the time that more of it would save
+    share: float  # as in Share; for memory, the fraction of time that more of it would save
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """The expected performance of a placement, as far as it was measured."""
 
-    ttft_s: float  # of the typical prompt, in an idle pool
-    decode_tok_s: float  # one answer alone
-    together_tok_s: float  # all answers, while `users` of them decode
-    request_s: float  # a typical request while `users` ask at once: what plans are compared by
+    ttft_s: float  # for the typical prompt on idle machines
+    decode_tok_s: float  # of one answer alone
+    together_tok_s: float  # of all answers together while `users` of them decode
+    request_s: float  # a typical request while `users` send requests at once: the figure by which plans are compared
     shares: tuple[Share, ...]  # of each machine and link that takes part
     bottleneck: Bottleneck
-    estimated: bool = False  # some machine was measured on other layers than the model's
+    estimated: bool = False  # whether some machine was measured on layers other than the model's
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,30 +156,31 @@ class Alternative:
     """A topology that was considered, at its best."""
 
     topology: Topology
-    machines: tuple[str, ...]  # their names
+    machines: tuple[str, ...]  # the machines' names
     forecast: Forecast
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A placement of all layers, in the order a token travels, and why it is so."""
+    """A placement of all layers, in the order in which a token passes through them, with the reasons for it."""
 
     stages: tuple[PlannedStage, ...]
     workload: Workload
     reasons: tuple[Reason, ...]
-    forecast: Forecast | None = None  # None: not all of it was measured
-    alternatives: tuple[Alternative, ...] = ()  # the chosen one among them
+    forecast: Forecast | None = None  # None if some part was not measured
+    alternatives: tuple[Alternative, ...] = ()  # including the chosen one
     machines: tuple[Candidate, ...] = ()  # the host and all lenders that were considered
-    allowed: frozenset[Topology] = ALL_TOPOLOGIES  # of these it was chosen: a person may have named one
+    # the topologies it was chosen from, which a person may have restricted
+    allowed: frozenset[Topology] = ALL_TOPOLOGIES
 
     @property
     def host(self) -> MachineId:
-        """Return the machine that drives it."""
+        """Return the machine that drives the placement."""
         return self.machines[0].id if self.machines else self.stages[0].machine
 
     @property
     def parts(self) -> tuple[Plan, ...]:
-        """Return a plan for each replica. A plan for one machine or a split is its own only part."""
+        """Return a plan for each replica. The only part of a single-machine or split plan is the plan itself."""
         if self.topology is not Topology.REPLICAS:
             return (self,)
         return tuple(replace(self, stages=part, forecast=None) for part in pipelines(self.stages))

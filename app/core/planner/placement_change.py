@@ -1,11 +1,11 @@
 """The cost of changing a placement, and whether a better one is worth it. Pure.
 
-Layers that stay where they are need no transfer and no loading. So when a machine is lost there is, beside the best
-placement on the remaining machines, the old one with only the lost runs elsewhere; the one that ends a running request
-first is chosen. Where nothing is lost, only a clearly better placement is worth moving to, and only while nobody waits
-for an answer.
+Layers that stay where they are need no transfer and no loading. So when a machine is lost, there are two
+candidates: the best placement on the remaining machines, and the old one with only the lost runs moved. The one
+that finishes a running request first is chosen. If nothing is lost, only a clearly better placement is worth moving
+to, and only while nobody is waiting for an answer.
 
-A machine that has become far slower is a reason to change as well. Longer contexts slow all machines alike, so each
+A machine that has become far slower is also a reason to change. Longer contexts slow all machines alike, so each
 machine's slowdown is compared with that of the machine that changed least.
 """
 
@@ -21,18 +21,17 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate, Forecast, Part, Plan, PlannedStage, Topology
 from app.core.planner.plan import plan
 
-MOST_TRIES = 24  # ways to give the lost runs to machines that hold none: four of them in every order
-MARGIN = 0.85  # a better placement must take less than this share of the present request time (hysteresis)
-QUIET_S = 10.0  # without any request, before layers are moved only for speed
-AHEAD_SHARE = 0.5  # of a spare machine's lent memory; the other half is kept for requests to it
-SETTLED_S = 60.0  # between two such moves, and after a recovery, so that brief changes are not followed
+MOST_TRIES = 24  # ways to assign the lost runs to idle machines: four machines in every order
+MARGIN = 0.85  # a better placement must take less than this share of the current request time (hysteresis)
+QUIET_S = 10.0  # time without any request before layers are moved only for speed
+AHEAD_SHARE = 0.5  # share of a spare machine's lent memory to fill; the rest is kept for its own requests
+SETTLED_S = 60.0  # time between two such moves, and after a recovery, so that brief changes are ignored
 
 
 def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
-    """Return plans with the same runs as before on the machines that `now` was planned for; each run that can stay
-    stays.
+    """Return plans on the machines of `now` that leave every run where it was if its machine is still there.
 
-    The runs of machines that are gone go to machines that hold nothing. There may be no such plan.
+    The runs of missing machines go to machines that hold nothing. There may be no such plan.
     """
     if before.topology is Topology.REPLICAS or not now.machines:
         return ()
@@ -58,10 +57,9 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
 def moving_s(
     plan: Plan, moving: Iterable[PlannedStage], sent: Collection[PlannedStage], load_bytes_per_s: float
 ) -> float:
-    """Return the time until all stages of a plan can compute. Each machine receives its missing layers, then loads
-    them.
+    """Return the time until all stages of a plan can compute. Each machine receives its missing layers and loads them.
 
-    sent: those of `moving` whose layers are on their machine's disk. The machines work at the same time.
+    sent: those of `moving` whose layers are already on their machine's disk. The machines work in parallel.
     """
     links = {machine.id: machine.link for machine in plan.machines}
     loads: dict[MachineId, float] = {}
@@ -75,8 +73,10 @@ def moving_s(
 
 
 def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
-    """Return the index of the plan that ends a waiting request first. Of equals the first wins: the planner's own
-    choice."""
+    """Return the index of the plan that finishes a waiting request first.
+
+    If several are equal, the first wins, since that is the planner's own choice.
+    """
     known = all(plan.forecast is not None for plan in plans)
 
     def ends_s(n: int) -> float:
@@ -87,29 +87,33 @@ def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
 
 
 def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
-    """Return whether requests would be shorter by a margin. A placement that was not measured is no reason to move."""
+    """Return whether requests would be shorter by a margin. An unmeasured placement is no reason to move."""
     return now is not None and then is not None and then.request_s < MARGIN * now.request_s
 
 
 def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
-    """Return whether layers may be moved only for speed: never during an answer or soon after one, nor soon after they
-    were placed."""
+    """Return whether layers may be moved only for speed.
+
+    They may not during an answer or soon after one, nor soon after they were placed.
+    """
     return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
 
 
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
-    """Return whether a spare machine's memory may be used for layers that may never be needed. Otherwise only its disk
-    is."""
+    """Return whether a spare machine's memory may be filled with layers that may never be needed.
+
+    Otherwise only its disk is used.
+    """
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 
-SLOWER = 5.0  # times its best step time, relative to the other machines (SAFETY.md 6)
-LEAST_S = 0.005  # in shorter steps the computer's other work matters as much
-SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a game ends
+SLOWER = 5.0  # slowdown against its best step time, relative to the other machines (SAFETY.md 6)
+LEAST_S = 0.005  # in shorter steps, the computer's other work matters as much
+SLOW_FOR_S = 600.0  # time before anything is placed there again: a processor cools down, a game ends
 
 
 def best_steps(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
-    """Return the shortest step so far of each machine that computes now."""
+    """Return the shortest step so far of each machine that is computing now."""
     return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
 
 
@@ -117,14 +121,14 @@ def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, fl
     """Return the slowdown of each slow machine relative to the machine that changed least."""
     grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
     if len(grown) < 2:
-        return {}  # nothing to compare with
+        return {}  # there is nothing to compare with
     least = max(1.0, min(grown.values()))
     times = {key: growth / least for key, growth in grown.items()}
     return {key: factor for key, factor in times.items() if factor >= SLOWER and now[key] >= LEAST_S}
 
 
 def slowed_forecast(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
-    """Return the forecast of a placement in which one machine takes `times` as long."""
+    """Return the forecast of a placement in which one machine takes `times` as long as forecast."""
     busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)
 
