@@ -1,1 +1,1 @@
-"""Engines behind one contract. Knows nothing of the app; runs as `python -m backends`."""
+"""Inference engines behind one contract, independent of the app. Run as `python -m backends`."""

@@ -1,6 +1,6 @@
 """The worker process, which reads frames from standard input and writes answers to standard output.
 
-`probe` and `walls` instead report what this machine supports.
+With the argument `probe` or `walls`, it reports what this machine supports instead.
 """
 
 from __future__ import annotations

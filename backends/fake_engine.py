@@ -1,4 +1,4 @@
-"""An engine without weights. Each layer adds one, so the tokens reveal whether every layer ran."""
+"""An engine without weights. Each layer adds 1, so the tokens reveal whether every layer ran."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Options:
 
 
 def options(path: str) -> Options:
-    """Parse a fake path. Raises StageError if it is not one."""
+    """Parse a path that begins with `fake:`. Raises StageError if it is invalid."""
     if not path.startswith(PREFIX):
         raise StageError(f"{path} is no path of the fake engine")
     kinds = {field.name: float if field.type == "float" else int for field in fields(Options)}
@@ -57,7 +57,7 @@ def options(path: str) -> Options:
 class FakeStage:
     """A Stage that only adds.
 
-    Its greedy tokens depend on the entire history of a slot and on every layer having added one at every position.
+    Its greedy tokens depend on the entire history of a slot, and on every layer having added 1 at every position.
     """
 
     vocabulary = ""  # the fake engine has no vocabulary for grammars

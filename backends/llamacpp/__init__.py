@@ -1,1 +1,1 @@
-"""llama.cpp on its stock binding: runs of layers and vocabularies of any GGUF."""
+"""The llama.cpp engine on its stock Python binding: layers and vocabularies of any GGUF file."""

@@ -147,7 +147,7 @@ class Boundary:
 
 
 class _Named:
-    """A set of all nodes with a given name."""
+    """All nodes with a given name, tested with `in`."""
 
     def __init__(self, name: bytes, name_of: Callable[[int], bytes]) -> None:
         self._name, self._name_of = name, name_of
@@ -187,7 +187,7 @@ def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> l
 
 
 def by_length(segments: Sequence[Segment]) -> list[list[int]]:
-    """Group the indexes of all single-row segments together and those of longer ones separately."""
+    """Return the indexes of the segments: all single-row segments in one group, each longer one in its own."""
     single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
     return [group for group in (single, *([i] for i in range(len(segments)) if i not in single)) if group]
 

@@ -1,1 +1,1 @@
-"""Chat templates: strangers' programs in a sandbox, and what they tell of a model's habits."""
+"""Chat templates, rendered in a sandbox, and the formats of calls and thoughts found by probing them."""

@@ -69,7 +69,7 @@ def compiled(template: str) -> Template:
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """Return the environment for which templates are written: the one that transformers sets up."""
+    """Return an environment like that of transformers, for which templates are written."""
     environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, undefined=_Nothing, extensions=["jinja2.ext.loopcontrols", _Generation]
     )

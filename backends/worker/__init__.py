@@ -1,1 +1,1 @@
-"""The worker process: frames in, frames out, orders, and what it may reach."""
+"""The worker process: its runs of layers, its answers to frames and orders, and its confinement."""

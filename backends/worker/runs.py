@@ -30,8 +30,6 @@ from backends.sampling import Greedy, Sampler, sampler_for
 from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.worker_orders import Begin, OpenStage, decode_begin
 
-# Deciding which frames a stage computes, answers from memory or rejects. Does no I/O (SAFETY.md 5, idempotent steps).
-
 KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)
 KEPT_FORGETS = 16  # these answers take a few bytes, including those to BEGIN
 
@@ -43,11 +41,12 @@ Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their pr
 
 @dataclass(slots=True)
 class Steps:
-    """The positions of a stage's slots, and its latest answers.
+    """The positions of a stage's slots and its latest answers, which decide whether a frame is computed, repeated or
+    rejected.
 
     A frame takes effect completely or not at all. `admit`, `admit_forget` and `admit_begin` change nothing.
     `computed`,
-    `forgotten` and `begun` are called once the engine has done its part.
+    `forgotten` and `begun` are called once the engine has done its part. No I/O (SAFETY.md 5, idempotent steps).
     """
 
     agreed: Agreed
@@ -62,7 +61,8 @@ class Steps:
         self._forgets = deque(maxlen=KEPT_FORGETS)
 
     def admit(self, step: Frame) -> Answers | None:
-        """Return the answer if one is already known, or None if the step must be computed. Raises BadFrame."""
+        """Return the answer to a step that is stale, repeated or out of order, or None if it must be computed. Raises
+        BadFrame."""
         check_step(step, self.agreed)
         early = self._stale(step) or _kept(self._outputs, step.seq)
         if early:
@@ -132,9 +132,6 @@ class Steps:
 
 def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
     return next((answer for known, answer in answers if known == seq), None)
-
-
-# Log probabilities of the sampled and the likeliest tokens, and their encoding
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:

@@ -1,5 +1,4 @@
-"""The service of one worker, which handles each incoming frame: an order, a step or a forget. It does no I/O on the
-pipe."""
+"""The service of one worker, which handles each incoming frame: an order, a step or a forget. Does no I/O."""
 
 from __future__ import annotations
 
@@ -34,8 +33,6 @@ from backends.vocabulary import Vocabulary, open_vocabulary, pieces
 from backends.wire_numbers import bytes_of, ids_from_wire
 from backends.worker import process
 from backends.worker.runs import Run
-
-# The embedding model or reranker of a worker
 
 SHORT_CHARS = 1 << 14  # up to this length, sending the tokens with the text causes no noticeable delay
 REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts take long anyway
@@ -158,7 +155,8 @@ class Service:
             return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
-        """Compute a step of the last run, then one of the first run with the sampled tokens, in a single round trip.
+        """Compute a step of the last run and then, with the sampled tokens, a step of the first run, in a single round
+        trip.
 
         Both are answered together, so that the node processes the token while this machine has nothing to compute.
         """
