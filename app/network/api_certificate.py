@@ -24,10 +24,10 @@ from app.network.identity import Write
 log = logging.getLogger(__name__)
 
 FILE = "api.pem"
-LASTS = dt.timedelta(days=820)  # Apple's systems take none that lasts longer than 825
-STAYS = dt.timedelta(days=7300)  # what vouches for it
+LASTS = dt.timedelta(days=820)  # Apple's systems accept at most 825
+STAYS = dt.timedelta(days=7300)  # lifetime of the root certificate
 RENEWED_BEFORE = dt.timedelta(days=30)
-EARLIEST = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)  # a clock that says less is wrong: its battery is empty
+EARLIEST = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)  # an earlier time means that the clock's battery is empty
 NAME = "Poolhouse"
 
 
@@ -45,7 +45,7 @@ def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[
         case [shown, root] if _is_good_long(root, now):
             if _fits(shown, addresses, now):
                 return _pem(root)
-        case _:  # none yet, or one that nothing vouched for, of the first builds
+        case _:  # none yet, or one without a root, made by the first builds
             root = _root(key, now)
     secret = key.private_bytes(
         serialization.Encoding.PEM,

@@ -36,20 +36,20 @@ from app.network.tls import fingerprint
 log = logging.getLogger(__name__)
 
 LEAVE_REQUEST = "leave"
-LEAVING_NODE_SECONDS = 10.0  # a node that was asked to stop is ended after eight (app/node/start.py)
+LEAVING_NODE_SECONDS = 10.0  # a node told to stop is ended after eight (app/node/start.py)
 LOOK_SECONDS = 0.1
 
 Write = Callable[[Path, bytes], None]
-"""Replace a file: whole or not at all, private, on the disk when it returns. Raises OSError."""
+"""Replace a file atomically, with private permissions, and flush it to disk. Raises OSError."""
 PEM_NAME, HOUSEHOLD_NAME = "identity.pem", "household.json"
-PENDING = "identity.pem.new"  # until its passphrase is kept
-ANEW = "anew"  # the user asked for a new identity
+PENDING = "identity.pem.new"  # until its passphrase is stored
+ANEW = "anew"  # marks that the user requested a new identity
 PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
 BOTH_USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 SIGNATURE_TAIL = b"\x03\x41\x00"  # DER: a BIT STRING of 65 bytes, no unused bits; 64 bytes follow
-EXTENSIONS = {  # and whether they are critical
+EXTENSIONS = {  # extension -> whether it is critical
     ExtensionOID.BASIC_CONSTRAINTS: True,
     ExtensionOID.KEY_USAGE: True,
     ExtensionOID.EXTENDED_KEY_USAGE: False,
@@ -57,7 +57,7 @@ EXTENSIONS = {  # and whether they are critical
     ExtensionOID.AUTHORITY_KEY_IDENTIFIER: False,
     ExtensionOID.SUBJECT_ALTERNATIVE_NAME: False,
 }
-_WARNINGS = threading.Lock()  # the warning filter is global to all threads
+_WARNINGS = threading.Lock()  # the warning filter is shared by all threads
 
 
 def request_leave(home: Place, pid: int | None) -> None:
@@ -171,7 +171,7 @@ async def _begun(home: Place, keystore: Keystore) -> Identity | None:
     Raises Refused("identity_missing").
     """
     if await asyncio.to_thread((home.identity / ANEW).exists):
-        return None  # the user's word
+        return None  # the user requested a new one
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = await keystore.read()
     begun = await asyncio.to_thread(pending.exists)
@@ -199,7 +199,7 @@ async def reset(home: Place) -> None:
             if directory.exists():
                 directory.rename(directory.with_name(f"{directory.name}.old-{suffix}"))
         home.create()
-        home.write(home.identity / ANEW, b"")  # a keyring still holds the old passphrase
+        home.write(home.identity / ANEW, b"")  # since the keyring still holds the old passphrase
 
     await asyncio.to_thread(put_aside)
 
@@ -243,7 +243,7 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
         _check_fields(certificate, key)
         _check_extensions(certificate.extensions, key)
         if not der.endswith(SIGNATURE_TAIL + certificate.signature):
-            raise BadCertificate("signature in another form")  # one certificate, one id
+            raise BadCertificate("signature in another form")  # it would give one certificate two ids
         key.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise BadCertificate(str(error)) from error
@@ -313,7 +313,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
     try:
         key = serialization.load_pem_private_key(content, passphrase.encode("utf-8"))
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise keystore.lost() from error  # the wrong passphrase, as far as can be told
+        raise keystore.lost() from error  # most likely the wrong passphrase
     if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
         raise Damaged("identity_damaged", path=str(pem))
     return Identity(fingerprint(der), der, pem, passphrase, key)

@@ -22,16 +22,16 @@ from app.core.reasons import SENTENCES, can_be_said
 from backends.contract import KEPT_STATES, KvType
 
 PROTOCOL = 6
-# 1 to 5 were never released: up to 4 a row of f16 has no exponent and a row of 8 bits one scale, so hidden states would
-# be read wrongly; 5 knows no reason inside another. From here on the newer side leaves out what PROTOCOL - 1 does not
-# know.
+# Versions 1 to 5 were never released. Up to 4, an f16 row has no exponent and an 8-bit row has one scale, so hidden
+# states would be misread; 5 does not support nested reasons. From now on, the newer side leaves out whatever the older
+# one does not know.
 OLDEST_PROTOCOL = 6
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
-LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
+LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
 MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
 MOST_SECONDS, MOST_STEP, MOST_RATE, MOST_BITS = 1e9, 1e3, 1e13, 1 << 50
-MOST_INTERFACE = 32  # characters of a name: 64 links stay far below the longest message
+MOST_INTERFACE = 32  # characters of a name; 64 links stay far below the longest message
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 
@@ -43,7 +43,7 @@ Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
-StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_STEP)]  # of one step, or a part of it
+StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_STEP)]  # one step, or a part of it
 SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=MOST_RATE)]
 Bits = Annotated[int, msgspec.Meta(ge=0, le=MOST_BITS)]
@@ -75,7 +75,7 @@ class _Greeting(_Message, frozen=True):
     protocol: Count
     build: Name
     id: Id
-    instance: Pipeline  # random at every start: two at once with one id = a copied disk image
+    instance: Pipeline  # random at every start; one id with two of these means a copied disk image
     name: Name
     engines: Annotated[list[Text], msgspec.Meta(max_length=16)]
     lendable_bytes: Bytes
@@ -141,7 +141,7 @@ class Status(_Message, frozen=True, tag="status"):
     used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
     engine: Text = ""
     watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
-    # Its owner's limit; 0: none.
+    # Its owner's limit; 0 means none.
     link_mbit: Annotated[int, msgspec.Meta(ge=0, le=LINK_MOST_MBIT)] = 0
 
 
@@ -152,7 +152,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     pipeline: Pipeline
     epoch: Count
     model: Text
-    manifest: Id  # SHA-256 of the manifest that PUT /stage brings
+    manifest: Id  # SHA-256 of the manifest sent by PUT /stage
     first: Count
     last: Count
     n_layers: Count
@@ -165,7 +165,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     engine: Text
     kv: KvType = KvType.F16
     kept_states: Annotated[int, msgspec.Meta(ge=0, le=KEPT_STATES)] = KEPT_STATES
-    kept_rows: Count = 1  # of a prompt after which a state is kept
+    kept_rows: Count = 1  # prompt rows after which a state is kept
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):
@@ -255,7 +255,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
     request: Count
     shape: ModelShape
     batch_rows: Annotated[int, msgspec.Meta(ge=1, le=512)]
-    again: bool = False  # what is known was far off
+    again: bool = False  # the previous measurement was far off
 
 
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
@@ -365,7 +365,7 @@ def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reas
 
 def known(reason: Reason) -> Reason:
     """Return a received reason, its texts made printable, or `peer_refused` if this version has no sentence for it."""
-    named = ("self", "code")  # they would be arguments of the error
+    named = ("self", "code")  # these would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
     return plain if reason.code in SENTENCES and can_be_said(plain) else Reason("peer_refused")

@@ -90,7 +90,7 @@ class Handlers(StageHandlers, Protocol):
     """Callbacks for network events, implemented by the node.
 
     For each link, `connected` is called first, then `message` for one message after another, and finally
-    `disconnected`. When a link ends, the handler of its current message is cancelled.
+    `disconnected`. When a link ends, the handler of its current message is canceled.
     """
 
     async def connected(self, link: PeerLink) -> None: ...
@@ -288,7 +288,7 @@ class Network:
         member = self.members.get(machine)
         operations = await self._log.remove(machine, kept)
         assert member is not None
-        with suppress(TimeoutError):  # a machine that takes nothing hears of it when it returns
+        with suppress(TimeoutError):  # a blocked machine learns of it when it returns
             async with asyncio.timeout(REMOVED_SECONDS / 2):
                 await self._spread(operations, but=None)
         await self._reconcile()
@@ -309,13 +309,13 @@ class Network:
         self._log.require_admin()
         return added_by(self._log.log, machine) if self._log.log else ()
 
-    # Admission: what the pairing window asks
+    # Admission: called by the pairing window
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
-        assert self._window is not None  # it asks
+        assert self._window is not None  # it is the caller
         called = [self._local.offer().name, *(link.name for link in self.calls.up.values())]
         granted = self._log.try_out(machine, der, name, self._window.roles, called)
-        self._open_port()  # at once, as the newcomer links now
+        self._open_port()  # at once, since the newcomer is about to connect
         return granted
 
     async def keep(self, machine: MachineId) -> None:
@@ -327,7 +327,7 @@ class Network:
     def peer_port(self) -> int:
         return self.port
 
-    # LinkOwner: what links ask and tell
+    # LinkOwner: called by the links
 
     def hello(self) -> Hello:
         return hello(self._local.offer(), self.id, self._instance, self.port)
@@ -345,7 +345,7 @@ class Network:
             await self._window.linked(link.peer)
         try:
             await self._log.remember(link.peer, link.address)
-        except DoesNotFit as error:  # it was met here all the same
+        except DoesNotFit as error:  # the machine was reached all the same
             log.warning("where %s is cannot be kept: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link, batch)
@@ -383,8 +383,6 @@ class Network:
     def kept_out(self, machine: MachineId) -> None:
         self._handlers.kept_out(machine)
 
-    # inside
-
     def _start(self, work: Coroutine[object, object, None], name: str) -> None:
         self._own = [task for task in self._own if not task.done()]
         self._own.append(self._tasks.create_task(work, name=name))
@@ -410,7 +408,7 @@ class Network:
             self._news.clear()
             try:
                 await self._reconcile()
-            except Exception:  # top of a task: no line of the log may end the node
+            except Exception:  # top of a task: no line of the log may stop the node
                 log.exception("following the household log")
 
     async def _reconcile(self) -> None:

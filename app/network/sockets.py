@@ -17,15 +17,16 @@ from app.core.reasons import os_cause
 LINUX_BIND_TO_DEVICE = 25  # asm-generic/socket.h
 MACOS_BOUND_IF, MACOS_BOUND_IF_6 = 25, 125  # netinet/in.h, netinet6/in6.h
 
-# The backstop below our own heartbeats (SAFETY.md 5): idle, between probes, probes
+# A backstop behind our own heartbeats (SAFETY.md 5): idle time, interval, number of probes.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_EVERY_SECONDS, KEEPALIVE_PROBES = 2, 1, 3
 UNACKED_MILLISECONDS = 5000
 BACKLOG = 128
-# What is lost is sent again after a usual round trip and this, then after twice that, …: systems wait 200 ms at
-# least, and minutes at most. Above the 40 ms after which Linux acknowledges what has no answer yet.
+# Lost data is retransmitted after a usual round trip plus this time, then after twice that, and so on. By default,
+# systems wait at least 200 ms and at most minutes. Must exceed the 40 ms after which Linux acknowledges data without a
+# response.
 SENT_AGAIN_MICROSECONDS, SENT_AGAIN_MOST_MILLISECONDS = 50_000, 1000
-LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = 44, 45  # linux/tcp.h; older kernels refuse them
-MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE from 3.10 on
+LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = 44, 45  # linux/tcp.h; older kernels reject them
+MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE since 3.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def _tie(sock: socket.socket, through: Through) -> None:
         raise OSError(errno.EADDRNOTAVAIL, f"{through.name} has no address of this family")
     if sys.platform == "linux":
         name = through.name.encode() + b"\0"
-        with contextlib.suppress(PermissionError):  # before Linux 5.7: its address must do
+        with contextlib.suppress(PermissionError):  # before Linux 5.7: its address must suffice
             sock.setsockopt(socket.SOL_SOCKET, LINUX_BIND_TO_DEVICE, name)
     elif sys.platform == "darwin":
         index = socket.if_nametoindex(through.name)
@@ -156,7 +157,7 @@ def listening_near(host: str | None, port: int) -> socket.socket:
 async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
     """Return the next connection to a listening socket, and the host it comes from. Raises OSError.
 
-    `loop.sock_accept`, if cancelled at the wrong moment, loses a connection that was already accepted.
+    `loop.sock_accept`, if canceled at the wrong moment, loses a connection that was already accepted.
     """
     loop = asyncio.get_running_loop()
     while True:
@@ -169,7 +170,7 @@ async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
         readable = loop.create_future()
         try:
             loop.add_reader(sock.fileno(), _wake, readable)
-        except NotImplementedError:  # Windows: its loop waits for accepts, not for readiness
+        except NotImplementedError:  # Windows: its loop can wait for accepts, but not for readiness
             connection, peer = await loop.sock_accept(sock)
             return connection, plain_host(peer[0])
         try:
@@ -197,7 +198,7 @@ def tune(sock: socket.socket) -> None:
         if sys.platform == "linux":
             option = socket.TCP_USER_TIMEOUT
             sock.setsockopt(socket.IPPROTO_TCP, option, UNACKED_MILLISECONDS)
-            option = LINUX_TCP_RTO_MAX_MS  # a path that heals is found within a second
+            option = LINUX_TCP_RTO_MAX_MS  # a path that recovers is used again within a second
             sock.setsockopt(socket.IPPROTO_TCP, option, SENT_AGAIN_MOST_MILLISECONDS)
 
 
@@ -228,10 +229,10 @@ def own_host_towards(host: str) -> str | None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((host, 9))  # of UDP only the route is looked up
+            probe.connect((host, 9))  # for UDP, this only looks up the route
             own: str = probe.getsockname()[0]
             return own
-    except OSError:  # no way there, or no such family on this computer
+    except OSError:  # no route, or the family is not supported
         return None
 
 

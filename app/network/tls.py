@@ -16,8 +16,9 @@ from app.core.ids import MachineId
 
 log = logging.getLogger(__name__)
 
-# openssl/x509_vfy.h: X509_V_FLAG_NO_CHECK_TIME, which Python has no name for. Each pin is one certificate whose dates
-# the profile fixes (app/network/identity.py): there is nothing to learn from them; a clock before 2020 would lock out.
+# openssl/x509_vfy.h: X509_V_FLAG_NO_CHECK_TIME, which Python does not define. The profile fixes the dates of every
+# pinned certificate (app/network/identity.py), so checking them proves nothing, and a clock before 2020 would lock
+# everyone out.
 NO_CHECK_TIME = 0x200000
 
 
@@ -34,7 +35,7 @@ def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequen
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags |= NO_CHECK_TIME
     context.load_cert_chain(cert, password=lambda: passphrase)
-    for pin in pins:  # one by one: whose certificate cannot be read stays out, alone
+    for pin in pins:  # one by one, so that an unreadable certificate excludes only its own machine
         try:
             context.load_verify_locations(cadata=pin)
         except (ssl.SSLError, ValueError) as error:
@@ -63,7 +64,7 @@ def upstream_context(certificate: str) -> ssl.SSLContext:
     Trusts `certificate` (PEM) alone, or the public authorities if it is empty. Raises ssl.SSLError if it cannot be
     read.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # asks for a certificate, and for its name
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # requires a certificate and checks its name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if certificate:
         context.load_verify_locations(cadata=certificate)
@@ -97,7 +98,7 @@ def _bare(server: bool) -> ssl.SSLContext:
     """Return a context without any CAs. (`create_default_context` loads the public ones.)"""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # identity is the fingerprint
+    context.check_hostname = False  # the fingerprint is the identity
     if server:
-        context.num_tickets = 0  # a removed peer could resume an old session
+        context.num_tickets = 0  # otherwise a removed peer could resume an old session
     return context

@@ -19,9 +19,9 @@ from typing import Protocol
 from app.network.messages import BadMessage
 
 MAX_MANIFEST_BYTES = 16 << 20
-ANSWER_BYTES = 16 << 20  # the missing pieces of a big model are a long list
-STALL_SECONDS = 9.5  # without a single byte; told and closed within ten
-START_SECONDS = 30.0  # for the first 64 KiB, each byte of which earns its part of what goes beyond a stall
+ANSWER_BYTES = 16 << 20  # the list of a large model's missing pieces is long
+STALL_SECONDS = 9.5  # without a single byte; reported and closed within ten
+START_SECONDS = 30.0  # for the first 64 KiB; each of these bytes earns its share of the time beyond a stall
 START_BYTES = 64 << 10
 MIN_BYTES_PER_SECOND = 16 << 10
 CHUNK_BYTES = 1 << 20
@@ -85,8 +85,8 @@ def allowed_seconds(received: int) -> float:
 
 BARRED_SECONDS = 60.0
 
-BURST_S = 0.02  # what an idle time leaves to be used at once; a decoded token mostly fits
-SLICE_S = 0.02  # sent in one go: users of one bucket wait no longer for each other
+BURST_S = 0.02  # unused time that may be made up at once; a decoded token mostly fits
+SLICE_S = 0.02  # sent in one go; users of one bucket wait no longer than this for each other
 LEAST_SLICE_BYTES, MOST_SLICE_BYTES = 4 << 10, 256 << 10
 BYTES_OF_MBIT = 125_000
 
@@ -113,7 +113,7 @@ class Bucket:
         return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
-HELD_SECONDS = 1.0  # so long after the last wait, as slices follow each other with gaps
+HELD_SECONDS = 1.0  # after the last wait, since there are gaps between slices
 
 
 class Flood(BadMessage):
@@ -123,15 +123,15 @@ class Flood(BadMessage):
 class Kind(Enum):
     """A kind of event that is counted: how many may come at once, and how many per second in the long run."""
 
-    PING = 300, 50.0  # one a second is usual
-    PONG = 1_000, 100.0  # as many as we asked for
-    STATUS = 40, 8.0  # a node tells changes four times a second at most
-    MESSAGE = 2_000, 100.0  # the longest log has 512
-    LINE = 12_288, 200.0  # of the household: the longest log three times
-    FALSE_LINE = 16, 1 / 60  # no honest member relays those; each costs a signature check
-    # they rest on what is not known here: a log is sent in its order, so hardly any do
+    PING = 300, 50.0  # one per second is usual
+    PONG = 1_000, 100.0  # as many as we requested
+    STATUS = 40, 8.0  # a node reports changes at most four times a second
+    MESSAGE = 2_000, 100.0  # the longest log needs 512
+    LINE = 12_288, 200.0  # of the household log; three times the longest log
+    FALSE_LINE = 16, 1 / 60  # no honest member relays these; each costs a signature check
+    # Lines that depend on operations unknown here. A log is sent in order, so there are hardly any.
     OUTSIDE_LINE = 512, 2.0
-    LINK = 60, 1.0  # that it begins: one takes the place of another, and each tells all anew
+    LINK = 60, 1.0  # links begun: each replaces the last one, and resends everything
 
     @property
     def burst(self) -> float:

@@ -18,9 +18,9 @@ from app.network.messages import MOST_TOLD_ADDRESSES, MOST_TOLD_MACHINES, Messag
 from app.network.peer.peer_link import PeerLink
 from app.network.sockets import Address, plain_host
 
-MET_FIRST = 4  # of the addresses dialed together; then hints, then more of where it was met
-HOSTS_SECONDS = 1.0  # the most age of the known hosts where members were met
-DIAL_SECONDS = 1.0  # more frequent hints cause no more calls
+MET_FIRST = 4  # addresses where it was reached that are tried before hints; the rest come after them
+HOSTS_SECONDS = 1.0  # for which the hosts where members were reached are cached
+DIAL_SECONDS = 1.0  # more frequent hints trigger no more calls
 
 Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
@@ -37,7 +37,7 @@ class KnownPlaces:
     ) -> None:
         self._members, self._met, self._dial, self._clock = members, met, dial, clock
         self.own: str | None = None  # the best address of this machine, once known
-        self._announced: dict[str, Announced] = {}  # as many as discovery keeps
+        self._announced: dict[str, Announced] = {}  # at most as many as discovery keeps
         self._reported: dict[MachineId, tuple[Address, ...]] = {}
         self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
         self._dialled_seconds: dict[MachineId, float] = {}
@@ -90,7 +90,7 @@ class KnownPlaces:
         places: dict[str, list[str]] = {}
         for machine in list(machines)[:MOST_TOLD_MACHINES]:
             met = self._met(machine)
-            # A place where a machine is not now is the weakest hint, and must not displace a better one.
+            # An address where a machine is not linked now is the weakest hint and must not displace a better one.
             known = dict.fromkeys((up[machine].address, *met) if machine in up else met[:1])
             if known:
                 places[machine] = [str(place)[:64] for place in known][:MOST_TOLD_ADDRESSES]

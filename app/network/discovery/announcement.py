@@ -15,10 +15,10 @@ from app.core.ids import NO_NAME, clean_name
 
 SERVICE = "_poolhouse._tcp.local."
 ID_DIGITS = 16
-MAX_TXT_BYTES = 1024  # ours has below 500
-MAX_NAME_BYTES = 200  # of UTF-8: a string of a TXT record has at most 255
+MAX_TXT_BYTES = 1024  # ours is below 500
+MAX_NAME_BYTES = 200  # of UTF-8; a string in a TXT record has at most 255
 MOST_ADDRESSES = 8
-SYSTEMS = ("Linux", "macOS", "Windows")  # any other claim is not shown
+SYSTEMS = ("Linux", "macOS", "Windows")  # any other value is ignored
 MAX_DEVICE_CHARACTERS = 40
 
 _INSTANCE = re.compile(rf"([0-9a-f]{{{ID_DIGITS}}})\.{re.escape(SERVICE)}")
@@ -30,7 +30,7 @@ _LOCAL = tuple(
         ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7"),
     )
 )
-_ONE_LINK = {4: 24, 6: 64}  # how many bits neighbours share, as homes are usually numbered
+_ONE_LINK = {4: 24, 6: 64}  # the usual prefix lengths of home networks
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -40,10 +40,10 @@ class Said:
     """The contents of an announcement's TXT record."""
 
     protocol: int
-    name: str | None = None  # only while its pairing window is open
+    name: str | None = None  # only while the pairing window is open
     pairing_port: int | None = None
-    system: str | None = None  # these two as well only with the name, and only claimed
-    device: str | None = None  # what it computes with
+    system: str | None = None  # this and `device` likewise, and unverified
+    device: str | None = None  # the hardware it computes on
 
 
 def instance_of(id16: str) -> str:
@@ -119,7 +119,7 @@ def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
     if address.is_loopback:
         return any(own.is_loopback for own in mine)
     if isinstance(address, ipaddress.IPv6Address) and address.is_link_local:
-        return address.scope_id is not None  # without its interface it cannot be dialled
+        return address.scope_id is not None  # cannot be dialed without its interface
     if address.is_multicast or address.is_unspecified:
         return False
     local = any(address in network for network in _LOCAL if network.version == address.version)

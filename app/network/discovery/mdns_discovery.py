@@ -2,7 +2,7 @@
 
     discovery = Discovery(id16, port, report=..., is_member=...)
     discovery.use(("192.168.1.20",))
-    await discovery.run()      # until cancelled; then it says goodbye
+    await discovery.run()      # until canceled; then it says goodbye
 
 No system daemon is required, and a running one (Avahi, Bonjour) is not disturbed.
 """
@@ -47,24 +47,24 @@ from app.network.discovery.announcement import (
 )
 from app.network.messages import PROTOCOL
 
-FORGOTTEN_SECONDS = 120.0  # as long as a host's records live: RFC 6762 10
+FORGOTTEN_SECONDS = 120.0  # the lifetime of a host's records: RFC 6762 10
 NEW_STRANGERS, NEW_STRANGERS_A_SECOND = 32, 4.0
 RECORDS_UNTIL_PURGE = 512
 RECORDS_OF_ONE = 16
-OWN_ADDRESSES_SECONDS = 150.0  # others still repeat an address that we have just left
+OWN_ADDRESSES_SECONDS = 150.0  # others still repeat an address that we have just given up
 
 Record = DNSAddress | DNSPointer | DNSService | DNSText
 
 QUERY, TYPE_PTR, CLASS_IN = 0x0000, 12, 1  # RFC 1035 4.1.1, 3.2.2, 3.2.4
 FIRST_QUESTIONS_SECONDS = (0.02, 1.0, 3.0)  # after the start, a wake-up or a new address
-SPREAD_SECONDS = 0.1  # so that machines that start together do not ask together
-REFRESH_SECONDS, REFRESH_SPREAD_SECONDS = 50.0, 10.0  # records of others live for 120 s
+SPREAD_SECONDS = 0.1  # so that machines started together do not query together
+REFRESH_SECONDS, REFRESH_SPREAD_SECONDS = 50.0, 10.0  # records of others expire after 120 s
 QUESTIONS_APART_SECONDS = 10.0
-BURST_SECONDS = 0.2  # what is heard within it is told together
+BURST_SECONDS = 0.2  # changes within this time are reported together
 TICK_SECONDS = 2.0
-STOOD_STILL_SECONDS = 6.0  # this computer slept, or its clock was set
-AGAIN_SECONDS = 10.0  # until the port is tried again
-ITSELF_SECONDS = 8.0  # our own announcement comes back within milliseconds, if multicast works
+STOOD_STILL_SECONDS = 6.0  # beyond a tick: this computer slept, or its clock was set
+AGAIN_SECONDS = 10.0  # between attempts to open the port
+ITSELF_SECONDS = 8.0  # our own announcement returns within milliseconds if multicast works
 log = logging.getLogger(__name__)
 
 
@@ -90,12 +90,12 @@ class Hearing(RecordUpdateListener):
         self._heard: dict[str, _Heard] = {}
         self._changed: set[str] = set()
         self._ended: list[AnnouncementEnded] = []
-        self._ours: dict[str, float] = {}  # own address -> until when no other machine may have it
+        self._ours: dict[str, float] = {}  # own address -> time until which no other machine may use it
         self._allowance, self._allowed_seconds = float(NEW_STRANGERS), clock()
         self._fresh_records = 0
         self._zeroconf: Zeroconf | None = None
         self._copied: tuple[str, float] | None = None
-        self.itself_seconds: float | None = None  # when our own announcement came back last
+        self.itself_seconds: float | None = None  # when our own announcement was last received
 
     def use(self, addresses: Sequence[str]) -> None:
         """Set the addresses of this machine."""
@@ -103,7 +103,7 @@ class Hearing(RecordUpdateListener):
         left = {key: min(until, limit) for key, limit in self._ours.items()}
         still = {key: limit for key, limit in left.items() if limit > self._clock()}
         self._ours = {**still, **dict.fromkeys(addresses, float("inf"))}
-        self._changed.update(self._heard)  # what is believable depends on where we are
+        self._changed.update(self._heard)  # which addresses are believable depends on ours
 
     @property
     def copied_at(self) -> str | None:
@@ -137,7 +137,7 @@ class Hearing(RecordUpdateListener):
         self._changed.clear()
         return news
 
-    # what zeroconf calls, for each packet
+    # called by zeroconf for each packet
 
     def async_update_records(self, zc: Zeroconf, now: float, records: list[RecordUpdate]) -> None:
         self._zeroconf = zc
@@ -160,8 +160,6 @@ class Hearing(RecordUpdateListener):
             self._purge()
         if self._changed or self._ended:
             self._news()
-
-    # inside
 
     def _services(self, records: Iterable[DNSService]) -> None:
         now = self._clock()
@@ -239,7 +237,7 @@ class Hearing(RecordUpdateListener):
         for records in cache.cache.values():
             for record in records.values():
                 if isinstance(record, DNSPointer) and record.key == SERVICE:
-                    is_known = id_of(record.alias) in self._heard  # without it no goodbye is told
+                    is_known = id_of(record.alias) in self._heard  # without it, no goodbye would be reported
                 else:
                     id16 = id_of(record.key)
                     is_known = id16 in self._heard and kept.get(id16, 0) < RECORDS_OF_ONE
@@ -281,14 +279,14 @@ class Discovery:
         self._clock, self._wall_clock = clock, wall_clock
         self._news = asyncio.Event()
         self.hearing = Hearing(id16, port, is_member, clock, self._news.set)
-        self._lag = int(id16[:4], 16) / 0xFFFF  # 0 … 1, another one on each machine
+        self._lag = int(id16[:4], 16) / 0xFFFF  # 0 … 1, different on each machine
         self._said = Said(PROTOCOL)
         self._addresses: tuple[str, ...] = ()
         self._spoken_at: tuple[str, ...] = ()
         self._announced: tuple[Said, tuple[str, ...], tuple[str, ...]] | None = None
         self._zeroconf: AsyncZeroconf | None = None
         self._announced_seconds = self._tried_seconds = float("-inf")
-        self._questions: list[float] = []  # when to ask next, whatever was heard
+        self._questions: list[float] = []  # when to query next, whatever was heard
         self._asked_seconds = clock()
         self._failure: Reason | None = None
 
@@ -331,7 +329,7 @@ class Discovery:
         return None
 
     async def run(self) -> None:
-        """Announce and listen until cancelled."""
+        """Announce and listen until canceled."""
         seen_wall, seen = self._wall_clock(), self._clock()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -351,8 +349,6 @@ class Discovery:
                     await asyncio.sleep(BURST_SECONDS)
         finally:
             await self._close()
-
-    # inside
 
     def _until_next(self) -> float:
         due = min(self._questions, default=float("inf")) - self._clock()
@@ -387,8 +383,8 @@ class Discovery:
         self._zeroconf = AsyncZeroconf(interfaces=list(self._spoken_at))
         await self._zeroconf.zeroconf.async_wait_for_start()
         self._zeroconf.zeroconf.async_add_listener(self.hearing, None)
-        # RFC 6762 8.1 would have us ask for 750 ms whether the name is free; it is a hash of a key.
-        # A second machine with it is noticed by its addresses (hearing.py).
+        # RFC 6762 8.1 requires a 750 ms probe for whether the name is free, but it is a hash of a key. A second machine
+        # with the same name is detected by its addresses (`Hearing._own`).
         sent = await self._zeroconf.async_register_service(self._info(), cooperating_responders=True)
         tasks.create_task(self._sent(sent), name="announce")
         self._failure, self._tried_seconds = None, float("-inf")
@@ -442,11 +438,11 @@ class Discovery:
             self._zeroconf.zeroconf.async_send(question)
 
     async def _close(self) -> None:
-        """Say goodbye and close the sockets. If cancelled, close them without a goodbye."""
+        """Say goodbye and close the sockets. If canceled, close them without a goodbye."""
         opened, self._zeroconf, self._announced = self._zeroconf, None, None
         if opened is None:
             return
-        with suppress(KeyError):  # it was not opened far enough to listen
+        with suppress(KeyError):  # it never got as far as listening
             opened.zeroconf.async_remove_listener(self.hearing)
         try:
             await opened.async_close()

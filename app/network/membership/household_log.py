@@ -186,11 +186,11 @@ class LogKeeper:
     def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
         self.log: Log | None = None
         self._me, self._store, self._changed = identity, store, changed
-        self._trial: Operation | None = None  # an `add` that counts here until its link is up
+        self._trial: Operation | None = None  # an `add` that counts only here until its link is up
         self._members: Mapping[MachineId, Member] = {}
         self._confirmed: Mapping[MachineId, Member] = {}
         self._addresses: dict[MachineId, tuple[Address, ...]] = {}
-        self._kept: dict[MachineId, tuple[Address, ...]] = {}  # of these, on the disk
+        self._kept: dict[MachineId, tuple[Address, ...]] = {}  # those of them that are on disk
         self._saving, self._merging = asyncio.Lock(), asyncio.Lock()
         self._before_joining: Log | None = None
         self._is_joining = False
@@ -249,7 +249,7 @@ class LogKeeper:
                 return Heard()
             merged, n_none = await asyncio.to_thread(_merged, before, lines)
             n_outside = merged.n_outside
-            if merged.new and self.log is not before:  # it changed meanwhile
+            if merged.new and self.log is not before:  # it has changed since
                 if self.log is None:
                     return Heard()
                 merged = merge(self.log, merged.new, lambda *_: True, is_fit)
@@ -300,7 +300,7 @@ class LogKeeper:
             [signed(self._me, body)], lambda after: machine in after and after[machine].name == new_name
         )
 
-    # a newcomer, seen from the member with the window
+    # the member's side of pairing
 
     def try_out(
         self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role], called: Iterable[str] = ()
@@ -339,7 +339,7 @@ class LogKeeper:
             self._evaluate()
             self._changed()
 
-    # this machine as the newcomer
+    # the newcomer's side of pairing
 
     def adopt(self, result: JoinResult) -> Member:
         """Adopt the household of `result` on trial, and return the member to link to. Raises Refused."""
@@ -366,7 +366,7 @@ class LogKeeper:
             self.log, self._before_joining, self._is_joining = self._before_joining, None, False
             self._evaluate()
 
-    # where the others are
+    # addresses of the other machines
 
     def addresses(self, machine: MachineId) -> tuple[Address, ...]:
         """Return the addresses at which `machine` was reached, latest first."""
@@ -453,12 +453,12 @@ class LogKeeper:
             async with self._saving:
                 await self._store.save(self.log)
         except DoesNotFit:
-            if self.log is after:  # else somebody's change stands on it already
+            if self.log is after:  # otherwise a later change already builds on it
                 self.log = before
                 self._evaluate()
             raise
         finally:
-            self._changed()  # now, so that no link is cut to a machine that then stays
+            self._changed()  # only now, so that no link is cut to a machine that then stays
         return merged.new
 
     async def _take(self, log: Log) -> None:

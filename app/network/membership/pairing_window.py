@@ -50,8 +50,6 @@ from app.network.sockets import Address, accepted, tune
 from app.network.tls import fingerprint, let_go, pairing_client_context, pairing_server_context, peer_der
 from app.network.waiting_room import Entrance, WaitingRoom
 
-# Messages of a pairing attempt on one TLS connection: four bytes of length, then JSON.
-
 HANDSHAKE_SECONDS, CONNECT_SECONDS, GOODBYE_SECONDS = 5.0, 3.0, 1.0
 READ_AHEAD_BYTES = 2 * MAX_PAIR_BYTES
 
@@ -59,7 +57,7 @@ T = TypeVar("T", bound=PairMessage)
 
 
 class PairWire:
-    """A connection between a newcomer and a member."""
+    """A TLS connection between a newcomer and a member. Each message is its length in four bytes, then JSON."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
@@ -136,10 +134,10 @@ class PairWire:
 
 
 TICK_SECONDS = 0.2
-CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # at a time, without a proof
-GREETING_SECONDS = 5.0  # for everything up to the proof: by then the code has been typed
-ANSWER_SECONDS = 0.05  # between two answers to greetings: each costs us some milliseconds
-CALMING_SECONDS = 0.2  # after a failed attempt
+CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # simultaneous callers without a proof
+GREETING_SECONDS = 5.0  # for everything up to the proof; the code was typed before
+ANSWER_SECONDS = 0.05  # between two answers to greetings, each of which costs some milliseconds
+CALMING_SECONDS = 0.2  # pause after a failed attempt
 
 log = logging.getLogger(__name__)
 BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OSErrors
@@ -185,7 +183,7 @@ class PairingWindow:
     ) -> None:
         self.code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
         self.address = Address(shown_host, sock.getsockname()[1])
-        self.roles = tuple(sorted(set(roles)))  # of the machine that joins
+        self.roles = tuple(sorted(set(roles)))  # roles of the machine that joins
         self._me, self._admission, self._sock = me, admission, sock
         self._changed, self._clock = changed, clock
         self._context = pairing_server_context(me.identity.pem, me.identity.passphrase)
@@ -194,7 +192,7 @@ class PairingWindow:
         room = WaitingRoom[socket.socket](CALLERS, CALLERS_OF_ONE_NETWORK)
         self._entrance = Entrance(self._call, room, HANDSHAKE_SECONDS)
         self._answering = asyncio.Lock()
-        self._sent = False  # the whole log went out
+        self._sent = False  # whether the whole log was sent
 
     @property
     def state(self) -> pairing.State:
@@ -237,7 +235,7 @@ class PairingWindow:
         if self._state == pairing.Done(machine):
             try:
                 await self._admission.keep(machine)
-            except (DoesNotFit, Refused) as error:  # it is no member then
+            except (DoesNotFit, Refused) as error:  # then it is not a member
                 self._state = pairing.Closed(error.reason)
                 self._changed(self._state)
             finally:
@@ -255,7 +253,7 @@ class PairingWindow:
                 await self._ended.wait()
                 for helper in helpers:
                     helper.cancel()
-                await asyncio.wait(helpers)  # nothing accepts any more: the port can go
+                await asyncio.wait(helpers)  # nothing accepts any more, so the port can be closed
                 self._sock.close()
         finally:
             self._apply(pairing.Cancelled())
@@ -290,7 +288,7 @@ class PairingWindow:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
             self._entrance.came(sock, host, start)
-            await asyncio.sleep(0)  # of many at once, each is served before the next one takes its place
+            await asyncio.sleep(0)  # if many arrive at once, each is served before the next can take its place
 
     async def _call(self, sock: socket.socket, _: str) -> None:
         try:
@@ -300,14 +298,14 @@ class PairingWindow:
                 async with asyncio.timeout(GREETING_SECONDS):
                     met = await self._greet(wire)
                 if met is not None:
-                    self._entrance.room.leave(sock)  # its place cannot be taken any more
+                    self._entrance.room.leave(sock)  # its place can no longer be taken
                     async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
                         await self._hear(wire, *met)
         except BROKEN as error:
             log.info("pairing attempt ended: %s", error)
             let_go(error)
             sock.close()
-        except Exception:  # top of a task: no stranger may end the window but by its rules
+        except Exception:  # top of a task: a stranger may end the window only by its rules
             log.exception("pairing attempt")
             sock.close()
 
@@ -320,12 +318,12 @@ class PairingWindow:
                 return None
             me, nonce = self._me, secrets.token_bytes(NONCE_BYTES)
             keeper = Doorkeeper(self.code, me.identity, me.name, me.build, nonce)
-            async with self._answering:  # who comes first is answered first
+            async with self._answering:  # first come, first served
                 answer = keeper.greeted(hello)
                 await asyncio.sleep(ANSWER_SECONDS)
             await wire.send(answer)
             return keeper, await wire.receive(PairProof)
-        except WrongProof:  # numbers that are none: as if it had guessed
+        except WrongProof:  # an invalid SPAKE2 message counts as a wrong guess
             if pairing.Check() in self._apply(pairing.ProofReceived(self._clock())):
                 await self._refuse(wire, self._apply(pairing.ProofRejected()))
         except AppError as error:
@@ -337,7 +335,7 @@ class PairingWindow:
 
     async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
         """Check one proof at a time. After a valid one, no other newcomer is heard."""
-        if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted, then checked
+        if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted before it is checked
             await wire.refuse(self._why_not())
             return
         commands: tuple[pairing.Command, ...] = ()
@@ -368,11 +366,11 @@ class PairingWindow:
         await asyncio.sleep(CALMING_SECONDS)
 
     def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """Finish the attempt, even if it was cancelled or timed out. `Admitted` alone finishes by itself."""
+        """Finish the attempt, even if it was canceled or timed out. `Admitted` alone finishes by itself."""
         match self._state:
             case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
-            case pairing.Admitted() if not self._sent:  # it never got the whole log
+            case pairing.Admitted() if not self._sent:  # it never received the whole log
                 return self._apply(pairing.Cancelled())
             case _:
                 return ()

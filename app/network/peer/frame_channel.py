@@ -21,13 +21,13 @@ from app.network.sockets import send_again_soon
 from app.network.traffic_limits import LinkPace
 
 MAX_FRAME_BYTES = (16 << 20) + (4 << 10)  # SAFETY.md 5
-SEND_SECONDS = 10.0  # a peer that takes no bytes for so long hangs
-QUEUED_FRAMES = 8  # in memory only: more than the two credits of a stage
+SEND_SECONDS = 10.0  # a peer that reads nothing for this long is hung
+QUEUED_FRAMES = 8  # in memory only; more than the two credits of a stage
 
-LEAVE = "frames"  # said by WebSocket, by the end that dialled
+LEAVE = "frames"  # the last WebSocket message, sent by the dialing end
 LENGTH = struct.Struct(">I")
-CLOSE_SECONDS = 1.0  # for a goodbye; then the connection is cut
-WAITING_FRAMES = 8  # unread ones: then no more is read from the connection
+CLOSE_SECONDS = 1.0  # for a goodbye; then the connection is aborted
+WAITING_FRAMES = 8  # unread frames at which reading from the connection pauses
 
 
 class FrameChannel(Protocol):
@@ -78,7 +78,7 @@ class WebSocketChannel(FrameChannel):
         if message.type is aiohttp.WSMsgType.BINARY:
             data: bytes = message.data
             return data
-        await self.close()  # closed, too long, or text: nothing of ours comes after it
+        await self.close()  # closed, too long, or text: nothing valid can follow
         raise self._ended()
 
     async def close(self) -> None:
@@ -94,7 +94,7 @@ class MemoryChannel(FrameChannel):
 
     def __init__(self, sent: deque[bytes], received: deque[bytes], news: asyncio.Condition) -> None:
         self._sent, self._received, self._news = sent, received, news
-        self._over: list[bool] = []  # shared by both ends; not empty = closed
+        self._over: list[bool] = []  # shared by both ends; closed if not empty
 
     @classmethod
     def pair(cls) -> tuple[MemoryChannel, MemoryChannel]:
@@ -151,12 +151,12 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._rest = bytearray()
         self._needed = LENGTH.size
         self._frames: deque[bytes] = deque()
-        self._full = False  # nothing more is read from the connection
+        self._full = False  # reading is paused because of unread frames
         self._pace = pace or LinkPace()
-        self._held: asyncio.TimerHandle | None = None  # nothing is read, for the pace
+        self._held: asyncio.TimerHandle | None = None  # set while the bandwidth limit pauses reading
         self._reader: asyncio.Future[None] | None = None
-        self._to: Callable[[bytes], None] | None = None  # takes frames in place of a reader
-        self._failure: Exception | None = None  # of the receiver
+        self._to: Callable[[bytes], None] | None = None  # receives frames instead of a reader
+        self._failure: Exception | None = None  # raised by `_to`
         self._writable = asyncio.Event()
         self._writable.set()
         self._over = asyncio.Event()
@@ -209,7 +209,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         except TimeoutError:
             self._transport.abort()
 
-    # what the loop calls
+    # called by the event loop
 
     def data_received(self, data: bytes) -> None:
         """Pass complete frames to the reader. Abort the connection if a frame is longer than allowed."""

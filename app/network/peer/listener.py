@@ -34,24 +34,24 @@ from app.network.traffic_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPac
 from app.network.waiting_room import Entrance, HandshakePace, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0
-IDLE_SECONDS = 9.0  # a member that asks for nothing, or never ends its header: gone within ten
+IDLE_SECONDS = 9.0  # a member that requests nothing or never finishes its header is gone within ten
 SWEEP_SECONDS = 1.0
 CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
 LEAVE_SECONDS = 2.0
 
-FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # the rest is for hosts, and below GUEST_PATH for guests
+FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # all others are for hosts, and those below GUEST_PATH for guests
 GUEST_PATH = "/guest"
-MODELS_PATH = "/models"  # whole files, where the owner gives them
+MODELS_PATH = "/models"  # whole files, if the owner permits it
 
 MEMBER = web.RequestKey("member", Member)
 
 log = logging.getLogger(__name__)
 
 Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
-"""Answers one member's measuring of the link (app/network/peer/probe.py): its channel, and both its addresses."""
+"""Answers a member's probe of the link (app/network/peer/probe.py), given its channel and both addresses."""
 Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
-"""Runs one accepted control link to its end: member, socket, the address it came from."""
+"""Serves an accepted control link until it ends, given the member, the socket and the host it came from."""
 
 
 class StageHandlers(Protocol):
@@ -98,8 +98,8 @@ class Listener:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
         self._control, self._stages, self._probe, self._clock = control, stages, probe, clock
-        self.transfers = 0  # layers that are being received now
-        self.pace = LinkPace(clock)  # of all that this machine sends and takes
+        self.transfers = 0  # uploads of layers in progress
+        self.pace = LinkPace(clock)  # for all traffic of this machine
         self._context: ssl.SSLContext | None = None
         self._members: Mapping[MachineId, Member] = {}
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}
@@ -132,7 +132,7 @@ class Listener:
                 connection.transport.abort()
 
     async def run(self) -> None:
-        """Accept connections until cancelled. Everything then ends within about a second."""
+        """Accept connections until canceled. Everything then ends within about a second."""
         await self._runner.setup()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -147,12 +147,12 @@ class Listener:
     async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             await self._accept(tasks)
-            await asyncio.sleep(0)  # of many at once, each is served before the next one takes its place
+            await asyncio.sleep(0)  # if many arrive at once, each is served before the next can take its place
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:
             sock, host = await accepted(self._sock)
-        except OSError as error:  # the stranger left already, or no descriptors are free
+        except OSError as error:  # the stranger has left already, or file descriptors have run out
             log.info("accept failed: %s", error)
             await asyncio.sleep(0.05)
             return
@@ -179,11 +179,11 @@ class Listener:
             )
             connection = self._admit(transport)
             is_welcome = connection is not None and not self._barred(connection.machine)
-        except OSError as error:  # refused, silent, gone, or no TLS at all; ssl.SSLError is one
+        except OSError as error:  # refused, silent, gone, or not TLS; ssl.SSLError is an OSError
             log.debug("handshake with %s failed: %s", host, error)
             let_go(error)
             sock.close()
-        except Exception:  # top of a task: no stranger may bring the port down
+        except Exception:  # top of a task: no stranger may take the port down
             log.exception("handshake with %s", host)
             sock.close()
         finally:
@@ -240,7 +240,7 @@ class Listener:
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
         if connection is None or member is None:
-            raise web.HTTPForbidden  # into a closed connection
+            raise web.HTTPForbidden  # the connection is already aborted
         if not _may(member, request.path):
             return _problem("Refused", Reason("role_missing", {"name": member.name}))
         request[MEMBER] = member
@@ -268,7 +268,7 @@ class Listener:
 
     async def _on_data(self, request: web.Request) -> web.StreamResponse:
         pipeline, member = pipeline_id(request.match_info["pipeline"]), request[MEMBER]
-        self._stages.expects(member, pipeline)  # while it can still be told so
+        self._stages.expects(member, pipeline)  # before the upgrade, while a refusal can still be sent
         link = _websocket(MAX_MESSAGE_BYTES)
         await link.prepare(request)
         try:
@@ -332,7 +332,7 @@ def _may(member: Member, path: str) -> bool:
 
 def _websocket(max_bytes: int) -> web.WebSocketResponse:
     return web.WebSocketResponse(
-        max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
+        max_msg_size=max_bytes + 1,  # aiohttp refuses messages as long as its limit
         compress=False,
         timeout=CLOSE_SECONDS,
     )

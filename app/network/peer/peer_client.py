@@ -32,17 +32,17 @@ from app.network.sockets import Address, Through, made_socket, tune
 from app.network.tls import fingerprint, peer_der
 from app.network.traffic_limits import ANSWER_BYTES, LinkPace, TooLong, TooSlow, whole_body
 
-LOOK_SECONDS = 0.5  # between checks whether the host is still there
-END_SECONDS = 0.25  # the end of an answer comes this soon after its last part, or its connection is not kept
+LOOK_SECONDS = 0.5  # between checks that the link to the host is still up
+END_SECONDS = 0.25  # for the end of an answer after its last part; otherwise its connection is closed
 
 CONNECT_SECONDS = 3.0
-OPEN_SECONDS = 8.0  # connect and handshake
-ANSWER_SECONDS = 120.0  # a lender hashes and writes what it has before it answers, and more for
-ANSWER_BYTES_PER_SECOND = 20e6  # the size of the layers, on a slow disk
+OPEN_SECONDS = 8.0  # to connect and shake hands
+ANSWER_SECONDS = 120.0  # a lender hashes and writes data before it answers, and needs more time
+ANSWER_BYTES_PER_SECOND = 20e6  # for large layers, at the speed of a slow disk
 CLOSE_SECONDS = 1.0
-REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
+REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never reuse a connection being closed
 CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
-GUEST_CONNECTIONS = 40  # more than a host answers at once; with the others fewer than it lets one member have
+GUEST_CONNECTIONS = 40  # more than a host answers at once; together with CONNECTIONS below its limit for a member
 MOST_FACT_CHARS = 200  # as in a message
 
 
@@ -78,7 +78,7 @@ class GuestClient:
             yield answer
             await _read_to_its_end(answer)
         finally:
-            answer.close()  # of one that was read to its end, the connection is given back already
+            answer.close()  # after reading to the end, the connection is already back in the pool
 
     async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives. Raises Unreachable if it breaks off."""
@@ -91,7 +91,7 @@ class GuestClient:
                     raise Unreachable("peer_offline", name=self.host.name) from None
                 continue
             except (aiohttp.ClientError, OSError, RuntimeError) as error:
-                # RuntimeError: the link was closed here, and this connection with it
+                # RuntimeError: this side closed the link, and with it this connection
                 raise explained(self.host, self._address, error) from error
             if not chunk:
                 return
@@ -144,7 +144,7 @@ class PinnedConnector(aiohttp.TCPConnector):
             ssl=context, limit=limit, keepalive_timeout=REUSE_SECONDS, socket_factory=partial(_socket, through)
         )
         self._peer = peer
-        self.n_in_use = 0  # of its connections, those that are opened among them
+        self.n_in_use = 0  # connections in use, including those being opened
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[aiohttp.tracing.Trace], timeout: ClientTimeout
@@ -188,10 +188,10 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
-        # aiohttp counts the connection among its few until somebody says that it is over
+        # aiohttp counts the connection against its limit until it is released
         stream = FrameStream(connection.transport, peer_name, self, pace, self.release)
-        await self.send_str(LEAVE)  # the last thing said by WebSocket
-        await stream.receive()  # the other end's first frame, an empty one
+        await self.send_str(LEAVE)  # the last WebSocket message
+        await stream.receive()  # the other end's first frame, which is empty
         return stream
 
     def release(self) -> None:
@@ -220,8 +220,8 @@ class PeerClient:
         self.pace = pace or LinkPace()
         self._context, self._closed = context, False
         self._guest: aiohttp.ClientSession | None = None
-        self._guests: PinnedConnector | None = None  # the connections of that
-        self._n_asked = 0  # requests under way, and connections that are opened
+        self._guests: PinnedConnector | None = None  # the connector of the guest session
+        self._n_asked = 0  # requests in progress and connections being opened
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
@@ -270,7 +270,7 @@ class PeerClient:
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
             raise explained(self.member, self.address, error) from error
-        except asyncio.CancelledError:  # repeated tries must not leave one behind each time
+        except asyncio.CancelledError:  # repeated attempts must not leak a connection each
             link.release()
             raise
 
@@ -315,7 +315,7 @@ class PeerClient:
                 async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
                     made = await self._session.ws_connect(
                         path,
-                        max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
+                        max_msg_size=max_bytes + 1,  # aiohttp refuses messages as long as its limit
                         compress=0,
                         timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
                     )
@@ -354,7 +354,7 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
         case aiohttp.ClientConnectorError(os_error=cause) if is_held_back(cause, address):
             return Unreachable("peer_held_back", **facts)
         case aiohttp.ClientConnectorError(os_error=cause):
-            refused = int(isinstance(cause, ConnectionRefusedError))  # nothing listens there
+            refused = int(isinstance(cause, ConnectionRefusedError))  # nothing is listening there
             return Unreachable("peer_unreachable", **facts, refused=refused)
         case aiohttp.WSServerHandshakeError():
             return Refused("peer_refused")

@@ -40,29 +40,28 @@ from app.network.peer.peer_client import PeerClient
 from app.network.sockets import Address, Through, plain_host
 from app.network.traffic_limits import Allowance, Flood, Kind
 
-# Whether a machine is reached from outside: a member connects to its port, and says whether it could and hears it.
-
-TRY_SECONDS = 3.0  # a firewall that drops is silent
+TRY_SECONDS = 3.0  # a firewall that drops packets is silent
 ANSWER_SECONDS = 2 * TRY_SECONDS
-AGAIN_SECONDS = 1.0  # between two tries for one member, so that it is no port scanner
+AGAIN_SECONDS = 1.0  # between two attempts for a member, so that it cannot use us as a port scanner
 
 HEARTBEAT_SECONDS = 1.0
-NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
+NOTICE_SECONDS = 0.25  # from detecting a death until everything here knows; 5 s in total
 SEND_SECONDS = 5.0
 LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
-WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
-LEFT_SECONDS = 5.0  # between looks at paths that were left
-ROOM_SECONDS = 2.0  # a burst at the beginning of a link takes less; nothing is suspected before
+WAITING_MESSAGES = 256  # a peer that sends faster than we can process is cut off
+LEFT_SECONDS = 5.0  # between checks of abandoned paths
+ROOM_SECONDS = 2.0  # longer than the burst at the start of a link, and too short for suspicion
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 log = logging.getLogger(__name__)
 
 
 class CallBack:
-    """Both sides of a callback on a link. It connects only to the address at which the peer says it listens.
+    """Both sides of a callback on a link, which shows whether a machine can be reached from outside.
 
-    hears: whether that peer's announcements arrive here, or None if unknown.
+    A machine connects only to the address at which its peer says it listens. hears: whether that peer's
+    announcements arrive here, or None if unknown.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class CallBack:
                     self._asked.set_result(message)
             case CallMe(request=number):
                 reached = await self._try()
-                with suppress(Unreachable):  # then the link is gone, and with it who asked
+                with suppress(Unreachable):  # the link is gone, and with it the machine that asked
                     await self._send(Called(request=number, reached=reached, hears=self._hears()))
 
     async def _try(self) -> bool | None:
@@ -132,7 +131,7 @@ class Work:
     """The progress of this machine's workers, sent in every PONG."""
 
     steps_done: int = 0
-    busy_seconds: float = 0.0  # in the present step; 0 when idle
+    busy_seconds: float = 0.0  # in the current step; 0 when idle
 
 
 class Owner(Protocol):
@@ -202,7 +201,7 @@ class Paths:
 
     def __init__(self, first: PeerClient) -> None:
         self.first = self.now = first
-        self.left: list[PeerClient] = []  # what is open there stays
+        self.left: list[PeerClient] = []  # abandoned paths, whose connections stay open
         self._has_left = asyncio.Event()
 
     def use(self, client: PeerClient) -> None:
@@ -223,7 +222,7 @@ class Paths:
         return True
 
     async def close_left(self) -> None:
-        """Close abandoned paths once they are no longer used. Runs until cancelled."""
+        """Close abandoned paths once they are no longer used. Runs until canceled."""
         while True:
             await self._has_left.wait()
             while self.left:
@@ -254,18 +253,18 @@ class PeerLink:
         allowance: Allowance | None = None,
     ) -> None:
         self.hello = theirs
-        self._named = named  # from what it calls itself
-        self.name = named(theirs.name)  # fit to be shown
+        self._named = named  # maps the announced name to the one to display
+        self.name = named(theirs.name)  # safe to display
         self._allowance = allowance or Allowance(clock)
         self.dialled = dialled  # by us
         self.ended: Reason | None = None
         self.progress = PeerProgress(clock)
         self._pings = PingTimer(clock)
         self.up_since_seconds = clock()
-        self.announced = False  # the owner was told of it
-        self._leaves = False  # it has said goodbye
-        self._floods = False  # it was cut off: what is left of it is not looked at
-        self.finished = asyncio.Event()  # `run` is over
+        self.announced = False  # the owner was notified of it
+        self._leaves = False  # the peer has said goodbye
+        self._floods = False  # the link was cut; messages still queued are ignored
+        self.finished = asyncio.Event()  # set when `run` has returned
         self._socket, self._clock = socket, clock
         self.paths = Paths(client)
         self.call_back = CallBack(self.send, lambda: self.address, clock, hears)
@@ -355,13 +354,12 @@ class PeerLink:
         """Close the link and everything opened with it. Closing it again is harmless."""
         self.ended = self.ended or why
         try:
-            await self._socket.close()  # waits a second at most for the other side's goodbye
-        finally:  # all of it, also when cancelled meanwhile
+            await self._socket.close()  # waits at most a second for the other side's goodbye
+        finally:  # even if canceled
             await asyncio.shield(self.paths.close())
 
     async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
-        """Count household lines received. If they are more than a member has reason to send, cut the link and return
-        False."""
+        """Count household lines received. Return False and cut the link if a member has no reason to send so many."""
         try:
             self._allowance.take(Kind.LINE, n_lines)
             self._allowance.take(Kind.FALSE_LINE, n_false)
@@ -378,7 +376,7 @@ class PeerLink:
         self._floods = True
         log.warning("%s floods this machine: %s", self.name, why)
         self.ended = self.ended or Reason("peer_floods", {"name": self.name})
-        await asyncio.shield(self.paths.first.close())  # without a goodbye, which would be waited for
+        await asyncio.shield(self.paths.first.close())  # no goodbye, which would have to be awaited
         await self.close(self.ended)
 
     async def answers_within(self, seconds: float) -> bool:
@@ -393,7 +391,7 @@ class PeerLink:
         return True
 
     async def run(self, owner: Owner, heartbeat: Heartbeat) -> None:
-        """Serve the link until it ends, for the reason in `ended`. A handler still running is cancelled."""
+        """Serve the link until it ends, for the reason in `ended`. A handler still running is canceled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
@@ -402,7 +400,7 @@ class PeerLink:
                     tasks.create_task(self.paths.close_left(), name=f"left paths to {self.name}"),
                 )
                 await self._read(owner)
-                with suppress(TimeoutError):  # last words: that we were removed, that it leaves
+                with suppress(TimeoutError):  # last words, such as our removal or the peer's goodbye
                     async with asyncio.timeout(LAST_WORDS_SECONDS):
                         await self._inbox.join()
                 for helper in helpers:
@@ -437,7 +435,7 @@ class PeerLink:
             case Ping(n=n):
                 self._allowance.take(Kind.PING)
                 now = owner.work()
-                busy_s = max(now.busy_seconds, self.paths.now.pace.held_s())  # slow either way
+                busy_s = max(now.busy_seconds, self.paths.now.pace.held_s())  # either makes it slow
                 pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
@@ -461,18 +459,18 @@ class PeerLink:
     async def _deliver(self, owner: Owner) -> None:
         """Deliver messages one after another, independently of the heartbeats, since handling one may take long."""
         if self.ended is not None:
-            return  # replaced before it began: its end is told already
+            return  # replaced before it began; its end has been reported
         self.announced = True
         try:
             await owner.connected(self)
-        except Unreachable as error:  # it ended while it came up: the next one comes by itself
+        except Unreachable as error:  # it ended while coming up; another link will follow
             log.info("link to %s: %s", self.name, error)
             await self.close(self._end())
             return
         while True:
             message = await self._inbox.get()
             try:
-                if self._floods:  # what is left of the flood would keep the link from its end
+                if self._floods:  # the rest of the flood would delay the end of the link
                     continue
                 if isinstance(message, CallMe | Called):
                     await self.call_back.heard(message)
@@ -485,7 +483,7 @@ class PeerLink:
 
     async def _ask(self, n: int, within_seconds: float) -> None:
         """Send a PING. The answer to number 0 is not timed."""
-        with suppress(TimeoutError, Unreachable):  # the silence is what counts
+        with suppress(TimeoutError, Unreachable):  # only the silence matters
             async with asyncio.timeout(within_seconds):
                 await self.send(Ping(n=n))
 
@@ -500,8 +498,8 @@ class PeerLink:
             if doubted != (silent_seconds >= beat.suspect_after_seconds):
                 doubted = not doubted
                 owner.suspect(self, doubted)
-            # Whatever the other side sent proves that it lives: so mostly one side asks, in turns,
-            # and an idle household is quiet.
+            # Anything received proves that the peer is alive. So usually only one side pings, in turns, and an idle
+            # household is quiet.
             if silent_seconds >= beat.every_seconds or self._pings.best_seconds is None:
                 await self._ask(self._pings.sent(), beat.every_seconds / 4)
             dies_in_seconds = self._heard_seconds + beat.dead_after_seconds - self._clock()

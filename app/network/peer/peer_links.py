@@ -35,22 +35,20 @@ from app.network.peer.peer_link import Heartbeat, Owner, PeerLink, Socket, recei
 from app.network.sockets import Address, Through
 from app.network.traffic_limits import Allowance, Flood, Kind, LinkPace
 
-# HELLO and HELLO_ACK: the third check of a link, and what is said when two versions cannot speak.
-
 HELLO_SECONDS = 2.0
 NAMING = frozenset({"name", "machine", "older", "newer"})  # facts that name a machine
 
 log = logging.getLogger(__name__)
 
 REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
-SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both sides at once
-OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get through
-PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
+SIMULTANEOUS_SECONDS = 2.0  # two links this close together were dialed from both sides at once
+OWN_CALL_SECONDS = 1.5  # for which an incoming call waits for our own call to get through
+PROOF_OF_LIFE_SECONDS = 1.5  # a live link receives something every second
 REPLACED_SECONDS = 2.0
-# How long a machine that we call may take to make way for us, and then to answer.
+# How long a machine that we dial may take to make way for us and then to answer.
 ACK_SECONDS = OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
 ADDRESSES_TRIED = 8
-ANSWERED = frozenset(  # why a call failed where somebody is at home
+ANSWERED = frozenset(  # reasons that show that the machine is on and answering
     {"version_differs", "peer_is_another", "peer_refused", "peer_refused_us", "peer_hung_up", "identity_copied"}
 )
 
@@ -151,7 +149,7 @@ class _Call:
     """The attempts to reach a member."""
 
     task: asyncio.Task[None]
-    news: asyncio.Event = field(default_factory=asyncio.Event)  # an address, or a lost link
+    news: asyncio.Event = field(default_factory=asyncio.Event)  # a new address, or a lost link
     attempt: asyncio.Task[PeerLink | None] | None = None
 
 
@@ -168,12 +166,12 @@ class Links:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.up: dict[MachineId, PeerLink] = {}
-        self.through: dict[MachineId, Through] = {}  # by which interface of ours each is dialled
-        self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
-        # Who answered twice running and let no link come up, and why: what it said last when it was linked (that it
-        # closes, say) is no longer how it is.
+        self.through: dict[MachineId, Through] = {}  # our interface from which to dial each
+        self.failed: dict[MachineId, Reason] = {}  # why the last call failed, for machines without a link
+        # Machines that answered twice in a row but refused a link, and why. Whatever they reported last while linked,
+        # such as that they are closing, is outdated.
         self.kept_out: dict[MachineId, Reason] = {}
-        # whose announcements arrive
+        # whether a machine's announcements are received
         self.hears: Callable[[MachineId], bool | None] = lambda _: None
         self._me, self._owner, self._tasks = me, owner, tasks
         self._heartbeat, self._pace, self._clock = heartbeat, pace, clock
@@ -240,7 +238,7 @@ class Links:
         through, tried = self.through.get(member.id), addresses[:ADDRESSES_TRIED]
         try:
             client, socket = await self._race(member, tried, through)
-        except (Unreachable, Refused):  # another machine may have that address on that interface
+        except (Unreachable, Refused):  # another machine may have the address on that interface
             if through is None:
                 raise
             client, socket = await self._race(member, tried, None)
@@ -290,7 +288,7 @@ class Links:
         try:
             link = await self._welcome(member, socket, host)
         except AppError as error:
-            if error.reason.code == "version_differs":  # it may be that only they can call
+            if error.reason.code == "version_differs":  # possibly only they can dial
                 self._has_failed(member.id, error.reason)
             refuse = Refuse(code=error.reason.code, facts=sent_facts(error.reason.facts))
             with suppress(OSError, aiohttp.ClientError):
@@ -411,7 +409,7 @@ class Links:
         if member.id in self.up:  # the other side's call got through while we waited
             await self.drop(link)
             return None
-        self.take(link)  # here, and not by the waiter: `_make_way` looks at once
+        self.take(link)  # not left to the waiter, since `_make_way` looks at once
         return link
 
     def _has_failed(self, machine: MachineId, why: Reason) -> None:
@@ -433,7 +431,7 @@ class Links:
         """Decide between an incoming link and what already exists for that machine. Raises Refused."""
         call = self._calls.get(machine)
         if call is not None and call.attempt is not None:
-            if self._me < machine:  # both sides dial at once: the call of the smaller id stands
+            if self._me < machine:  # both sides are dialing: the call of the smaller id wins
                 await asyncio.wait({call.attempt}, timeout=OWN_CALL_SECONDS)
             if call.attempt is not None:  # it may have ended while we waited
                 call.attempt.cancel()
@@ -445,12 +443,12 @@ class Links:
                 raise Refused("identity_copied", name=old.name)
         elif self._me < machine and old.dialled and self._is_fresh(old):
             raise Refused("link_doubled", name=old.name)
-        # a machine dials only when it has no link: for it the old one is gone
+        # a machine dials only if it has no link, so for it the old one is gone
         await old.close(Reason("link_replaced", {"name": old.name}))
         with suppress(TimeoutError):
             async with asyncio.timeout(REPLACED_SECONDS):
                 await old.finished.wait()
-        await self._part(old)  # a handler or a full socket may hold it up far longer
+        await self._part(old)  # a handler or a full socket may delay the old link's end much longer
 
     def _is_fresh(self, link: PeerLink) -> bool:
         return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS
@@ -483,7 +481,7 @@ class Links:
             losers = [client.close() for client in clients if client is not keep]
             try:
                 await asyncio.shield(asyncio.gather(*losers))
-            except asyncio.CancelledError:  # the winner is not wanted any more
+            except asyncio.CancelledError:  # the winner is no longer wanted
                 if keep is not None:
                     await asyncio.shield(keep.close())
                 raise

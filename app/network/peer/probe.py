@@ -31,43 +31,43 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.peer.frame_channel import FrameChannel
 
-MOST_BYTES, MOST_SECONDS = 32 << 20, 0.7  # of one direction, whichever comes first
+MOST_BYTES, MOST_SECONDS = 32 << 20, 0.7  # per direction, whichever comes first
 TOKEN_BYTES = 8
 LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 << 10, 128 << 10
-CHUNK_SECONDS = 0.005  # what a chunk shall take once the rate is known
+CHUNK_SECONDS = 0.005  # the target time of a chunk once the rate is known
 LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES = 32 << 10, 4 << 20
-QUEUE_SECONDS = 0.01  # kept on the way beyond the round trip, so that the link never idles
-RATE_SECONDS = 0.05  # the latest rate is taken over so much
-START_SHARE = 0.3  # of the time: TCP is still growing, or a burst allowance is spent
+QUEUE_SECONDS = 0.01  # in flight beyond the round trip, so that the link is never idle
+RATE_SECONDS = 0.05  # over which the current rate is measured
+START_SHARE = 0.3  # of the time, while TCP ramps up or a burst allowance is used up
 
-SLICES = 9  # of the rest
-LEAST_OF_MEAN = 0.25  # of even a very uneven link's rate the median is more
+SLICES = 9  # of the time after the start phase
+LEAST_OF_MEAN = 0.25  # a smaller median is meaningless, even on a very uneven link
 
-CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; app/network/peer/probe.py has the others
+CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; the other kinds are below
 
 Samples = Sequence[tuple[float, int]]
-"""Times in seconds, and bytes that had arrived by then; both only grow."""
+"""Times in seconds and the bytes that had arrived by then. Both only increase."""
 
-ROUND_TRIPS, UNCOUNTED = 30, 3  # the first ones wake the radio and fill caches
+ROUND_TRIPS, UNCOUNTED = 30, 3  # the first few wake the radio and fill caches
 LEAST_ROUND_TRIPS, ROUND_TRIPS_SECONDS = 8, 0.8
-ECHO_BYTES = 48  # as the header of a frame with one segment
-SILENT_SECONDS = 3.0  # without a message that is due
-LONGEST_SECONDS = 10.0  # a probe, whatever the other side does
+ECHO_BYTES = 48  # the size of a frame header with one segment
+SILENT_SECONDS = 3.0  # without an expected message
+LONGEST_SECONDS = 10.0  # for a whole probe, whatever the other side does
 MOST_ECHOES = 2 * (ROUND_TRIPS + UNCOUNTED)
 MINUTE_SECONDS = 60.0
-MOST_BYTES_A_MINUTE = 8 * MOST_BYTES  # sent for one member's probes
-LEAST_COUNTED_BYTES = MOST_BYTES // 4  # a probe counts so much, so that they cannot come in dozens
-PROBE_PATH = "probe/1"  # the number is the protocol's: who knows another one answers "not found"
-MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MOST_CHUNK_BYTES  # of one message
+MOST_BYTES_A_MINUTE = 8 * MOST_BYTES  # sent for the probes of one member
+LEAST_COUNTED_BYTES = MOST_BYTES // 4  # the least a probe counts, so that there cannot be dozens
+PROBE_PATH = "probe/1"  # the number is the protocol version; a peer with another one answers "not found"
+MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MOST_CHUNK_BYTES  # per message
 MOST_END_BYTES, MOST_SPEED_DIGITS = 96, 13
-NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # interfaces of all systems; a name is shown only
+NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # interface names of all systems; for display only
 ECHO, GIVE, DONE, BUSY = b"\x01", b"\x05", b"\x06", b"\x07"
 log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 Opening = Callable[[], Awaitable[FrameChannel]]
 Asking = Callable[[FrameChannel, str], Awaitable[Found]]
 EndOf = Callable[[str, str], LinkEnd]
-"""Our interface behind a connection, by both its addresses, ours first."""
+"""Returns our interface behind a connection, given both its addresses, ours first."""
 
 
 def rate_of(samples: Samples) -> float | None:
@@ -135,7 +135,7 @@ async def pour(
     wrong
     answer.
     """
-    filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # so that nothing on the way can compress it
+    filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # random, so that nothing on the way can compress it
     begun = clock()
     window, samples, sent, arrived = _Window(), [(begun, 0)], 0, 0
     window.recent.append((begun, 0))
@@ -172,7 +172,7 @@ class RoundTrips:
 
     median_s: float
     p95_s: float
-    jitter_s: float  # mean difference between neighbouring ones
+    jitter_s: float  # mean difference between consecutive ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Measured:
     round_trips: RoundTrips
     out_bytes_per_s: float
     in_bytes_per_s: float
-    far: LinkEnd  # the other end's interface, as it says
+    far: LinkEnd  # the other end's interface, as it claims
 
 
 def said_of(end: LinkEnd) -> bytes:
@@ -214,8 +214,8 @@ class Probes:
     def __init__(self, busy: Callable[[], bool], end_of: EndOf, clock: Callable[[], float] = time.monotonic) -> None:
         self._busy, self._end_of, self._clock = busy, end_of, clock
         self._active = False
-        self._poured = 0  # bytes sent by the probe that is served
-        self._given: dict[MachineId, deque[tuple[float, int]]] = {}  # when, and bytes sent
+        self._poured = 0  # bytes sent by the probe being served
+        self._given: dict[MachineId, deque[tuple[float, int]]] = {}  # when each probe began, and bytes sent
 
     @property
     def is_barred(self) -> bool:
@@ -333,7 +333,7 @@ class Probes:
                     raise ValueError("more bytes than a probe may have")
                 await channel.send(answer)
             elif message == GIVE:
-                self._poured = MOST_BYTES  # until it is known: a broken probe counts whole
+                self._poured = MOST_BYTES  # until known; a broken-off probe counts in full
                 _, self._poured = await pour(channel, lambda: self._received(channel, ""))
                 await channel.send(DONE + said_of(end))
                 return
