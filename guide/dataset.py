@@ -1,4 +1,4 @@
-"""The text the Guide learns from: topics read from TOML, and their questions varied by a seeded generator."""
+"""The training text of the Guide: topics read from TOML files, with questions varied by a seeded generator."""
 
 import math
 import random
@@ -14,14 +14,14 @@ CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
 SLOT = re.compile(r"\{(\w+)\}")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
-TWO_TURNS = 0.12  # share of conversations with an earlier exchange
-SYSTEM = 0.12  # share that starts with a system message
-SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as an earlier or later turn
+TWO_TURNS = 0.12  # share of conversations with two questions
+SYSTEM = 0.12  # share of conversations that start with a system message
+SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as the other of two questions
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One thing people ask about, its single answer, and the wordings it is asked in."""
+    """A topic that people ask about: its single answer, and the wordings of its question."""
 
     name: str
     answer: str
@@ -31,7 +31,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One question and its answer."""
+    """A question and its answer."""
 
     question: str
     answer: str
@@ -39,7 +39,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One training example; loss is taken on the answers."""
+    """A training example. Only its answers and, with a lower weight, its questions count in the loss."""
 
     system: str | None
     turns: tuple[Turn, ...]
@@ -47,7 +47,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The synonyms, the polite phrases and the slips that vary a question."""
+    """The synonyms, polite phrases and typing errors with which questions are varied."""
 
     slots: dict[str, list[str]]
     before: list[str]
@@ -57,17 +57,18 @@ class Words:
 
 
 def plain(text: str) -> str:
-    """Lower case, without punctuation and spaces: the form in which two wordings count as the same."""
+    """Return the text in lower case without punctuation and spaces. Two wordings with the same result count as the
+    same."""
     return "".join(c for c in text.lower() if c.isalnum())
 
 
 def lines(block: str) -> tuple[str, ...]:
-    """The non-empty lines of a block."""
+    """Return the non-empty lines of a block."""
     return tuple(line.strip() for line in block.splitlines() if line.strip())
 
 
 def load_topics() -> list[Topic]:
-    """Every topic of guide/text, in the order of the files' names."""
+    """Return all topics in guide/text, in the order of the file names."""
     return [
         Topic(entry["name"], entry["answer"], lines(entry["questions"]), lines(entry["check"]))
         for path in sorted(TEXT.glob("*.toml"))
@@ -76,7 +77,7 @@ def load_topics() -> list[Topic]:
 
 
 def load_words() -> Words:
-    """The synonyms of every text file, and the phrases of words.toml."""
+    """Return the synonyms in all text files, and the phrases in words.toml."""
     slots: dict[str, list[str]] = {}
     for path in sorted(TEXT.glob("*.toml")):
         slots |= tomllib.loads(path.read_text("utf-8")).get("slots", {})
@@ -88,13 +89,13 @@ def load_words() -> Words:
 
 
 def held_out() -> list[str]:
-    """The scored wordings that must never be trained on."""
+    """Return the wordings used for scoring, which must never be trained on."""
     key = tomllib.loads((HERE / "key.toml").read_text("utf-8"))
     return [wording for topic in key["topic"] for wording in topic["rewordings"]]
 
 
 def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:
-    """One wording of a pattern, drawn at random."""
+    """Return a random wording of a pattern."""
     while match := CHOICE.search(pattern):
         pattern = pattern[: match.start()] + rng.choice(match[1].split("|")) + pattern[match.end() :]
     text = SLOT.sub(lambda slot: rng.choice(slots[slot[1]]), pattern)
@@ -102,7 +103,7 @@ def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str
 
 
 def breadth(pattern: str, slots: dict[str, list[str]]) -> float:
-    """Return how often to draw a pattern: once, and once more for each doubling of its wordings."""
+    """Return how often to draw a pattern: once, and once more for each doubling of its number of wordings."""
     bits = 0.0
     while match := CHOICE.search(pattern):
         bits += math.log2(len(match[1].split("|")))
@@ -111,7 +112,7 @@ def breadth(pattern: str, slots: dict[str, list[str]]) -> float:
 
 
 def misspell(text: str, rng: random.Random) -> str:
-    """Drop, double or swap one letter."""
+    """Drop, double, swap or replace one letter."""
     if len(text) < 6:
         return text
     at = rng.randrange(1, len(text) - 1)
@@ -126,7 +127,7 @@ def misspell(text: str, rng: random.Random) -> str:
 
 
 class Writer:
-    """Draws conversations without end; the same seed gives the same ones."""
+    """An endless generator of conversations, which is determined by its seed."""
 
     def __init__(self, topics: list[Topic], words: Words, seed: int) -> None:
         self.topics = topics
@@ -138,7 +139,7 @@ class Writer:
         self.by_name = {topic.name: topic for topic in topics}
 
     def question(self, topic: Topic) -> str:
-        """One wording, varied; never one that holds a scored wording."""
+        """Return a varied wording of a topic's question that contains no scored wording."""
         while True:
             pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
             text = self.vary(expand(pattern, self.words.slots, self.rng))
@@ -146,7 +147,7 @@ class Writer:
                 return text
 
     def vary(self, text: str) -> str:
-        """Politeness, case, punctuation and slips, each now and then."""
+        """Occasionally add politeness or typing errors to a question, and vary its case and punctuation."""
         rng, asks = self.rng, len(text.split()) > 2
         if asks and rng.random() < 0.15:
             text = text + rng.choice(self.words.after)
@@ -163,7 +164,7 @@ class Writer:
         return self.style(text)
 
     def style(self, text: str) -> str:
-        """Capitals and the mark at the end, as different people type them."""
+        """Vary the capitals and the punctuation at the end, as different people type them."""
         how, rng = self.rng.random(), self.rng
         if how < 0.4:
             text = text.lower()
@@ -178,15 +179,15 @@ class Writer:
         return text
 
     def turn(self, topic: Topic) -> Turn:
-        """One exchange about a topic."""
+        """Return a question about a topic and its answer."""
         return Turn(self.question(topic), topic.answer)
 
     def topic(self) -> Topic:
-        """A topic, those with more wordings more often."""
+        """Return a random topic. Topics with more wordings are more likely."""
         return self.rng.choices(self.topics, self.weights)[0]
 
     def conversation(self) -> Conversation:
-        """One example: mostly a single exchange."""
+        """Return a conversation, usually with a single question."""
         turns = [self.turn(self.topic())]
         if self.rng.random() < TWO_TURNS:
             name = self.rng.choice(SMALL_TALK) if self.rng.random() < 0.4 else self.topic().name
@@ -201,5 +202,5 @@ class Writer:
 
 
 def checks(topics: list[Topic]) -> list[tuple[str, Turn]]:
-    """The validation wordings: topic name, question and answer."""
+    """Return the wordings kept for validation, each with the name of its topic, and its answer."""
     return [(topic.name, Turn(text, topic.answer)) for topic in topics for text in topic.check]

@@ -1,4 +1,4 @@
-"""Writes the trained Guide as GGUF: Q8_0 matrices (or f32, to compare with), tokenizer and chat template."""
+"""Writes the trained Guide as GGUF: Q8_0 matrices (or f32, for comparison), tokenizer and chat template."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ LAYER_NAMES = {
 
 
 def gguf_name(name: str) -> str:
-    """GGUF's name of one of our weights. The head is the embedding, so it has no name of its own."""
+    """Return GGUF's name for a weight. The head has none, since it is the same matrix as the embedding."""
     match name.split("."):
         case ["embedding", "weight"]:
             return "token_embd.weight"
@@ -39,7 +39,7 @@ def gguf_name(name: str) -> str:
 
 
 def add_facts(writer: gguf.GGUFWriter, shape: Shape) -> None:
-    """The model's name, licence and sizes."""
+    """Write the model's name, license and sizes."""
     writer.add_name(NAME)
     writer.add_description("Answers questions about using Poolhouse. Trained by the project on its own text.")
     writer.add_license("Apache-2.0")
@@ -59,7 +59,7 @@ def add_facts(writer: gguf.GGUFWriter, shape: Shape) -> None:
 
 
 def add_tokenizer(writer: gguf.GGUFWriter, path: Path) -> None:
-    """The byte-level BPE, its special tokens and the chat template."""
+    """Write the byte-level BPE, its special tokens and the chat template."""
     model = json.loads(path.read_text("utf-8"))["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].__getitem__)
     special = set(bpe.SPECIAL)
@@ -79,7 +79,7 @@ def add_tokenizer(writer: gguf.GGUFWriter, path: Path) -> None:
 
 
 def add_weights(writer: gguf.GGUFWriter, weights: dict[str, torch.Tensor], whole: bool) -> None:
-    """Every weight; matrices in Q8_0 unless `whole`, norms in f32."""
+    """Write all weights: matrices as Q8_0 unless `whole`, and norms as f32."""
     for name, weight in weights.items():
         values = weight.detach().to(torch.float32).numpy()
         if values.ndim == 1 or whole:
@@ -90,11 +90,11 @@ def add_weights(writer: gguf.GGUFWriter, weights: dict[str, torch.Tensor], whole
 
 
 def export(build: Path, out: Path, whole: bool = False) -> None:
-    """Write the GGUF beside `out`, then put it in its place."""
+    """Write the GGUF to a temporary file, then move it to `out`."""
     shape = Shape()
     with np.load(build / "weights.npz") as saved:
         weights = {name: torch.from_numpy(saved[name]) for name in saved.files}
-    Llama(shape).load_state_dict(weights)  # refuses weights of another shape
+    Llama(shape).load_state_dict(weights)  # raises an error for weights of another shape
     part = out.with_suffix(".part")
     writer = gguf.GGUFWriter(str(part), "llama")
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
@@ -110,7 +110,7 @@ def export(build: Path, out: Path, whole: bool = False) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=Path("build/guide"))
     parser.add_argument("--out", type=Path, default=Path("resources/guide.gguf"))

@@ -1,4 +1,4 @@
-"""Asks the Guide its 200 questions with the context kept as f16 and as q8_0; counts answers that stay the same."""
+"""Asks the Guide 200 questions with an f16 and with a q8_0 KV cache, and counts the answers that stay the same."""
 
 import argparse
 import json
@@ -17,12 +17,12 @@ Answer = list[int]
 
 
 def questions(path: Path = PROMPTS) -> list[str]:
-    """One on each line, in quotation marks."""
+    """Return the questions in a file, one JSON string per line."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
 def same_tokens(first: Answer, second: Answer) -> int:
-    """Return how many tokens two answers have in common before they part."""
+    """Return how many tokens two answers share before they diverge."""
     for place, (ours, other) in enumerate(zip(first, second, strict=False)):
         if ours != other:
             return place
@@ -30,7 +30,7 @@ def same_tokens(first: Answer, second: Answer) -> int:
 
 
 def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
-    """Whole answers that are the same, and tokens before the first that is another."""
+    """Return the numbers of identical answers, and of tokens before the first difference."""
     pairs = list(zip(exact, near, strict=True))
     return {
         "answers": len(pairs),
@@ -41,7 +41,8 @@ def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
 
 
 def ask(path: Path, prompts: Sequence[str], threads: int, kind: str) -> list[Answer]:
-    """Greedy answers, each with a context of its own; `kind`: ggml's name of the KV cache's numbers."""
+    """Return the greedy answers, each computed in a context of its own. `kind` is ggml's name of the KV cache's number
+    type."""
     from backends.llamacpp import binding
     from backends.templates.sandboxed_rendering import render
 
@@ -66,7 +67,7 @@ def ask(path: Path, prompts: Sequence[str], threads: int, kind: str) -> list[Ans
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, nargs="?", default=MODEL)
     parser.add_argument("--threads", type=int, default=1)

@@ -1,4 +1,5 @@
-"""A small llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU, one matrix for embedding and head."""
+"""A small Llama model: RMSNorm, rotary positions, grouped-query attention, SwiGLU, and one matrix for embedding and
+head."""
 
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of the model. Widths are multiples of 32, as Q8_0 asks."""
+    """The size of the model. Widths are multiples of 32, as Q8_0 requires."""
 
     vocab_size: int = 2048
     n_layers: int = 8
@@ -24,20 +25,20 @@ class Shape:
 
 
 def rotation(shape: Shape) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of every position, [context_length, head_dim / 2]. Source: arXiv:2104.09864."""
+    """Return the cosines and sines of every position, [context_length, head_dim / 2]. Source: arXiv:2104.09864."""
     steps = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
     angles = torch.outer(torch.arange(shape.context_length, dtype=torch.float32), shape.rope_theta**-steps)
     return angles.cos(), angles.sin()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn neighbouring pairs of x, [..., n_tokens, head_dim], by their position: the layout of GGUF's llama."""
+    """Rotate neighboring pairs of x, [..., n_tokens, head_dim], by their position, in the layout of GGUF's llama."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 
 
 class Norm(nn.Module):
-    """Root-mean-square norm. Source: arXiv:1910.07467."""
+    """Root-mean-square normalization. Source: arXiv:1910.07467."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -91,7 +92,7 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then feed-forward, each behind a norm and added to its input."""
+    """Attention, then feed-forward. The input of each is normalized, and its output is added to the residual stream."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -109,7 +110,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """The whole model: tokens in, logits out."""
+    """The whole model, from tokens to logits."""
 
     cos: Tensor
     sin: Tensor
@@ -127,7 +128,7 @@ class Llama(nn.Module):
         self.apply(self.start)
 
     def start(self, module: nn.Module) -> None:
-        """Small random weights; what is added to the stream starts smaller the deeper the model."""
+        """Initialize small random weights. Those added to the residual stream are smaller the deeper the model is."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=0.04)
         if isinstance(module, Attention):
@@ -136,7 +137,7 @@ class Llama(nn.Module):
             nn.init.normal_(module.down.weight, std=0.04 / (2 * self.shape.n_layers) ** 0.5)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """The normed states before the head. tokens: [batch, n_tokens]; returns [batch, n_tokens, hidden_size]."""
+        """Return the normalized states before the head, [batch, n_tokens, hidden_size]. tokens: [batch, n_tokens]."""
         n_tokens = tokens.shape[1]
         x = self.dropout(self.embedding(tokens))
         for layer in self.layers:
@@ -145,9 +146,9 @@ class Llama(nn.Module):
         return out
 
     def head(self, states: Tensor) -> Tensor:
-        """Logits of states, [..., vocab_size]."""
+        """Return the logits of states, [..., vocab_size]."""
         return functional.linear(states, self.embedding.weight)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """tokens: [batch, n_tokens]. Returns logits, [batch, n_tokens, vocab_size]."""
+        """Return the logits, [batch, n_tokens, vocab_size]. tokens: [batch, n_tokens]."""
         return self.head(self.hidden(tokens))

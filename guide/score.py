@@ -1,4 +1,4 @@
-"""Asks the Guide the 30 most asked questions and 60 other wordings; marks the answers by key.toml."""
+"""Asks the Guide the 30 most frequent questions and 60 other wordings, and marks the answers by key.toml."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from guide.dataset import HERE, load_topics
 
 MODEL = HERE.parent / "resources" / "guide.gguf"
-OTHERS_BAR = 0.8  # of the other wordings; of the 30 asked ones all must be right
+OTHERS_BAR = 0.8  # for the other wordings; the 30 frequent questions must all be right
 MAX_TOKENS = 160
 
 Ask = Callable[[str], str]
@@ -20,7 +20,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The content of a right answer on a topic: one phrase of each of `needs`, none of `never`."""
+    """The requirements for an answer on a topic: one phrase of each of `needs`, and none of `never`."""
 
     topic: str
     question: str
@@ -29,7 +29,7 @@ class Mark:
     never: tuple[str, ...]
 
     def passes(self, answer: str) -> bool:
-        """Return whether an answer holds the facts."""
+        """Return whether an answer contains the facts."""
         said = " ".join(answer.lower().split())
         return all(any(phrase in said for phrase in some) for some in self.needs) and not any(
             phrase in said for phrase in self.never
@@ -38,7 +38,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One question, as marked."""
+    """A question with its marked answer."""
 
     topic: str
     question: str
@@ -48,7 +48,7 @@ class Result:
 
 
 def load_key() -> list[Mark]:
-    """The key of all topics."""
+    """Return the requirements of all topics."""
     entries = tomllib.loads((HERE / "key.toml").read_text("utf-8"))["topic"]
     return [
         Mark(e["name"], e["question"], tuple(e["rewordings"]), tuple(map(tuple, e["needs"])), tuple(e["never"]))
@@ -57,7 +57,10 @@ def load_key() -> list[Mark]:
 
 
 def leaks(key: Sequence[Mark], answers: dict[str, str]) -> list[tuple[str, str]]:
-    """Pairs (topic, other topic) where the key would take the other topic's answer; there should be none."""
+    """Return the pairs (topic, other topic) for which the key accepts the other topic's answer.
+
+    There should be none.
+    """
     return [
         (mark.topic, name)
         for mark in key
@@ -67,12 +70,12 @@ def leaks(key: Sequence[Mark], answers: dict[str, str]) -> list[tuple[str, str]]
 
 
 def canonical() -> dict[str, str]:
-    """The written answer of each topic of the training text."""
+    """Return the answer of each topic in the training text."""
     return {topic.name: topic.answer for topic in load_topics()}
 
 
 def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
-    """Every question of the key, asked and marked."""
+    """Ask every question of the key and mark the answers."""
     results = []
     for mark in key:
         for question in (mark.question, *mark.rewordings):
@@ -82,7 +85,7 @@ def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
 
 
 def totals(results: Sequence[Result]) -> dict[str, Any]:
-    """Return how many passed, and whether the bar is met."""
+    """Return how many answers passed, and whether they are enough."""
     passed = [result.passed for result in results if not result.other_wording]
     passed_rewordings = [result.passed for result in results if result.other_wording]
     met = all(passed) and sum(passed_rewordings) >= OTHERS_BAR * len(passed_rewordings)
@@ -96,7 +99,7 @@ def totals(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def open_guide(path: Path, threads: int = 1) -> Ask:
-    """The model behind its own chat template, greedy, one question at a time."""
+    """Return a function that asks the model one question at a time, greedily and through its own chat template."""
     from backends.llamacpp import binding
 
     llama = binding.whole_model()(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
@@ -110,7 +113,7 @@ def open_guide(path: Path, threads: int = 1) -> Ask:
 
 
 def show(results: Sequence[Result], sums: dict[str, Any]) -> None:
-    """A line for each question, failures with what was said, then the totals."""
+    """Print a line for each question, with the answer if it failed, and then the totals."""
     for result in results:
         print(f"{'pass' if result.passed else 'FAIL'}  {result.topic:<14} {result.question}")
         if not result.passed:
@@ -120,7 +123,7 @@ def show(results: Sequence[Result], sums: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """The command line; 1 below the bar, 2 if the key itself is faulty."""
+    """Run the command line. Return 1 if too few answers passed, and 2 if the key itself is faulty."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, nargs="?", default=MODEL)
     parser.add_argument("--threads", type=int, default=1)

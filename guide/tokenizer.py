@@ -1,4 +1,4 @@
-"""The Guide's byte-level BPE: how it is trained, and how a conversation becomes tokens."""
+"""The Guide's byte-level BPE tokenizer: its training, and the encoding of conversations."""
 
 import argparse
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ SEED = 20261
 VOCAB_SIZE = 2048
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 PAD, START, END = 0, 1, 2
-CONVERSATIONS = 30_000  # how many are read to learn the merges
+CONVERSATIONS = 30_000  # from which the merges are learned
 
-# ChatML, which llama.cpp knows by name as well.
+# ChatML, which llama.cpp also recognizes by name.
 TEMPLATE = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
@@ -26,7 +26,7 @@ TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Tokens of a conversation; kind: 0 frame, 1 question, 2 answer (what the token at that place is part of)."""
+    """The tokens of a conversation, and what each token is part of: 0 the frame, 1 a question, 2 an answer."""
 
     tokens: list[int]
     kinds: list[int]
@@ -49,25 +49,28 @@ def train(seed: int) -> Tokenizer:
 
 
 def words(talk: Conversation) -> str:
-    """The words of a conversation, with each answer once in a while only: there are few of them."""
+    """Return the words of a conversation.
+
+    Answers are included only now and then, since there are few different ones.
+    """
     questions = [turn.question for turn in talk.turns]
     answers = [turn.answer for turn in talk.turns if len(turn.question) % 8 == 0]
     return "\n".join(["user", "assistant", "system", talk.system or "", *questions, *answers])
 
 
 def load(path: Path) -> Tokenizer:
-    """A tokenizer saved by `train`."""
+    """Load a tokenizer saved by `train`."""
     return Tokenizer.from_file(str(path))
 
 
 def prompt(turns: list[tuple[str, str]]) -> str:
-    """The text that the chat template makes of (role, content) pairs, ready for the answer."""
+    """Return the text that the chat template makes of (role, content) pairs, up to where the answer begins."""
     said = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in turns)
     return said + "<|im_start|>assistant\n"
 
 
 def encode(tokenizer: Tokenizer, talk: Conversation) -> Example:
-    """A conversation in the template's form, with the kind of each token."""
+    """Encode a conversation in the template's format, with the kind of each token."""
     parts = [(f"<|im_start|>system\n{talk.system}<|im_end|>\n", 0)] if talk.system else []
     for turn in talk.turns:
         parts += [
@@ -83,7 +86,7 @@ def encode(tokenizer: Tokenizer, talk: Conversation) -> Example:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=Path("build/guide"))
     build: Path = parser.parse_args().build

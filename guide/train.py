@@ -1,4 +1,4 @@
-"""Trains the Guide; the weights are saved again and again, so that a run may be cut short."""
+"""Trains the Guide. The weights are saved regularly, so that a run may be interrupted."""
 
 import argparse
 import math
@@ -20,14 +20,14 @@ from guide.model import Llama, Shape
 from guide.tokenizer import SEED, Example
 
 BATCH_TOKENS = 2048
-POOL = 24  # batches made at once and sorted by length, to waste little on padding
+POOL = 24  # batches made at a time and sorted by length, to waste little on padding
 PEAK_RATE = 1.5e-3
 WARMUP_STEPS = 100
 WEIGHT_DECAY = 0.1
 DROPOUT = 0.1
-QUESTION_WEIGHT = 0.15  # of the loss on question tokens, against 1 on answers
-TOKEN_NOISE = 0.04  # share of question tokens replaced by others
-CUT_SHARE = 0.85  # of the examples end a few tokens into the answer: where the topic is decided
+QUESTION_WEIGHT = 0.15  # loss weight of a question token; that of an answer token is 1
+TOKEN_NOISE = 0.04  # share of question tokens replaced by random ones
+CUT_SHARE = 0.85  # share of examples that end a few tokens into the answer, where the topic is decided
 CUT_AFTER = (6, 14)
 SAVE_EVERY = 100
 
@@ -41,7 +41,7 @@ class Batch:
 
 
 def shorten(example: Example, rng: random.Random) -> Example:
-    """Cut most examples soon after the last answer begins; change a few question tokens."""
+    """Cut most examples soon after the last answer begins, and replace a few question tokens."""
     tokens, kinds = list(example.tokens), example.kinds
     for at, kind in enumerate(kinds):
         if kind == 1 and rng.random() < TOKEN_NOISE:
@@ -54,7 +54,7 @@ def shorten(example: Example, rng: random.Random) -> Example:
 
 
 def collate(examples: list[Example]) -> Batch:
-    """Pad on the right; the weight of a token is the weight of predicting it."""
+    """Pad the examples on the right. The weight of a token is the weight of predicting it."""
     width = max(len(example.tokens) for example in examples)
     tokens = torch.full((len(examples), width), bpe.PAD)
     weights = torch.zeros(len(examples), width)
@@ -67,7 +67,7 @@ def collate(examples: list[Example]) -> Batch:
 
 
 def batches(tokenizer: Tokenizer, seed: int) -> Iterator[Batch]:
-    """Batches of about BATCH_TOKENS tokens, of examples of like length, without end."""
+    """Yield an endless sequence of batches of about BATCH_TOKENS tokens, each of examples of similar length."""
     rng = random.Random(seed)
     writer = iter(Writer(load_topics(), load_words(), seed))
     while True:
@@ -85,17 +85,17 @@ def batches(tokenizer: Tokenizer, seed: int) -> Iterator[Batch]:
 
 
 def loss_of(model: Llama, batch: Batch) -> Tensor:
-    """Weighted mean cross-entropy; the head runs only where something is to be learnt."""
+    """Return the weighted mean cross-entropy. The head runs only for tokens that have a weight."""
     targets, weights = batch.tokens[:, 1:], batch.weights[:, 1:]
     is_target = weights > 0
-    with torch.autocast("cpu", torch.bfloat16):  # of matrices; all else stays f32
+    with torch.autocast("cpu", torch.bfloat16):  # for matrices only; everything else stays f32
         logits = model.head(model.hidden(batch.tokens[:, :-1])[is_target])
     losses = functional.cross_entropy(logits.float(), targets[is_target], reduction="none")
     return (losses * weights[is_target]).sum() / weights.sum()
 
 
 def rate(step: int, steps: int) -> float:
-    """The learning rate of a step: a short rise, then half a cosine down to a hundredth."""
+    """Return the learning rate of a step: a short warm-up, then half a cosine down to a hundredth."""
     if step < WARMUP_STEPS:
         return PEAK_RATE * (step + 1) / WARMUP_STEPS
     done = (step - WARMUP_STEPS) / max(1, steps - WARMUP_STEPS)
@@ -104,7 +104,7 @@ def rate(step: int, steps: int) -> float:
 
 @torch.no_grad()
 def validate(model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]) -> tuple[float, list[str]]:
-    """Share of validation wordings whose answer would be given word for word, and the topics of the rest."""
+    """Return the share of validation wordings that would be answered word for word, and the topics of the others."""
     model.eval()
     missed = []
     for name, turn in turns:
@@ -118,7 +118,7 @@ def validate(model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]) 
 
 
 def optimizer_for(model: Llama) -> torch.optim.AdamW:
-    """AdamW; norms are not decayed."""
+    """Return AdamW without weight decay for norms."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     rest = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": rest, "weight_decay": 0.0}]
@@ -126,14 +126,15 @@ def optimizer_for(model: Llama) -> torch.optim.AdamW:
 
 
 def save(model: Llama, path: Path) -> None:
-    """Write the weights beside the old ones, then put them in their place."""
+    """Write the weights to a temporary file, then replace the old ones."""
     part = path.with_suffix(".part.npz")
     np.savez(part, **{name: weight.numpy() for name, weight in model.state_dict().items()})
     part.replace(path)
 
 
 def train(build: Path, steps: int, minutes: float, check_every: int) -> None:
-    """Train for so many steps, or minutes if they end first: then the rate falls with the clock."""
+    """Train for a number of steps, or of minutes if these end first. In that case the learning rate falls with the
+    clock."""
     torch.manual_seed(SEED)
     tokenizer = bpe.load(build / "tokenizer.json")
     model = Llama(Shape(), DROPOUT)
@@ -167,7 +168,7 @@ def train(build: Path, steps: int, minutes: float, check_every: int) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=Path("build/guide"))
     parser.add_argument("--steps", type=int, default=4200)

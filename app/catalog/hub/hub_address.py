@@ -25,7 +25,7 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """One hub. `HF_ENDPOINT` selects another hub than Hugging Face's own, such as a mirror."""
+    """A model hub. `HF_ENDPOINT` selects another one than Hugging Face, such as a mirror."""
 
     endpoint: str = HUB
 
@@ -46,12 +46,12 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """Return the host that people are shown: `huggingface.co`."""
+        """The host name shown to people: `huggingface.co`."""
         return urlsplit(self.endpoint).netloc
 
     @property
     def away_codes(self) -> tuple[str, str]:
-        """Return the codes of the sentences that say it cannot be reached: now, and after many tries."""
+        """The codes of the sentences for a hub that cannot be reached: for now, and after many attempts."""
         if self.endpoint == HUB:
             return "hub_held_up", "hub_unreached"
         return "hub_mirror_held_up", "hub_mirror_unreached"
@@ -60,16 +60,16 @@ class Hub:
         return f"{self.endpoint}/{repository}"
 
     def file(self, repository: str, revision: str, file: str) -> str:
-        """Return the address of a file. The names are checked ones."""
+        """Return the address of a file. The names must have been checked."""
         return f"{self.endpoint}/{repository}/resolve/{quote(revision, safe='')}/{quote(file)}"
 
     def is_own(self, url: str) -> bool:
-        """Return whether an access token may go to this address: the hub's own scheme, host and port."""
+        """Return whether an access token may be sent to this address: the hub's own scheme, host and port."""
         here, there = urlsplit(self.endpoint), urlsplit(url)
         return (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
 
     def next(self, url: str, location: str) -> str:
-        """Return the target of a redirect. Raises Refused if it leaves the hub's hosts or https."""
+        """Return the target of a redirect. Raises Refused if it is not https or on another host than the hub's."""
         there = urljoin(url, location)
         try:
             parts = urlsplit(there)
@@ -90,7 +90,7 @@ class Hub:
 
 
 def checked(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
-    """Return the three names of a file on the hub. Raises BadInput for invalid names."""
+    """Return the repository, file and revision of a file on the hub. Raises BadInput for invalid names."""
     if not _REPOSITORY.fullmatch(repository):
         raise BadInput("hub_name_odd", name=repository[:100])
     if not _FILE.fullmatch(file) or not file.casefold().endswith(".gguf"):
@@ -116,7 +116,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def trusting() -> ssl.SSLContext:
-    """Return a TLS context with this system's own certificate store, not a bundled copy."""
+    """Return a TLS context that uses this system's certificate store, not a bundled copy."""
     import truststore
 
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

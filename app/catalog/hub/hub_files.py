@@ -1,5 +1,4 @@
-"""Files of the hub as streams of bytes from any offset: redirects checked, the token sent to the hub only; and why it
-does not answer."""
+"""Files of the hub as streams of bytes from any offset. Redirects are checked, and the token goes only to the hub."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ class FileRequest:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The hub's facts about a file, each None if it gives none."""
+    """The hub's facts about a file. Those that it does not state are None."""
 
     commit: str | None = None
     total_bytes: int | None = None
@@ -48,21 +47,21 @@ class FileFacts:
 
 
 class Content(Protocol):
-    """The part of aiohttp's StreamReader that is used. It returns b"" at the end."""
+    """The part of aiohttp's StreamReader that is used here. It returns b"" at the end."""
 
     async def readany(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A response that has begun. Its bytes belong at `start` in the file."""
+    """A response whose headers have arrived. Its bytes begin at `start` in the file."""
 
     facts: FileFacts
     start: int
     content: Content
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield pieces of about 1 MiB, or the data of half a second. Bytes that came before a break are yielded too."""
+        """Yield chunks of about 1 MiB, or the data of half a second, including the data before an interruption."""
         held, last = bytearray(), time.monotonic()
         while True:
             try:
@@ -83,7 +82,7 @@ class Body:
 
 
 def new_session() -> aiohttp.ClientSession:
-    """Return a client for downloads: the system's certificates, no cookies, nothing read from the environment."""
+    """Return a client for downloads that uses the system's certificates, without cookies or environment settings."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=trusting()),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -103,7 +102,7 @@ class HubFiles:
 
     @asynccontextmanager
     async def opened(self, request: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """Open the file at `start`. The response may begin at 0 all the same.
+        """Open the file at `start`. The response may nevertheless begin at 0.
 
         Raises AppError, and aiohttp's errors if the connection breaks.
         """
@@ -128,7 +127,7 @@ class HubFiles:
         raise Unreachable("hub_odd", source=self.hub.host)
 
     async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
-        """Return the hub's facts about a file, without its bytes.
+        """Return the hub's facts about a file without downloading it.
 
         Raises AppError, and aiohttp's errors if the connection breaks.
         """
@@ -189,7 +188,7 @@ class HubFiles:
 
 
 def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
-    """Return the facts from the hub's own responses. A later response fills in missing facts."""
+    """Return the facts from the hub's own responses. Later responses fill in missing facts."""
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
@@ -209,22 +208,22 @@ NOTHING_ANSWERS = Reason("nothing_answers")
 
 
 class FileSource(Protocol):
-    """The source of files: a hub, or a machine of the household."""
+    """A source of files: a hub, or a machine of the household."""
 
     @property
     def host(self) -> str:
-        """Return the name that people are shown."""
+        """The name shown to people."""
         ...
 
     @property
     def away_codes(self) -> tuple[str, str]:
-        """Return the codes of the reasons while it is tried again, and after the last try."""
+        """The codes of the sentences for a source that cannot be reached: for now, and after the last attempt."""
         ...
 
 
 class OutageWatch:
-    """A watch over the requests to one source. `tell` gets the reason why there is no response, and None once there is
-    one."""
+    """A watch over the requests to a source. `tell` is called with the reason if there is no response, and with None
+    once there is one."""
 
     def __init__(self, place: FileSource, tell: Callable[[Reason | None], None]) -> None:
         self._place, self._tell = place, tell
@@ -233,7 +232,7 @@ class OutageWatch:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Watch one request, from before it is sent."""
+        """Watch a request. Enter this before the request is sent."""
         self._has_answered = False
         loop = asyncio.get_running_loop()
         self._silence = loop.call_later(SILENT_SECONDS, self._held_up, NOTHING_ANSWERS)
@@ -244,7 +243,7 @@ class OutageWatch:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Wrap the wait for more of an answer that has begun."""
+        """Watch the wait for more data of a response."""
         stalled = Reason("hub_stalled", {"source": self._place.host})
         loop = asyncio.get_running_loop()
         silence = loop.call_later(SILENT_SECONDS, self._say, stalled)
@@ -256,21 +255,21 @@ class OutageWatch:
             self._say(None)
 
     def answered(self) -> None:
-        """Note that the hub responds, whatever the response."""
+        """Record that the source responds, whatever the response."""
         self._has_answered = True
         if self._silence is not None:
             self._silence.cancel()
         self._say(None)
 
     def broke(self, error: Exception) -> None:
-        """Note that the request or its response failed with this error. It will be sent again."""
+        """Record that a request or its response failed with this error. It will be sent again."""
         if isinstance(error, AppError):
             self._say(error.reason)
         else:
             self._held_up(why_away(error))
 
     def gave_up(self, error: Exception, tries: int) -> AppError:
-        """Return the error when it is not tried again."""
+        """Return the error for a request that will not be sent again."""
         if isinstance(error, AppError):
             return error
         source = self._place.host
@@ -288,7 +287,7 @@ class OutageWatch:
 
 
 def why_away(error: Exception) -> Reason:
-    """Return the reason for a connection that fails or breaks."""
+    """Return the reason for a connection that could not be made or was interrupted."""
     match error:
         case aiohttp.ClientConnectorDNSError():
             return Reason("host_unknown")

@@ -1,4 +1,4 @@
-"""Searches for models on the hub: repositories that hold GGUF files, and the files of one of them."""
+"""Searches for models on the hub: repositories with GGUF files, and the files of a repository."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SECONDS = 20.0
 async def listed(
     hub: Hub, path: str, query: Sequence[tuple[str, str]], *, named: str, token: str | None, seconds: float
 ) -> bytes:
-    """Return the JSON of the hub's response. named: the requested thing, for the sentence that it does not exist.
+    """Return the JSON of the hub's response. `named` is the requested thing, for the error if it does not exist.
 
-    It is requested only once: a person who searches prefers to hear of a failure at once. Raises AppError.
+    Sends only one request, since a person who searches prefers to learn of a failure at once. Raises AppError.
     """
     source = hub.host
     try:
@@ -91,7 +91,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A repository with GGUF files. Facts that the hub does not give are None."""
+    """A repository with GGUF files. Facts that the hub does not state are None."""
 
     repository: str
     downloads: int | None
@@ -110,7 +110,7 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One model of a repository, in one file or several. `reason`: why it cannot be used, if so."""
+    """A model of a repository, in one file or several. `reason` states why it cannot be used, if so."""
 
     file: str  # the first one if there are several
     quantisation: str | None
@@ -123,7 +123,7 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The GGUF files of a repository as they were at `revision`, the smallest first."""
+    """The GGUF files of a repository as of `revision`, smallest first."""
 
     about: HubModel
     revision: str
@@ -131,14 +131,14 @@ class Listing:
 
 
 class _File(msgspec.Struct, frozen=True):
-    """A large file, as the hub describes it."""
+    """A large file, as described by the hub."""
 
     size: int | None = None
     sha256: str | None = None
 
 
 class _Sibling(msgspec.Struct, frozen=True):
-    """A file of a repository. lfs: the facts about a large file, which is stored separately."""
+    """A file of a repository. `lfs` has the facts about a large file, which is stored separately."""
 
     rfilename: str
     size: int | None = None
@@ -146,7 +146,7 @@ class _Sibling(msgspec.Struct, frozen=True):
 
 
 class _Gguf(msgspec.Struct, frozen=True):
-    """The header of a repository's first GGUF file, as the hub read it. total: the number of parameters."""
+    """The header of a repository's first GGUF file, as read by the hub. `total` is the number of parameters."""
 
     total: int | None = None
     architecture: str | None = None
@@ -154,7 +154,7 @@ class _Gguf(msgspec.Struct, frozen=True):
 
 
 class _Model(msgspec.Struct, frozen=True, rename="camel"):
-    """A repository in the hub's API. gated: "auto" or "manual" if access must be requested."""
+    """A repository in the hub's API. `gated` is "auto" or "manual" if access must be requested."""
 
     id: str
     sha: str | None = None
@@ -168,7 +168,7 @@ class _Model(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS) -> list[HubModel]:
-    """Return the repositories whose name holds the words, the most downloaded first. Raises AppError."""
+    """Return the repositories whose names contain the words, most downloaded first. Raises AppError."""
     query = [
         ("search", text),
         ("filter", "gguf"),
@@ -181,7 +181,7 @@ async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: fl
 
 
 async def listing(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
-    """Return the GGUF files of one repository, with sizes and hashes. Raises AppError."""
+    """Return the GGUF files of a repository, with sizes and hashes. Raises AppError."""
     path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
     body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
     model = _read(hub, body, _Model)
@@ -235,7 +235,7 @@ def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
 
 
 def _joined(files: list[HubFile]) -> list[HubFile]:
-    """Join the parts of each model into one entry, which states if parts are missing."""
+    """Join the parts of each model into one entry, which states whether parts are missing."""
     by_name = {file.file: file for file in files}
     joined: list[HubFile] = []
     for first in dict.fromkeys(part_names(file.file)[0] for file in files):
@@ -264,7 +264,7 @@ def _missing(parts: int, here: int) -> Reason:
 
 
 def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
-    """Return the files with the recommended one marked, and with a reason for those that cannot be used."""
+    """Return the files with the recommended one marked, and with a reason for each that cannot be used."""
     best = recommended([file.file for file in files if file.reason is None])
     return tuple(
         replace(file, recommended=file.file == best, reason=file.reason or _reason(file.file)) for file in files

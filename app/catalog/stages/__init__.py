@@ -1,1 +1,1 @@
-"""Stage files: cut from a model, described by hash, received, kept, or made of random weights."""
+"""Stage files: cut from a model, described by hash, received, stored, or made of random weights."""

@@ -1,7 +1,7 @@
-"""The cut: a run of layers of a model as the manifest of a valid GGUF file of its own.
+"""The cut: a run of a model's layers, described by the manifest of a valid GGUF file of its own.
 
-Its metadata (one function for each rule of family_table.py), its tensors in the order of the file, and the sources of
-their bytes: the model's file as it is, in another order, or made by the cut.
+It defines the stage's metadata (one function for each rule of family_table.py), its tensors in the order of the
+file, and the sources of their bytes: the model's file unchanged, reordered, or made by the cut.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT = frozenset({"general.architecture", "general.file_type", "general.quantiz
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage as it is sent (the manifest), and the sources of the bytes of each piece on its host."""
+    """A stage: the manifest, which is sent, and the source of each piece's bytes on the host."""
 
     manifest: Manifest
     sources: tuple[Source, ...]
@@ -52,16 +52,18 @@ class Cut:
 def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers, role: Role) -> Cut:
     """Return the stage with `layers` of the model in this role (DESIGN.md 3.1).
 
-    hashes: tensor name -> SHA-256 in hex, of every tensor in the header. Role.WHOLE is for other machines: the
-    model's own file without its vocabulary; on this machine the file itself is used. Raises BadInput if the model
-    may not be cut like this, since a wrong cut would give wrong answers silently.
+    `hashes` are the SHA-256 in hex of every tensor in the header, by name. Role.WHOLE is for other machines and
+    leaves out
+    the vocabulary of the model's file; this machine uses the file itself. Raises BadInput if the model may not be
+    cut
+    like this, since a wrong cut would silently give wrong answers.
     """
     _check(model, layers, role)
     return assembled(Job(model, header, FAMILIES[model.architecture], layers, role), hashes)
 
 
 def assembled(job: Job, hashes: Mapping[str, str]) -> Cut:
-    """Return the stage of a job, without checking whether it belongs to a valid pipeline. Raises BadInput."""
+    """Return the stage of a job without checking whether it belongs to a valid pipeline. Raises BadInput."""
     stage_parts = list(parts(job, hashes))
     alignment = job.header.alignment
     listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in stage_parts]
@@ -94,14 +96,14 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
 
 
 def stage_header(model: Model, header: Header, role: Role, layers: Layers) -> Header:
-    """Return the metadata of a stage of these layers in this role, without its tensors."""
+    """Return the metadata of a stage with these layers in this role, without its tensors."""
     job = Job(model, header, FAMILIES[model.architecture], layers, role)
     data = header_bytes(header.alignment, _entries(job), [])
     return header_in(data, Path(header.path))
 
 
 def _entries(job: Job) -> list[bytes]:
-    """Return the metadata of the stage, each entry as bytes of its file."""
+    """Return the metadata entries of the stage as bytes."""
     header, changed, entries = job.header, changed_entries(job), []
     slices = Rule.F14 in job.family.rules and job.role is not Role.WHOLE
     for key, value in header.entries.items():
@@ -128,7 +130,7 @@ Entries = Iterator[tuple[str, bytes | None]]  # key and new entry, or None to om
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run of a model that is to become a stage."""
+    """A run of a model to be made into a stage."""
 
     model: Model
     header: Header
@@ -144,7 +146,7 @@ class Job:
 
 
 def changed_entries(job: Job) -> dict[str, bytes | None]:
-    """Return the entries that replace the model's own."""
+    """Return the entries that replace the model's own. None omits an entry."""
     if job.role is Role.WHOLE:
         return dict([_number(job, "vocab_size", job.model.n_vocab)])
     changed = dict(_always(job))
@@ -186,7 +188,7 @@ def _recurrents(job: Job) -> Entries:
 
 
 def _planes(job: Job) -> Entries:
-    """Assign all pairs of values rotated by a position to the first plane, since the other planes are the same."""
+    """Assign nearly all rotated pairs to the first plane, since positions are the same in every plane."""
     half = rotary(job) // 2
     sections = (half - 2, 1, 1, 0)
     key = job.key("rope.dimension_sections")
@@ -213,7 +215,8 @@ def _guesses(job: Job) -> Entries:
 
 
 def _scaled_once(job: Job) -> Entries:
-    """The host looks embeddings up as they are, and the first run scales them."""
+    """Set the scale of embeddings to 1 in all stages but the first: the host looks embeddings up unscaled, and the
+    first run scales them."""
     if job.role is not Role.FIRST and job.has("embedding_scale"):
         key = job.key("embedding_scale")
         yield key, entry(key, tensor_types.F32_VALUE, (1.0,))
@@ -232,7 +235,7 @@ BY_RULE: dict[Rule, Callable[[Job], Entries]] = {
 
 
 def rotary(job: Job) -> int:
-    """Return how many values of a head are rotated by positions."""
+    """Return how many values of a head are rotated by position."""
     heads = max(1, number(job.header, "attention.head_count", 1))
     length = number(job.header, "attention.key_length", job.model.width // heads)
     return number(job.header, "rope.dimension_count", length)
@@ -287,7 +290,7 @@ def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
 
 
 def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """Yield embedding and output matrix: the loader requires both, and at most one is ever read."""
+    """Yield the embedding and the output matrix. The loader requires both, but at most one is ever read."""
     width, n_vocab = job.model.width, job.model.n_vocab
     needs_head = Rule.F1 in job.family.rules
     if job.role is not Role.LAST:
@@ -304,7 +307,7 @@ def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
 
 
 def _goes(job: Job, name: str) -> bool:
-    """Return whether the tensor is left out: only full-attention layers use it, and an unused tensor fails the load."""
+    """Return whether to omit a tensor. Only full-attention layers use this one, and an unused tensor fails the load."""
     if name != ROPE_FREQS or Rule.F10 not in job.family.rules:
         return False
     kinds = windows(job.header, job.family)
@@ -349,7 +352,7 @@ def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
 
 
 def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
-    """Put the factor by which the engine would scale queries for this number of layers into their norm."""
+    """Multiply the norm of queries by the factor with which the engine would scale them for this number of layers."""
     if tensor.kind != tensor_types.F32:
         raise BadInput("gguf_shape", path=job.header.path, name=name, shape=str(tensor.shape))
     heads = max(1, number(job.header, "attention.head_count", 1))
@@ -376,7 +379,7 @@ def _zeros(name: str, shape: tuple[int, ...], kind: int) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """The bytes of a piece lie in the model's own file."""
+    """The source of a piece whose bytes are in the model's own file."""
 
     path: str
     offset: int
@@ -385,21 +388,21 @@ class FromFile:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The bytes of a piece were made by the cut."""
+    """The source of a piece whose bytes were made by the cut."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """A piece that nothing reads."""
+    """The source of a piece that nothing reads."""
 
     n_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """Rows of a tensor of the file in another order, the same one in each group of len(order) rows."""
+    """Rows of a tensor of the file in another order, which is the same in each group of len(order) rows."""
 
     tensor: FromFile
     row_bytes: int

@@ -1,4 +1,4 @@
-"""A stage file as a list of pieces: what a lender must have, by hash, and its form on the wire."""
+"""A stage file as a list of pieces, which tells a lender by hash what it must have, and its wire format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One tensor of a stage file: its hash, its size and its offset in the file."""
+    """A tensor of a stage file: its hash, its size and its offset in the file."""
 
     sha256: str
     n_bytes: int
@@ -30,7 +30,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A whole stage file: the header as it is, then the pieces in the order of the file."""
+    """A complete stage file: the bytes of the header, then the pieces in the order of the file."""
 
     model_id: str  # of the model that the stage was cut from
     header: bytes
@@ -39,7 +39,7 @@ class Manifest:
 
     @property
     def id(self) -> str:
-        """Return the id of the stage: 64 hex digits, the same for the same bytes."""
+        """The id of the stage: 64 hex digits, the same for the same bytes."""
         digest = hashlib.sha256(b"poolhouse stage 1\0")
         digest.update(hashlib.sha256(self.header).digest())
         for piece in self.pieces:
@@ -51,7 +51,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A piece to send, beginning at `start`. Everything before that has already arrived."""
+    """A piece to send from `start` on. Everything before that has already arrived."""
 
     piece: int  # index in the manifest
     start: int
@@ -62,7 +62,7 @@ def to_json(manifest: Manifest) -> bytes:
 
 
 def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
-    """Decode a manifest from another machine. Raises BadInput, or DoesNotFit beyond `allowed_bytes`."""
+    """Decode a manifest from another machine. Raises BadInput, or DoesNotFit if it exceeds `allowed_bytes`."""
     if len(data) > MAX_JSON_BYTES:
         raise BadInput("manifest_odd", what=Reason("manifest_length", {"count": len(data)}))
     try:
@@ -81,7 +81,7 @@ def wants_to_json(wants: tuple[Want, ...]) -> bytes:
 
 
 def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
-    """Return the pieces that a lender asks for, checked against the manifest it was sent. Raises BadInput."""
+    """Return the pieces that a lender requests, checked against the manifest that it was sent. Raises BadInput."""
     try:
         wants = decode(data, tuple[Want, ...])
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
 
 
 def check_wants(wants: tuple[Want, ...], manifest: Manifest) -> tuple[Want, ...]:
-    """Check that each piece is wanted at most once, in order, from a place inside it."""
+    """Check that each piece is wanted at most once, in order, and from an offset inside it."""
     before = -1
     for want in wants:
         inside = before < want.piece < len(manifest.pieces)

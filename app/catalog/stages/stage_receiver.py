@@ -1,4 +1,4 @@
-"""A stage file while it is coming in: pieces are hashed, put in place, and resumed after a break."""
+"""A stage file being received: pieces are hashed, put in place, and resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class StagePaths:
 
 @dataclass(frozen=True, slots=True)
 class Donor:
-    """The place of a piece's bytes in another stage file of this machine."""
+    """The place of a piece's bytes in another file of this machine."""
 
     path: Path
     offset: int
 
 
 class Receiver:
-    """The receiver of the wanted bytes of one stage, in order. Synchronous, for one thread at a time.
+    """The receiver of a stage's wanted bytes, in order. Synchronous, for one thread at a time.
 
-    Data left by an earlier run is not trusted but hashed again. A complete piece is correct; an incomplete one is
-    continued where it broke off.
+    Data left by an earlier run is not trusted but hashed again. Complete pieces are kept if they are correct, and
+    an incomplete one is resumed.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Receiver:
 
     @property
     def wanted_bytes(self) -> int:
-        """Return the bytes to be sent, after resuming and after copying from this machine's other stages."""
+        """The number of bytes to be sent, after resuming and copying from other stages of this machine."""
         return wanted_bytes(self.wants, self._manifest)
 
     def write(self, chunk: bytes | memoryview) -> None:
         """Accept the next bytes of the wanted pieces.
 
-        Raises Damaged for a piece with a wrong hash: only that piece is discarded, and a new receiver requests it
-        again. Raises DoesNotFit on a full disk, which it leaves clean.
+        Raises Damaged for a piece with a wrong hash. Only that piece is discarded, and a new receiver requests it
+        again. Raises DoesNotFit if the disk is full, after freeing the space used.
         """
         data = memoryview(chunk)
         while data:
@@ -92,7 +92,7 @@ class Receiver:
                 raise self._failed(error) from error
 
     def finish(self) -> Path:
-        """Make the stage file appear, once everything has arrived. Raises Damaged before that."""
+        """Put the stage file in its place once everything has arrived. Raises Damaged before that."""
         if self._turn < len(self.wants):
             left = wanted_bytes(self.wants[self._turn :], self._manifest)
             self.close()
@@ -111,7 +111,7 @@ class Receiver:
             self._closed()
 
     def close(self) -> None:
-        """Stop receiving. Data that has arrived stays, and the next receiver resumes it."""
+        """Stop receiving. The data received so far is kept, and the next receiver resumes it."""
         if not self._open:
             return
         if self._turn < len(self.wants):
@@ -120,7 +120,7 @@ class Receiver:
         self._closed()
 
     def discard(self) -> None:
-        """Stop here and give the disk space back."""
+        """Stop receiving and free the disk space."""
         was_open = self._open
         self._shut()
         for path in (self._paths.part, self._paths.journal):
@@ -136,7 +136,7 @@ class Receiver:
         self.close()
 
     def _accept(self, data: memoryview) -> int:
-        """Write the bytes that belong to the current piece, and return their number."""
+        """Write the bytes that belong to the current piece, and return how many these are."""
         index = self.wants[self._turn].piece
         piece = self._manifest.pieces[index]
         taken = data[: piece.n_bytes - self._done]
@@ -162,7 +162,7 @@ class Receiver:
         self._done = self._noted = self._start()
 
     def _start(self) -> int:
-        """Seek to the place where the current piece continues, and return how much of it has arrived."""
+        """Seek to the offset at which the current piece continues, and return how much of it has arrived."""
         if self._turn == len(self.wants):
             return 0
         want = self.wants[self._turn]
@@ -170,7 +170,7 @@ class Receiver:
         return want.start
 
     def _resume(self, donors: Mapping[str, Donor]) -> Iterator[Want]:
-        """Hash the existing data and copy pieces that other stages have. Yield the rest as wanted."""
+        """Hash the existing data, copy pieces that other stages have, and yield the remaining pieces."""
         for index, piece in enumerate(self._manifest.pieces):
             start = self._arrived.get(index, 0)
             digest = hashlib.sha256()
@@ -187,7 +187,7 @@ class Receiver:
             yield Want(index, start)
 
     def _copy(self, index: int, donor: Donor) -> bool:
-        """Copy a piece from another stage file, if it still has its hash."""
+        """Copy a piece from another file if the piece there still has its hash."""
         piece = self._manifest.pieces[index]
         digest = hashlib.sha256()
         try:
@@ -218,7 +218,7 @@ class Receiver:
             raise DoesNotFit("disk_full", folder=str(folder), **facts)
 
     def _failed(self, error: OSError) -> Exception:
-        """Return the error for a failed disk. Data on it cannot be resumed usefully, so its space is freed."""
+        """Return the error for a failed disk. Its data cannot be resumed usefully, so the space is freed."""
         self.discard()
         return disk_error(self._paths.part.parent, error, self._manifest.total_bytes)
 
@@ -229,7 +229,7 @@ class Receiver:
 
 
 def _arrived(paths: StagePaths, manifest: Manifest) -> dict[int, int]:
-    """Return, for each piece, how many of its first bytes are said to be there. The last line may be torn."""
+    """Return how many bytes of each piece have arrived according to the journal. Its last line may be incomplete."""
     arrived: dict[int, int] = {}
     try:
         paths.part.stat()

@@ -1,4 +1,4 @@
-"""The stage files of one node: received by hash, checked, found again, deleted when unused."""
+"""The stage files of a node: received by hash, checked, looked up, and deleted when unused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_PARTS = 8  # interrupted stages of other machines that wait to be resumed
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The record of a whole stage file."""
+    """The record of a complete stage file."""
 
     manifest: Manifest
     mtime_ns: int  # of the file when it was last checked
@@ -57,9 +57,9 @@ class _Kept:
 
 
 class StageStore:
-    """The folder `stages/`. Safe to call from several threads.
+    """The folder `stages/`. Thread-safe.
 
-    Unused stages above `limit_bytes` are deleted, and other machines never bring more than that. `reserve_bytes`
+    Unused stages above `limit_bytes` are deleted, and other machines never send more than that. `reserve_bytes`
     always stay free on the disk.
     """
 
@@ -108,7 +108,7 @@ class StageStore:
         return path
 
     def keep(self, stage_id: str) -> None:
-        """Protect the file, present or still to come, from deletion until `release`."""
+        """Protect the file from deletion until `release`, even if it does not exist yet."""
         with self._lock:
             self._held[stage_id] += 1
 
@@ -119,9 +119,10 @@ class StageStore:
                 del self._held[stage_id]
 
     def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
-        """Begin or resume a stage. Pieces in other stages are copied first; the rest is `.wants`.
+        """Begin or resume a stage. Pieces in other stages are copied first; the others are in `wants`.
 
-        elsewhere: hash -> more places on this machine that have pieces. Raises DoesNotFit if the disk is too small,
+        `elsewhere` gives, by hash, more places on this machine that have pieces. Raises DoesNotFit if the disk is
+        too small,
         and Busy if this stage is already being received.
         """
         return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
@@ -132,8 +133,8 @@ class StageStore:
         return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
     def fill(self, cut: Cut, tell: Tell = lambda _: None, *, as_others: bool = False) -> Path:
-        """Make the stage file of a model on this machine unless it exists. as_others: apply the limits for stages that
-        other machines send."""
+        """Make the stage file of a model on this machine unless it exists. `as_others` applies the limits for stages
+        that other machines send."""
         path = self.path(cut.manifest.id)
         if path is not None:
             return path
@@ -145,7 +146,7 @@ class StageStore:
             return receiver.finish()
 
     def remove(self, stage_id: str) -> None:
-        """Delete an unused stage. A stage that is in use or being received stays."""
+        """Delete a stage unless it is in use or being received."""
         with self._lock:
             if stage_id in self._held or stage_id in self._receiving:
                 return
@@ -163,9 +164,9 @@ class StageStore:
                 self.remove(stage_id)
 
     def trim(self, keep_model: str = "") -> None:
-        """Delete the least recently used stages, down to the limit.
+        """Delete the least recently used stages until the folder is within its limit.
 
-        Those of one model may be spared: while its second stage is received, its first is not in use.
+        The stages of one model can be spared: while its second stage is received, its first is not in use.
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()
@@ -176,11 +177,11 @@ class StageStore:
             total -= kept.n_bytes
 
     def used_bytes(self) -> int:
-        """Return the bytes that the folder takes on the disk."""
+        """Return the size of the folder on the disk."""
         return sum(_size(path) for path in self.folder.iterdir())
 
     def _install(self, manifest: Manifest) -> Path:
-        """Check a complete stage as the engine will see it, and give it its name."""
+        """Check a complete stage as the engine will read it, and give it its final name."""
         paths = self._paths(manifest.id)
         try:
             _check_layout(manifest, paths.part)
@@ -221,7 +222,7 @@ class StageStore:
     def _make_space(self, manifest: Manifest) -> None:
         """Delete unused stages until a new one fits within the limit, and partial stages above their maximum number.
 
-        Those of the same model go last, since they may have pieces of it. Raises DoesNotFit.
+        Stages of the same model go last, since they may have pieces of it. Raises DoesNotFit.
         """
         unused = self._unused({manifest.id})
         parts = [kept for kept in unused if kept.is_part]
@@ -240,7 +241,7 @@ class StageStore:
             raise DoesNotFit("stages_full", needed_bytes=needed, allowed_bytes=allowed)
 
     def _promised_bytes(self, without: set[str]) -> int:
-        """Return the bytes that the folder takes once everything that is being received is there."""
+        """Return the size of the folder once everything that is being received has arrived."""
         with self._lock:
             growing = {stage_id: size for stage_id, size in self._receiving.items() if stage_id not in without}
         there = [path for path in self.folder.iterdir() if path.stem not in growing.keys() | without]
@@ -267,7 +268,7 @@ class StageStore:
         return donors, keep
 
     def _unused(self, spared: set[str]) -> list[_Kept]:
-        """Return the stages, whole or partial, that may be deleted: longest unused first."""
+        """Return the stages, complete or partial, that may be deleted, least recently used first."""
         with self._lock:
             spared = spared | set(self._held) | set(self._receiving)
         kept_by_id: dict[str, _Kept] = {}
@@ -285,7 +286,7 @@ class StageStore:
         return sorted(kept_by_id.values(), key=lambda kept: kept.used_ns)
 
     def _check(self, manifest: Manifest, path: Path) -> None:
-        """Hash a whole stage file again. Raises BadInput when it has changed."""
+        """Hash a complete stage file again. Raises BadInput if it has changed."""
         _check_layout(manifest, path)
         with path.open("rb", buffering=0) as file:
             for piece in manifest.pieces:
@@ -299,7 +300,7 @@ class StageStore:
         self._unkept.pop(manifest.id, None)
 
     def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
-        """Record that a stage was checked. If the disk is full, the record lasts only as long as this store."""
+        """Record that a stage was checked. If the disk is full, only this store remembers it."""
         try:
             self._remember(manifest, path)
         except AppError as error:
@@ -308,7 +309,7 @@ class StageStore:
             self._unkept[manifest.id] = _Index(manifest, stat.st_mtime_ns, stat.st_ctime_ns, self._clock())
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
-        """Return whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""
+        """Return whether the file is unchanged and was hashed recently, since a disk may lose a bit without a trace."""
         times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
         return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S
@@ -342,15 +343,14 @@ class StageStore:
 
 
 def disk_limits(folder: Path) -> tuple[int, int]:
-    """Return the bytes that stages may take of the disk of `folder`, and the bytes that other machines must leave
-    free."""
+    """Return how many bytes stages may use on the disk of `folder`, and how many other machines must leave free."""
     total = shutil.disk_usage(folder).total
     left_free = min(max(LEFT_FREE_BYTES, total // 20), total // 4)
     return min(MOST_BYTES, total // 4), left_free
 
 
 def _check_layout(manifest: Manifest, path: Path) -> None:
-    """The pre-check, and that the header describes exactly the pieces that were hashed."""
+    """Check that the header is valid and describes exactly the pieces that were hashed."""
     header = read_header(path)
     tensors = [(tensor.offset, tensor.n_bytes) for tensor in header.tensors.values()]
     pieces = [(piece.offset, piece.n_bytes) for piece in manifest.pieces]
@@ -359,7 +359,7 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Delete a folder in the place of one of our files, since nothing could be put there."""
+    """Delete a folder in the place of one of our files, since it would block the file."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 

@@ -1,4 +1,4 @@
-"""Stage files of random weights in a model's own shape: what the engine is measured on."""
+"""Stage files of random weights in the shape of a model, with which the engine is measured."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def can_be_made(name: str) -> bool:
 
 
 def check(shape: ModelShape) -> None:
-    """Refuse a shape that cannot be written or would be too much, by numbers alone. Raises BadInput."""
+    """Refuse a shape that cannot be written or would be too large, judging by its numbers alone. Raises BadInput."""
     if (why := unproved_stage(shape.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     for kind in shape.kinds:
@@ -94,7 +94,8 @@ def check(shape: ModelShape) -> None:
 def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
     """Write a stage of this run of layers and read it back like an untrusted file.
 
-    role: MIDDLE, or LAST with the output matrix. The shape must have been checked. Raises BadInput, OSError.
+    `role` is MIDDLE, or LAST to include the output matrix. The shape must have been checked. Raises BadInput and
+    OSError.
     """
     tensors = list(_tensors(shape, run, role))
     listed = [(t.name, t.dims, t.kind, tensor_bytes(t)) for t in tensors]
@@ -109,7 +110,7 @@ def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
 
 
 def file_bytes(shape: ModelShape, run: LayerRun, role: Role) -> int:
-    """Return the approximate size of that stage's file."""
+    """Return the approximate size of such a stage's file."""
     return sum(tensor_bytes(tensor) for tensor in _tensors(shape, run, role))
 
 
@@ -144,7 +145,7 @@ def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
 
 
 def _all_windows(shape: ModelShape, run: LayerRun) -> bool:
-    """Return whether all layers of a run look back over a sliding window only."""
+    """Return whether all layers of a run look back only over a sliding window."""
     key = f"{shape.architecture}.{WINDOW_LAYERS}"
     listed = [setting.values for setting in (*shape.settings, *run.settings) if setting.key == key]
     return bool(listed) and all(listed[0])
@@ -169,7 +170,8 @@ def _entry(setting: Setting) -> bytes:
 
 
 def _weights(tensor: Tensor) -> Iterator[bytes]:
-    """The bytes of a tensor: random weights, but ones for vectors, which are factors of norms, and decays."""
+    """Yield the bytes of a tensor. Weights are random, except for decays, and for ones in vectors, which are factors
+    of norms."""
     name, _, block_bytes = tensor_types.TENSORS[tensor.kind]
     left = tensor_bytes(tensor)
     decays = tensor.name.endswith(_DECAYS)
@@ -215,7 +217,7 @@ def _settings_hold(architecture: str, settings: Sequence[Setting]) -> bool:
 
 
 def _known(tensors: Sequence[Tensor]) -> bool:
-    """Return whether each tensor is of a type that can be synthesized, in whole blocks."""
+    """Return whether all tensors are of types that can be synthesized, in whole blocks."""
     return all(
         tensor.kind in tensor_types.TENSORS
         and can_be_made(tensor_types.TENSORS[tensor.kind][0])

@@ -1,1 +1,1 @@
-"""Downloads and copies of model files: their state on the disk, verified, resumed, moved."""
+"""Downloads, copies and moves of model files: recorded on the disk, verified and resumable."""

@@ -1,4 +1,4 @@
-"""Records of downloads on the disk, so that a restarted node continues from the true state."""
+"""Records of downloads on the disk, from which a restarted node continues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class PartFacts(msgspec.Struct, frozen=True):
-    """The facts about one file of several."""
+    """The facts about one of several files."""
 
     total_bytes: int | None = None
     sha256: str | None = None
@@ -62,7 +62,7 @@ def id_of(repository: str, file: str) -> str:
 
 
 def joint_hash(hashes: Iterable[str | None]) -> str | None:
-    """Return the hash of a model in several files: the SHA-256 of all their hashes, or None while one is unknown."""
+    """Return the hash of a model in several files: the SHA-256 of all their hashes, or None if one is still unknown."""
     known = list(hashes)
     if not known or None in known:
         return None
@@ -70,7 +70,7 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
 
 
 class DownloadFolders(Protocol):
-    """The folders with models, implemented in machine/models_folders.py."""
+    """The folders that contain models, implemented in machine/models_folders.py."""
 
     own: Path  # inside the home; always contains the records of downloads
     now: Path  # receives new files
@@ -86,7 +86,7 @@ class DownloadFolders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A complete or partial model of ours in a folder that does not receive new ones."""
+    """A complete or partial model of ours in a folder that receives no new ones."""
 
     path: Path  # the file, or the folder if there are several
     n_bytes: int
@@ -94,28 +94,28 @@ class StoredModel:
 
 
 class DownloadRecords:
-    """The records of downloads, each a small JSON file, with their partial files and the complete files by hash.
+    """The records of downloads, each a small JSON file, with their partial files, and the complete files by hash.
 
-    A model in several files has a folder, named by its id while they arrive, then by its hash.
+    A model in several files has a folder, named by its id during the download and by its hash afterwards.
     """
 
     def __init__(self, places: DownloadFolders) -> None:
         self.folder, self.places = places.own, places
 
     def all(self) -> Iterator[Record]:
-        """Yield every record that can be read, the oldest first."""
+        """Yield every readable record, oldest first."""
         records = [self._read(path) for path in self.folder.glob("*.json")]
         yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
 
     def ensure(self, folder: Path) -> None:
-        """Make sure that a folder exists. Raises AppError if it is unreachable or cannot be written."""
+        """Ensure that a folder exists. Raises AppError if it is unreachable or cannot be written to."""
         try:
             self.places.ensure(folder)
         except OSError as error:
             raise disk_error(folder, error, 0) from error
 
     def folder_of(self, record: Record) -> Path:
-        """Return the folder that the files of a download go to, or went to."""
+        """Return the folder that contains, or will contain, the files of a download."""
         return (self._coming(record.id) if record.parts else self.part(record.id)).parent
 
     def write(self, record: Record) -> None:
@@ -140,11 +140,11 @@ class DownloadRecords:
         return self._path_of(f"{download_id}.part")
 
     def piece(self, record: Record, number: int) -> Path:
-        """Return the place where one complete file of several waits for the others."""
+        """Return the path at which a complete part waits for the others."""
         return self._coming(record.id) / _names(len(record.parts))[number]
 
     def gather(self, record: Record) -> Path:
-        """Combine the files of a complete download into the model, and return the path of the first one. Raises
+        """Combine the parts of a complete download into the model, and return the path of the first one. Raises
         AppError."""
         final = self.whole_of(record)
         coming = self._coming(record.id)
@@ -161,18 +161,18 @@ class DownloadRecords:
         return final
 
     def whole(self, sha256: str) -> Path:
-        """Return the place of a whole file. Names from outside are never used as file names here."""
+        """Return the path of a complete file. It never contains a name from outside."""
         return self._path_of(f"{sha256}.gguf")
 
     def whole_of(self, record: Record) -> Path:
-        """Return the place of a download's complete file, or of the first one if it has several."""
+        """Return the path of a download's complete file, or of the first one if it has several."""
         sha256 = record.sha256 or ""
         if not record.parts:
             return self.whole(sha256)
         return self._path_of(sha256) / _names(len(record.parts))[0]
 
     def done_bytes(self, record: Record) -> int:
-        """Return the number of bytes of a download that are on the disk."""
+        """Return how many bytes of a download are on the disk."""
         whole = whole_bytes(self.whole_of(record)) if record.sha256 else 0
         if whole or not record.parts:
             return whole or part_bytes(self.part(record.id))
@@ -186,7 +186,7 @@ class DownloadRecords:
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
     def elsewhere(self) -> list[StoredModel]:
-        """Return the models in reachable folders that do not receive new files, incomplete ones first."""
+        """Return the models in reachable folders that receive no new files, incomplete ones first."""
         known = self.places
         near = [folder for folder in known.all if folder != known.now and folder not in known.unreachable]
         entries = [held for folder in near for held in stored_models(folder)]
@@ -219,8 +219,8 @@ class DownloadRecords:
 
 
 def stored_models(folder: Path) -> Iterator[StoredModel]:
-    """Yield our models in a folder, recognized by their names. Other files are ignored, and an unreadable folder
-    counts as empty."""
+    """Yield our models in a folder, recognized by name. Other files are ignored, and an unreadable folder counts as
+    empty."""
     try:
         paths = sorted(folder.iterdir())
     except OSError:
@@ -233,7 +233,7 @@ def stored_models(folder: Path) -> Iterator[StoredModel]:
 
 
 def whole_bytes(path: Path) -> int:
-    """Return the bytes of a complete model, in one file or several, or 0 if some of it is missing."""
+    """Return the size of a complete model, in one file or several, or 0 if part of it is missing."""
     sizes = [part_bytes(part_path) for part_path in part_paths(path)]
     return sum(sizes) if all(sizes) else 0
 
@@ -268,5 +268,5 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _can_be_said(record: Record) -> bool:
-    """Return whether its error, perhaps from another version of the app, has a sentence in this one."""
+    """Return whether this version has a sentence for the record's error, which may come from another version."""
     return record.code is None or can_be_said(Reason(record.code, record.facts))

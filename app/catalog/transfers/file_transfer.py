@@ -1,4 +1,4 @@
-"""One download from its first byte to the whole, verified file: it resumes, tries again, and never guesses."""
+"""The transfer of a file up to its verification: resumed after interruptions and retried after failures."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ PROGRESS_BYTES = 1 << 20  # this much between two interruptions counts as progre
 
 
 class PartialFile:
-    """The partial file of a download (`.part`), hashed while it is written, and again when it is resumed.
+    """The partial file of a download (`.part`), hashed as it is written, and again when it is resumed.
 
-    Its methods block; only one may run at a time.
+    Its methods block, and only one may run at a time.
     """
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
@@ -45,7 +45,7 @@ class PartialFile:
         self.n_bytes = 0  # written and hashed
 
     def take_up(self, tell: Callable[[], None] = lambda: None) -> None:
-        """Open the file, creating it if needed, and hash its contents. `stop` ends this early."""
+        """Open the file, creating it if necessary, and hash its contents. `stop` ends this early."""
         self.close()
         self._stop.clear()
         self._hash, self.n_bytes = hashlib.sha256(), 0
@@ -93,7 +93,7 @@ class PartialFile:
             raise disk_error(final.parent, error, self.n_bytes) from error
 
     def stop(self) -> None:
-        """End `take_up` soon. Safe to call from any thread."""
+        """Make `take_up` end soon. Safe to call from any thread."""
         self._stop.set()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class PartialFile:
             self._file = None
 
     def _cut_back(self) -> None:
-        """Drop bytes that were not hashed."""
+        """Truncate the file to the bytes that were hashed."""
         assert self._file is not None
         self._file.truncate(self.n_bytes)
         self._file.seek(self.n_bytes)
@@ -122,7 +122,7 @@ async def without_limit(n_bytes: int) -> None:
 
 
 class Files(Protocol):
-    """The source of bytes: a hub, or a machine of the household."""
+    """A source of bytes: a hub, or a machine of the household."""
 
     @property
     def place(self) -> FileSource: ...
@@ -132,13 +132,13 @@ class Files(Protocol):
         ...
 
     async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
-        """Return its facts about a file without the bytes. Raises as `opened` does."""
+        """Return the facts about a file without downloading it. Raises as `opened` does."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Callbacks that report a transfer's progress. All are called on the loop."""
+    """Callbacks that report the progress of a transfer. All are called on the event loop."""
 
     token: Callable[[], Awaitable[str | None]]
     learnt: Callable[[DownloadTarget], Awaitable[None]]  # stores facts learned from the hub
@@ -163,7 +163,7 @@ class Transfer:
     async def run(self, final: Callable[[str], Path]) -> Path:
         """Fetch and verify the file, and return its path. Raises AppError. Canceling keeps the partial file.
 
-        final: returns the place for a file with this SHA-256.
+        `final` returns the path for a file with a given SHA-256.
         """
         try:
             await to_its_end(self._part.take_up, self._part.stop)
@@ -183,7 +183,7 @@ class Transfer:
             self._part.close()
 
     async def _fetch(self) -> None:
-        """Fetch until all bytes are here, over as many connections as it takes."""
+        """Fetch until all bytes have arrived, over as many connections as necessary."""
         breaks, before = 0, self._part.n_bytes
         while not await self._is_whole():
             last: Exception = ConnectionError("it ended early")
@@ -237,12 +237,12 @@ class Transfer:
             await self._hooks.arrived(len(chunk))
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
-        """Return the next chunk, empty at the end."""
+        """Return the next chunk, which is empty at the end."""
         with self._lookout.listening():
             return await anext(chunks, b"")
 
     async def _agree(self, facts: FileFacts) -> int:
-        """Compare the hub's facts with the known ones and store new ones. Return the size of the file."""
+        """Compare the hub's facts with the known ones, store new facts, and return the size of the file."""
         known, file = self.wanted, self.wanted.asked.file
         if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
             raise self._other_size(facts.total_bytes or 0, known.total_bytes)
@@ -288,7 +288,7 @@ def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
 
 
 async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
-    """Run `work` in a thread to its end, even when cancelled: a file is never closed during a write."""
+    """Run `work` in a thread to its end, even if canceled, so that a file is never closed during a write."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(done)

@@ -1,7 +1,7 @@
-"""Pins of downloads whose hash nobody could look up: the bytes that a household took on the first download.
+"""Pins of downloads whose hash could not be looked up: the bytes that a household accepted on the first download.
 
-Later downloads, here and on other machines of the household, ask for the same bytes: from the same commit, checked
-against the same hashes. The first download had to trust the hub; later ones need not.
+Later downloads, here and on the household's other machines, request the same commit and check the same hashes. The
+first download had to trust the hub; later ones need not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The pin of one file, or of the files of one version: where it came from, and its hashes."""
+    """The pin of the files of one version: their origin and their hashes."""
 
     repository: Annotated[str, Meta(min_length=3, max_length=200)]
     file: Annotated[str, Meta(min_length=1, max_length=200)]  # the first one if there are several
@@ -39,7 +39,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """Return whether its names are valid and its hashes belong together."""
+        """Return whether its names are valid and its hashes are consistent."""
         try:
             checked(self.repository, self.file, self.revision)
         except BadInput:
@@ -66,7 +66,7 @@ def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
 
 
 class Pins:
-    """The pins of one machine, in a small JSON file."""
+    """The pins stored on one machine, in a small JSON file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Moves a model to another folder: renamed on the same disk, else copied, read back and compared."""
+"""Moves a model to another folder, by renaming it on the same disk, or by copying, reading back and comparing it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 
 def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
-    """Move a file, or a folder of files, to `folder`. On the same disk it is renamed; otherwise the source stays until
-    it is deleted separately.
+    """Move a file, or a folder of files, to `folder`. If that is on another disk, the source remains until it is
+    deleted separately.
 
-    The remains of an earlier attempt are resumed. tell: every byte counts twice, once when copied and once when
-    read back. Raises AppError, and then the source is unchanged.
+    Incomplete copies from an earlier attempt are resumed. `tell` counts every byte twice, once when copied and once
+    when read back. If it raises AppError, the source is unchanged.
     """
     target = folder / source.name
     try:
@@ -49,7 +49,7 @@ def delete_path(path: Path) -> None:
 
 
 def sweep_unfinished(folder: Path) -> None:
-    """Delete incomplete copies. A copy that cannot be deleted stays, and does no harm."""
+    """Delete incomplete copies. A copy that cannot be deleted does no harm."""
     with contextlib.suppress(OSError):
         for path in folder.glob(f"*{COMING}"):
             if _OURS.fullmatch(path.name):
@@ -71,7 +71,7 @@ def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
 
 
 def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
-    """Copy one file in at most two attempts, since the remains of an earlier one may be useless. Raises OSError,
+    """Copy one file, once more from the beginning if resuming an earlier copy gave wrong bytes. Raises OSError and
     Damaged."""
     for _ in range(2):
         went_on = coming.exists() and coming.stat().st_size > 0
@@ -91,7 +91,7 @@ def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
 
 
 def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
-    """Append the missing bytes, and return the hash of the whole source. Raises OSError."""
+    """Append the missing bytes to the copy, and return the hash of the whole source. Raises OSError."""
     digest, done = hashlib.sha256(), 0
     handle = os.open(coming, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     with os.fdopen(handle, "r+b", buffering=0) as file:
@@ -108,7 +108,7 @@ def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
 
 
 def _same(source: Path, target: Path) -> bool:
-    """Return whether both have the same bytes. Raises OSError as AppError."""
+    """Return whether both have the same bytes. Raises AppError for an OSError."""
     try:
         pairs = list(_files(source, target))
         if any(not b.is_file() or a.stat().st_size != b.stat().st_size for a, b in pairs):
@@ -130,13 +130,13 @@ def _hash(path: Path) -> str:
 
 
 def _from_the_disk(file: BinaryIO) -> None:
-    """Drop the file from the page cache if the system allows it, so that it is read from the disk."""
+    """Drop the file from the page cache if the system can, so that it is read from the disk."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _broke(folder: Path, source: Path, error: OSError) -> AppError:
-    """Return the error: a full disk by that name, else the system's reason and the file."""
+    """Return the error: a full disk is named as such, any other with the system's reason and the file."""
     disk_failure = disk_error(folder, error, _size(source))
     if disk_failure.reason.code == "disk_full":
         return disk_failure
