@@ -279,8 +279,7 @@ def _key_of(der: bytes) -> Ed25519PublicKey:
 async def _create(home: Place, keystore: Keystore) -> Identity:
     """Create an identity.
 
-    It gets its final name only after its passphrase is stored, since a key without its passphrase could never be
-    read.
+    The file gets its final name only after the passphrase is stored, since it could never be read without it.
     """
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)

@@ -99,7 +99,7 @@ def as_ack(mine: Hello) -> HelloAck:
 
 
 class Refuse(_Message, frozen=True, tag="refuse"):
-    """Refusal of a Hello, which ends the link, or of the last request."""
+    """A refusal of a Hello, which ends the link, or of the last request."""
 
     code: Code
     facts: Facts = {}
@@ -359,12 +359,13 @@ def decode(raw: bytes) -> Message:
 
 
 def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
-    """Return the reason a peer gave, or a general one if this version has no sentence for it or facts are missing."""
+    """Return the reason that a peer gave, or a general one if this version cannot put it into words."""
     return known(_received(message.code, message.facts))
 
 
 def known(reason: Reason) -> Reason:
-    """Return a received reason, its texts made printable, or `peer_refused` if this version has no sentence for it."""
+    """Return a received reason with its texts made printable, or `peer_refused` if this version has no sentence for
+    it."""
     named = ("self", "code")  # these would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
@@ -372,7 +373,7 @@ def known(reason: Reason) -> Reason:
 
 
 def log_batches(operations: list[str]) -> list[Log]:
-    """Split a log into messages that each fit, in its order, since an operation must follow those it depends on."""
+    """Split a log into messages that each fit. The order stays, since an operation must follow those it depends on."""
     batches: list[list[str]] = [[]]
     size = 0
     for operation in operations:

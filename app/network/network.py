@@ -167,7 +167,7 @@ class Network:
 
     @property
     def pace(self) -> LinkPace:
-        """Return the owner's limit on all traffic of this machine."""
+        """Return the owner's bandwidth limit for all traffic of this machine."""
         return self._listener.pace
 
     @property

@@ -185,7 +185,7 @@ def _wake(readable: asyncio.Future[None]) -> None:
 
 
 def tune(sock: socket.socket) -> None:
-    """Set keepalive, the timeout for unacknowledged data, and no delay, where the system supports them."""
+    """Set keepalive, the timeout for unacknowledged data, and TCP_NODELAY, where the system supports them."""
     with contextlib.suppress(OSError):  # the peer may be gone already
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -209,7 +209,7 @@ class Options(Protocol):
 
 
 def send_again_soon(sock: Options) -> None:
-    """Retransmit sooner. Useful for small frames that are waited for; the system's own rule suits bulk data better.
+    """Retransmit sooner. Meant for small frames that are urgent; the system's own timing suits bulk data better.
 
     Measured at 10 % packet loss and 2 ms each way, for 1 KiB and its answer: 95 % arrive within 88 ms instead of
     254, and the average is 19 ms instead of 53.

@@ -46,7 +46,7 @@ class _Bucket:
 
 
 class HandshakePace:
-    """The rate limit of failed handshakes at a port. `expects` returns whether a member was reached at a host."""
+    """A rate limit on failed handshakes at a port. `expects` returns whether a member was reached at a host."""
 
     def __init__(self, expects: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._expects, self._clock = expects, clock
@@ -189,9 +189,8 @@ class MetHosts:
 class Entrance:
     """The entrance of a port: each connection has a place from its acceptance until it has proved its identity.
 
-    `welcome` handles a connection whose first message is complete. It then owns the socket and closes it if it
-    raises, and
-    returns when the connection no longer needs a place.
+    `welcome` handles a connection whose first message is complete. From then on it owns the socket and closes it if
+    it raises. It returns when the connection no longer needs a place.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from app.network.peer.peer_link import PeerLink
 from app.network.sockets import Address, plain_host
 
 MET_FIRST = 4  # addresses where it was reached that are tried before hints; the rest come after them
-HOSTS_SECONDS = 1.0  # for which the hosts where members were reached are cached
+HOSTS_SECONDS = 1.0  # how long the hosts where members were reached are cached
 DIAL_SECONDS = 1.0  # more frequent hints trigger no more calls
 
 Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
@@ -62,7 +62,7 @@ class KnownPlaces:
         return host.partition("%")[0] in self._hosts
 
     def note_announcement(self, news: Announced | AnnouncementEnded) -> None:
-        """Record an event from discovery. Strangers are recorded too, since they may become members any moment."""
+        """Record an event from discovery. Strangers are recorded too, since they may become members at any moment."""
         if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
             return

@@ -89,7 +89,7 @@ class PairSigned(_Pair, frozen=True, tag="pair_signed"):
 
 
 class PairWelcome(_Pair, frozen=True, tag="pair_welcome"):
-    """The household being joined. It is followed by as many PairOperation messages as `operations` states."""
+    """The household being joined. `operations` is the number of PairOperation messages that follow."""
 
     household: Id
     peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)]

@@ -171,7 +171,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The result of joining. Only the identity of `peer` is verified; nothing else is."""
+    """The result of joining. Only the identity of `peer` has been verified."""
 
     household: HouseholdId
     operations: tuple[Operation, ...]
@@ -261,8 +261,7 @@ class LogKeeper:
     async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
         """Sign the removal of `machine`. Of the `add`s it signed, only those in `kept` remain valid. Raises Refused.
 
-        Names and roles that it gave to others stay, because this machine signs them again if there is room for
-        that.
+        This machine re-signs the names and roles that it gave to others, if there is room, so that they stay.
         """
         log = self._may_change(machine)
         removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))

@@ -42,7 +42,7 @@ LEAVE_SECONDS = 2.0
 
 FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # all others are for hosts, and those below GUEST_PATH for guests
 GUEST_PATH = "/guest"
-MODELS_PATH = "/models"  # whole files, if the owner permits it
+MODELS_PATH = "/models"  # whole files, if the owner permits
 
 MEMBER = web.RequestKey("member", Member)
 
@@ -55,7 +55,7 @@ Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 
 
 class StageHandlers(Protocol):
-    """A lender's work for a member that is a host. AppErrors are returned to the host."""
+    """A lender's work for hosts. AppErrors are sent back to the host."""
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """Accept a manifest (JSON, ≤ 16 MiB) and return the list of missing pieces (JSON)."""

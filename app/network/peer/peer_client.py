@@ -50,8 +50,7 @@ class GuestClient:
     """Client for requests to the household member `host` at `address`.
 
     `ended` is set when the link to the host has ended, which also ends every answer. below: the path prefix of
-    requests.
-    session: the link's own session, whose connections are reused, so that the next request needs no handshake.
+    requests. session: the link's own session. It reuses connections, so that the next request needs no handshake.
     """
 
     def __init__(
@@ -234,7 +233,7 @@ class PeerClient:
         )
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the session for guests' requests. Answers may take any time, and connections are reused.
+        """Return the session for guests' requests. An answer may take any amount of time, and connections are reused.
 
         Raises RuntimeError if the client is closed.
         """

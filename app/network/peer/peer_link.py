@@ -45,14 +45,14 @@ ANSWER_SECONDS = 2 * TRY_SECONDS
 AGAIN_SECONDS = 1.0  # between two attempts for a member, so that it cannot use us as a port scanner
 
 HEARTBEAT_SECONDS = 1.0
-NOTICE_SECONDS = 0.25  # from detecting a death until everything here knows; 5 s in total
+NOTICE_SECONDS = 0.25  # from detecting a death until all of this node knows; 5 s in total
 SEND_SECONDS = 5.0
 LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can process is cut off
 LEFT_SECONDS = 5.0  # between checks of abandoned paths
-ROOM_SECONDS = 2.0  # longer than the burst at the start of a link, and too short for suspicion
+ROOM_SECONDS = 2.0  # longer than the burst at the start of a link, too short to raise suspicion
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 log = logging.getLogger(__name__)
 
@@ -488,7 +488,7 @@ class PeerLink:
                 await self.send(Ping(n=n))
 
     async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
-        """Send pings and detect silence. Wakes exactly when something may be due, so that death is noticed on time."""
+        """Send pings and detect silence. Wakes when something may be due, so that a death is noticed on time."""
         doubted = False
         while True:
             silent_seconds = self._clock() - self._heard_seconds

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
 SIMULTANEOUS_SECONDS = 2.0  # two links this close together were dialed from both sides at once
-OWN_CALL_SECONDS = 1.5  # for which an incoming call waits for our own call to get through
+OWN_CALL_SECONDS = 1.5  # how long an incoming call waits for our own to get through
 PROOF_OF_LIFE_SECONDS = 1.5  # a live link receives something every second
 REPLACED_SECONDS = 2.0
 # How long a machine that we dial may take to make way for us and then to answer.
@@ -193,7 +193,7 @@ class Links:
             self._calls[machine].news.set()
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether the last call to `machine` was refused: it is on, but Poolhouse is not running there."""
+        """Return whether the last call to `machine` was refused: the machine is on, but Poolhouse is not running."""
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
@@ -288,7 +288,7 @@ class Links:
         try:
             link = await self._welcome(member, socket, host)
         except AppError as error:
-            if error.reason.code == "version_differs":  # possibly only they can dial
+            if error.reason.code == "version_differs":  # possibly only that side can dial
                 self._has_failed(member.id, error.reason)
             refuse = Refuse(code=error.reason.code, facts=sent_facts(error.reason.facts))
             with suppress(OSError, aiohttp.ClientError):

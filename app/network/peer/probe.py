@@ -37,7 +37,7 @@ LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 << 10, 128 << 10
 CHUNK_SECONDS = 0.005  # the target time of a chunk once the rate is known
 LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES = 32 << 10, 4 << 20
 QUEUE_SECONDS = 0.01  # in flight beyond the round trip, so that the link is never idle
-RATE_SECONDS = 0.05  # over which the current rate is measured
+RATE_SECONDS = 0.05  # the span over which the current rate is measured
 START_SHARE = 0.3  # of the time, while TCP ramps up or a burst allowance is used up
 
 SLICES = 9  # of the time after the start phase
@@ -131,9 +131,8 @@ async def pour(
 ) -> tuple[float | None, int]:
     """Send chunks within the limits. Return the rate at which they arrived (bytes/s) and the bytes sent.
 
-    `receive` returns the next message, and raises if the probe must end. Raises Refused("peer_speaks_oddly") for a
-    wrong
-    answer.
+    `receive` returns the next message, and raises if the probe must end. Raises Refused("peer_speaks_oddly") if an
+    answer is wrong.
     """
     filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # random, so that nothing on the way can compress it
     begun = clock()
