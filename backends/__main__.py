@@ -64,8 +64,10 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_signals_to_the_node() -> None:
-    """Ignore Ctrl-C, terminal hangups and session ends, which reach every process. The node ends this one when it
-    exits."""
+    """Ignore Ctrl-C, terminal hangups and session ends, which reach every process.
+
+    The node ends this process when it exits.
+    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if (number := getattr(signal, name, None)) is not None:
             signal.signal(number, signal.SIG_IGN)

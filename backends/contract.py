@@ -1,5 +1,7 @@
-"""The contract between engines and the app: a run of layers, its inputs and its outputs. Uses only the standard
-library."""
+"""The contract between engines and the app: a run of layers, its inputs and its outputs.
+
+Uses only the standard library.
+"""
 
 from __future__ import annotations
 
@@ -128,10 +130,9 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """Scores for the next token: float32 `[len(segments), n_vocab]`, one row for the last position of each due
-    segment.
+    """Scores for the next token: float32 `[len(segments), n_vocab]`, valid until the stage's next step.
 
-    Valid until the stage's next step.
+    There is one row for the last position of each due segment.
     """
 
     segments: tuple[Segment, ...]
@@ -263,8 +264,10 @@ class Stage(Protocol):
 
 
 class CodedError(Exception):
-    """An error whose text gives the reason. `cause` is the code of its translatable sentence, and `facts` are its
-    parameters."""
+    """An error whose text gives the reason.
+
+    `cause` is the code of its translatable sentence, and `facts` are its parameters.
+    """
 
     def __init__(self, text: str = "", cause: str = "", **facts: str | int) -> None:
         super().__init__(text)

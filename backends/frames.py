@@ -94,8 +94,7 @@ class Head:
 
 
 def read_head(data: bytes | bytearray | memoryview) -> Head:
-    """Parse and check the first 40 bytes of a frame. Allocates nothing that depends on the frame's size. Raises
-    BadFrame."""
+    """Parse and check the first 40 bytes of a frame, allocating nothing of the frame's size. Raises BadFrame."""
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
     magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)

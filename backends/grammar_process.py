@@ -1,4 +1,4 @@
-"""Processes that evaluate grammars, so that no request's grammar can hang, bloat or crash the worker.
+"""Processes that evaluate grammars, so that no request's grammar can hang, exhaust or crash the worker.
 
 A grammar of a hundred bytes can take unlimited time and memory at any token. Each one is therefore evaluated in a
 separate process with limits on both, per token and in total. The process loads the vocabulary once and handles one

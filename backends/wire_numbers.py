@@ -3,9 +3,8 @@
 Trained transformers have a few massive activations: values thousands of times the typical one, mostly at the first
 token of a text. They reach 100,975 in Gemma 3 270M, while the maximum of f16 is 65,504. Two formats preserve them:
 
-- F16: a signed 16-bit exponent for each row, then a half-precision number for each value, which is scaled by that
-power
-  of two. If the row fits into f16 the exponent is 0, so the values are exactly those of plain f16.
+- F16: a signed 16-bit exponent for each row, then a half-precision number for each value, scaled by that power of two.
+  If the row fits into f16 the exponent is 0, so the values are exactly those of plain f16.
 - Q8: the `n_outliers` largest values of each row exactly (float32, after their positions), then a bfloat16 scale for
   each block of 32 values, and one signed byte for each value. Outliers are 0 in their block.
 """

@@ -6,12 +6,11 @@ another number, and the faster one is adopted. Trials may take only a fixed shar
 sooner if steps suddenly take longer: another program is probably using the cores, and fewer threads spend less time
 waiting for each other.
 
-For some steps the result depends on the number of threads: from 512 cells on, llama.cpp's flash attention splits the
-keys of a single row among threads, and logits then differ by up to 1.1 (about as much as from the engine's own
+For some steps the result depends on the number of threads: from 512 cells on, llama.cpp's flash attention splits
+the keys of a single row among threads, and logits then differ by up to 1.1 (about as much as from the engine's own
 rounding). Such a step is `tied`. To keep answers reproducible, it uses the number found so far, and another one is
-tried
-only if steps have really slowed down. A number adopted in that way is dropped again once the earlier one is faster:
-after a computer has stalled for a few steps, any other number looks better.
+tried only if steps have really slowed down. A number adopted in that way is dropped again once the earlier one is
+faster: after a computer has stalled for a few steps, any other number looks better.
 
 This module does no I/O and uses only the standard library.
 """
@@ -126,8 +125,10 @@ class ThreadChoice:
             self._computed(kind, self_s, is_long=seconds >= LONG_S)
 
     def _new(self, key: int) -> _Kind:
-        """Return a kind that starts from its nearest neighbor. The first short and the first long kind may run a trial
-        at once."""
+        """Return a kind that starts from its nearest neighbor.
+
+        The first short kind and the first long kind may start a trial at once.
+        """
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
             like = self._kinds[min(near, key=lambda known: abs(known - key))]

@@ -48,8 +48,10 @@ TRIAL_TOOL = {
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A chat as the model reads it. `folded` lists the parts that the template does not accept and that were
-    rewritten."""
+    """A chat as the model reads it.
+
+    `folded` lists the parts that the template does not accept and that were rewritten.
+    """
 
     text: str
     folded: tuple[str, ...] = ()  # among "system", "tools", "turns" and "thoughts"
@@ -167,8 +169,7 @@ class ChatTemplate:
         return {**message, "content": "", self.thought_name_of_calls: text}
 
     def _with_arguments(self, message: Message) -> Message:
-        """Return the message with the arguments of its calls in the form that the template reads: objects or JSON
-        text."""
+        """Return the message with the arguments of its calls as the template reads them: objects or JSON text."""
         if not message.get("tool_calls"):
             return message
         form = as_object if self.takes_objects else as_text
@@ -291,8 +292,10 @@ class ChatTemplate:
 
     @cached_property
     def thought_name_of_calls(self) -> str:
-        """The field for the thoughts of a message with tool calls. Some templates write only those (Command R7B, Gemma
-        4)."""
+        """The field for the thoughts of a message with tool calls.
+
+        Some templates write only those thoughts (Command R7B, Gemma 4).
+        """
         arguments = {"marked_key": SAID}
         call = self._trial_call(arguments if self.takes_objects else json.dumps(arguments))
         user = {"role": "user", "content": "Marked"}

@@ -43,8 +43,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Nothing(Undefined):
-    """An undefined variable. Adding it to a text changes nothing, as in llama.cpp; Fireworks' template uses two of
-    them."""
+    """An undefined variable. Adding it to a text changes nothing, as in llama.cpp.
+
+    Fireworks' template uses two of them.
+    """
 
     def __add__(self, other: object) -> object:  # type: ignore[override]
         return other

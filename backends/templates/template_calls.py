@@ -243,8 +243,10 @@ class _Look:
         return tuple(signs.items())
 
     def _of_words(self) -> CallFormat | None:
-        """Return the format that the template instructs the model to write. This serves templates that render no
-        earlier calls."""
+        """Return the format that the template instructs the model to write.
+
+        This serves templates that do not render earlier calls.
+        """
         try:
             instructions = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
         except TemplateFailed:

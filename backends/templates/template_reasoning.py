@@ -211,8 +211,10 @@ def _named(source: str) -> ReasoningFormat | None:
 def _switch(
     source: str, probe: _Probe, reasoning: ReasoningFormat
 ) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
-    """Return the settings that turn thinking on and off: a variable that the template reads and that changes its
-    output."""
+    """Return the settings of a variable that turn thinking on and off.
+
+    The template must read the variable, and its output must depend on it.
+    """
     for name, on, off in SWITCHES:
         if name not in source or (isinstance(off, str) and not _quoted(off, source)):
             continue

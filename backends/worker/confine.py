@@ -1,8 +1,7 @@
-"""The confinement of a serving worker: it may read only its own files, use no network and start no programs (SAFETY.md
-7).
+"""The confinement of a serving worker: no files but its own, no network and no other programs (SAFETY.md 7).
 
 Model files come from strangers, and native parsers have flaws. Code that takes over a worker through one must find
-nothing of value. Works only on Linux, through Landlock (files, TCP, signals) and seccomp (sockets). On other
+nothing of value. This works only on Linux, through Landlock (files, TCP, signals) and seccomp (sockets). On other
 systems a worker has all the rights of its user.
 """
 
@@ -80,7 +79,7 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """The restrictions of a process. A true field is confined."""
+    """The restrictions of a process. A true field means that its kind of access is restricted."""
 
     files: bool = False  # only allowed files are readable
     network: bool = False
@@ -139,7 +138,7 @@ def confine(reads: Sequence[str]) -> Walls:
 
 
 def start_nothing() -> bool:
-    """Forbid this process to start, signal or inspect other processes. It may still start threads.
+    """Prevent this process from starting, signaling or inspecting other processes. It may still start threads.
 
     Linux only. Return whether it took effect.
     """

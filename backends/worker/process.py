@@ -109,8 +109,7 @@ def end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    """Exit when the parent does. On Windows the parent's id never changes, and the node's Job Object ends this
-    process."""
+    """Exit when the parent does. On Windows the parent's id never changes, and the node's Job Object ends us."""
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os._exit(1)
@@ -158,7 +157,7 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
 
 
 def address_bytes() -> int:
-    """Return the size of this process's address space, or 0 if this is not Linux."""
+    """Return the size of this process's address space, or 0 on systems other than Linux."""
     return _statm(0) if sys.platform == "linux" else 0
 
 
@@ -200,7 +199,7 @@ def keep_below(n_bytes: int) -> None:
 
 
 def private_bytes() -> int:
-    """Return the size of this process's private writable memory, used or not, or 0 if this is not Linux."""
+    """Return the size of this process's private writable memory, used or not, or 0 on systems other than Linux."""
     return _statm(5) if sys.platform == "linux" else 0
 
 

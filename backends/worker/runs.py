@@ -41,12 +41,11 @@ Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their pr
 
 @dataclass(slots=True)
 class Steps:
-    """The positions of a stage's slots and its latest answers, which decide whether a frame is computed, repeated or
-    rejected.
+    """The positions of a stage's slots and its latest answers.
 
-    A frame takes effect completely or not at all. `admit`, `admit_forget` and `admit_begin` change nothing.
-    `computed`,
-    `forgotten` and `begun` are called once the engine has done its part. No I/O (SAFETY.md 5, idempotent steps).
+    They determine whether a frame is computed, answered from memory or rejected. A frame takes effect completely or
+    not at all: `admit`, `admit_forget` and `admit_begin` change nothing, and `computed`, `forgotten` and `begun`
+    are called once the engine has done its part. No I/O (SAFETY.md 5, idempotent steps).
     """
 
     agreed: Agreed
@@ -61,8 +60,7 @@ class Steps:
         self._forgets = deque(maxlen=KEPT_FORGETS)
 
     def admit(self, step: Frame) -> Answers | None:
-        """Return the answer to a step that is stale, repeated or out of order, or None if it must be computed. Raises
-        BadFrame."""
+        """Return the answer to a stale, repeated or premature step, or None if it must be computed. Raises BadFrame."""
         check_step(step, self.agreed)
         early = self._stale(step) or _kept(self._outputs, step.seq)
         if early:

@@ -114,10 +114,9 @@ class Service:
                 raise BadFrame(f"{frame.kind.name} is an answer")
 
     def rehearse(self) -> None:
-        """Repeat the preparation of the last step, to keep its code and data in the processor's caches for the next
-        one.
+        """Repeat the preparation of the last step.
 
-        This has no lasting effect.
+        This keeps its code and data in the processor's caches for the next one and has no lasting effect.
         """
         if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
             return
@@ -155,10 +154,10 @@ class Service:
             return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
-        """Compute a step of the last run and then, with the sampled tokens, a step of the first run, in a single round
-        trip.
+        """Compute a step of the last run, then a step of the first run with the sampled tokens.
 
-        Both are answered together, so that the node processes the token while this machine has nothing to compute.
+        Both are answered together in a single round trip, so that the node processes the token while this machine
+        has nothing to compute.
         """
         before = decode(frame.payload)
         if before.kind is not Kind.STEP:
