@@ -364,8 +364,7 @@ def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reas
 
 
 def known(reason: Reason) -> Reason:
-    """Return a received reason with its texts made printable, or `peer_refused` if this version has no sentence for
-    it."""
+    """Return a received reason, with printable texts, or `peer_refused` if this version has no sentence for it."""
     named = ("self", "code")  # these would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
