@@ -1,9 +1,10 @@
-"""The planner: decides which machine holds which layers. Pure: same facts in, same answer out; no clock, no network.
+"""The planner: decides which machine holds which layers. Pure: no clock, no network, and equal facts give equal plans.
 
 Of all placements that fit, it chooses the one with the shortest typical request (app/core/planner/forecast.py): the
 host alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
-tokens, text and logits never leave it. Replicas on lenders are whole, and get the token ids of the requests they
-answer; the host's own replica may be a split. Machines that were not measured are placed by memory alone.
+text and logits never leave it, nor do tokens. Replicas on lenders are whole and receive the token ids of the
+requests that they answer; the host's own replica may be a split. Machines that were not measured are placed by
+memory alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from app.core.planner.stage_memory import split_stages
 from app.core.planner.topologies import TopologyOption, TopologySearch, also_whole, replicas_by_memory, several_reason
 from backends.contract import PROVED_ENGINES, Layers, Number
 
-NARROW_PAYS = 0.9  # 8 bits on the wire pay off if a typical request takes at most this share of its time
+NARROW_PAYS = 0.9  # 8 bits on the wire pay off if they shorten a typical request to at most this share of its time
 MATTERS = 0.9  # memory is the bottleneck if more of it would shorten requests to this share
 
 
@@ -47,9 +48,9 @@ def plan(
 ) -> Plan:
     """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
 
-    topologies: those that may be chosen. With a `split`, allowing only replicas means the split plus whole
+    topologies: the topologies to choose from. With a `split`, allowing only replicas means the split plus whole
     replicas. The order of the lenders matters only to `split`. Raises DoesNotFit with the missing bytes or the
-    impossible topology, and BadInput for a bad split.
+    impossible topology, and BadInput for an invalid split.
     """
     if split is not None:
         forced = _forced(host, lenders, model, workload, split)
@@ -91,7 +92,7 @@ def plan_with_wire(
 
 
 def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float) -> bool:
-    """Return whether all links together could save enough of a request: planning twice takes time."""
+    """Return whether all links together could save enough of a request to justify planning twice, which takes time."""
     n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
     rows = usual.prompt + usual.output
     saved_s = 0.0
@@ -104,7 +105,7 @@ def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narro
 def _by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan:
-    """Return the plan that fits by memory if not everything was measured; replicas only if nothing else is allowed."""
+    """Return a plan by memory if not everything was measured, with replicas only if nothing else is allowed."""
     if not topologies & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
     placed = plan_by_memory(host, lenders, model, workload, alone=Topology.ONE_MACHINE in topologies)
@@ -134,7 +135,7 @@ def _best(
 
 
 def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: frozenset[Topology]) -> Bottleneck:
-    """Return the bottleneck. It is memory if plenty of it would make requests much shorter in these topologies."""
+    """Return the bottleneck. It is memory if ample memory would make requests much shorter in these topologies."""
     known = best.forecast
     if best.topology is Topology.REPLICAS:
         return known.bottleneck
@@ -196,13 +197,13 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
 
 
 def _may_end(model: Model, first: int, last: int) -> bool:
-    """Return whether a run that begins at a legal place may have these layers."""
+    """Return whether a run of these layers is legal, given that its beginning is."""
     ends = last in model.cuts.boundaries or last == model.n_layers
     return ends and (len(model.layers) == last - first or model.cuts.rules.allow(Layers(first, last)))
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
-    """Return the legal places for the cut that is now before `layer`, if all others stayed."""
+    """Return the legal places for the cut that is now before `layer`, if all other cuts stay."""
     place = edges.index(layer)
     before, after = edges[place - 1], edges[place + 1]
     legal = [
@@ -215,16 +216,16 @@ def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
     return legal or list(model.cuts.boundaries)
 
 
-SAME = 0.01  # a smaller difference is none
+SAME = 0.01  # a smaller difference counts as none
 
 
 def reasons_for(
     best: TopologyOption, options: Sequence[TopologyOption], household: TopologySearch, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
-    """Return the reasons for the choice of `best` among `options`. `lenders`: measured or not."""
+    """Return the reasons for choosing `best` among `options`. `lenders`: measured or not."""
     reasons = [_topology_reason(best, options, household)]
     pace = best.forecast.bottleneck
-    # one machine alone computes all the time anyway
+    # a single machine is computing all the time anyway
     if len(best.machines) > 1 or pace.part is not Part.MACHINE:
         reasons.append(_pace(pace))
     if household.search is not None and best.topology is not Topology.REPLICAS:
@@ -265,7 +266,7 @@ def _pace(bottleneck: Bottleneck) -> Reason:
 
 
 def _left_out(lender: Candidate, best: TopologyOption, household: TopologySearch) -> Reason:
-    """Return the reason that this machine holds nothing, from the best placement with it."""
+    """Return the reason why this machine holds nothing, based on the best placement with it."""
     if not lender.is_lending:
         return Reason("left_out_lends_nothing", {"machine": lender.name})
     if lender.speed is None or lender.link is None:
@@ -289,16 +290,16 @@ PROVED = " or ".join(PROVED_ENGINES)
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """The lenders that may take part, and the machines that are left out because of their engine."""
+    """The lenders that may take part, and the machines excluded because of their engine or their results."""
 
     lenders: tuple[Candidate, ...]
     unproved: tuple[Candidate, ...]
-    host_is: bool  # else nothing is shared at all: the host holds a part of whatever is
+    host_is: bool  # if False, nothing is shared, because the host holds a part of every split
     doubted: tuple[Candidate, ...] = ()
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Return one reason for each machine that was left out because of its engine or its doubted numbers."""
+        """Return a reason for each machine that was excluded because of its engine or its doubtful results."""
         doubted = [Reason("left_out_doubted", {"machine": machine.name}) for machine in self.doubted]
         unproved = [
             Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine)) for machine in self.unproved
@@ -306,7 +307,7 @@ class Proved:
         return (*unproved, *doubted)
 
     def explain(self, error: AppError) -> AppError:
-        """Return the error of a plan that the excluded machines might have made possible."""
+        """Return the error of a plan, extended if the excluded machines might have made the plan possible."""
         if not isinstance(error, BadInput | DoesNotFit):
             return error
         if self.doubted and not self.unproved:

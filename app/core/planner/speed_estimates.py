@@ -1,15 +1,15 @@
 """The effort of a model's layers, estimates of their speed from a measured layer, and correction factors. Pure.
 
 Layers of a model that has not been downloaded, and layers too large to be synthesized, cannot be measured. A plain
-layer of the same number type is measured in their place. The cost of one row of a step is the bytes it reads; that of
-further rows and of prompts is their multiplications:
+layer of the same number type is measured in their place. The cost of the first row of a step is the bytes that it
+reads; that of further rows and of prompts is their multiplications:
 
-    attention, feed-forward   every weight is read once a step and multiplied once a row
-    experts                   of E experts a row takes k: n rows read about E (1 - (1 - k/E)^n) of them
-    keys and values           of each earlier position; with a sliding window of at most that many
-    states                    read and written once a row, whatever came before
+    attention, feed-forward   every weight is read once per step and multiplied once per row
+    experts                   a row uses k of E experts; n rows read about E (1 - (1 - k/E)^n) of them
+    keys and values           read for each earlier position; with a sliding window, for at most that many
+    states                    read and written once per row, whatever came before
 
-The estimate says which of two models is faster, and about how fast; it does not know the strengths of an engine.
+The estimate tells which of two models is faster, and about how fast. It does not know an engine's strengths.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ if TYPE_CHECKING:
 class Speed:
     """The seconds that one machine's engine takes for a model's layers.
 
-    Measured on layers of the model's own sizes and quantization, or estimated from other layers.
+    They are measured on layers of the model's own sizes and quantization, or estimated from other layers.
 
-    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top k *
-    position_s for each position that its sequences hold already. A prefill chunk of the workload's `batch_rows` rows,
-    after p positions, takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add the same
-    for their positions, of which there are at most `window`.
+    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), plus k *
+    position_s for each position that its sequences already hold. A prefill chunk of the workload's `batch_rows`
+    rows, after p positions, takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add
+    the same for their positions, of which there are at most `window`.
     """
 
-    layer_s: float  # a layer, one row
-    layer_row_s: float  # a layer, each further row of a decode step
-    position_s: float  # a layer, for each earlier position of a row
-    chunk_s: float  # a layer, a whole prefill chunk at the begin of a prompt
-    chunk_position_s: float  # a layer, a whole chunk, for each position before it
-    step_s: float  # of any step, whatever it computes: the engine's start, the pipe, the process
-    head_s: float  # the last norm, the output matrix and the sampler, one row; measured where it runs
-    head_row_s: float  # each further row of it
+    layer_s: float  # per layer, for one row
+    layer_row_s: float  # per layer, for each further row of a decode step
+    position_s: float  # per layer, for each earlier position of a row
+    chunk_s: float  # per layer, for a whole prefill chunk at the beginning of a prompt
+    chunk_position_s: float  # per layer, for each position before a whole chunk
+    step_s: float  # overhead of any step: starting the engine, the pipe, the process
+    head_s: float  # the last norm, the output matrix and the sampler, for one row; measured where they run
+    head_row_s: float  # the same for each further row
     window: int = 0
     window_position_s: float = 0.0
     window_chunk_position_s: float = 0.0
-    estimated: bool = False  # from layers of another shape
+    estimated: bool = False  # whether it comes from layers of another shape
 
 
-ROUGH_TOK_S = 60.0  # tokens take less than 17 ms, so the computers' other work matters as much as the model
+ROUGH_TOK_S = 60.0  # above this, tokens take less than 17 ms, so the computers' other work matters as much as the model
 
 
 def is_rough(tok_s: float) -> bool:
-    """Return whether a forecast of this speed is only a rough guide, however well it was measured."""
+    """Return whether a forecast of this speed is only a rough guide, even with good measurements."""
     return tok_s > ROUGH_TOK_S
 
 
-WIDE = 8  # rows of the step from which the cost of a further row is taken; as it was measured
-STATE_OPERATIONS = 4  # multiplications for each value of a state and row: decay, add, read out
+WIDE = 8  # rows of the measured step from which the cost of a further row is derived
+STATE_OPERATIONS = 4  # multiplications per value of a state and row: decay, add, read out
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class Experts:
 
     n: float
     used: float
-    n_bytes: float  # of all
+    n_bytes: float  # of all experts together
     weights: float
 
     def read(self, rows: float) -> float:
-        """Return how many different experts this number of rows needs, when each row picks by itself."""
+        """Return how many different experts this many rows need if each row picks independently."""
         return self.n * (1 - float((1 - self.used / self.n) ** rows))
 
 
@@ -80,21 +80,21 @@ class Experts:
 class Effort:
     """The effort of one layer, averaged over a model's layers, and of the output matrix."""
 
-    n_bytes: float  # of weights that every row needs
-    weights: float  # multiplications with them for a row
-    position: float  # multiplications for each earlier position of a row, where all are looked at
+    n_bytes: float  # bytes of the weights that every row needs
+    weights: float  # multiplications with them per row
+    position: float  # multiplications per earlier position of a row, in layers that attend to all of them
     head_bytes: float
     head_weights: float
     experts: Experts | None = None
     window: int = 0
-    window_position: float = 0.0  # as `position`, where only those in the window are looked at
+    window_position: float = 0.0  # as `position`, in layers that attend only to a window
     state_values: float = 0.0
     state_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLayer:
-    """A plain layer, and the times that a machine took for it in steps of a limited number of rows."""
+    """A plain layer, and the times that a machine took for it in steps of up to `batch_rows` rows."""
 
     speed: Speed
     effort: Effort
@@ -110,7 +110,7 @@ class MeasuredLayer:
         return n_bytes * self.byte_s + min(further, self.many_s(weights, rows))
 
     def many_s(self, weights: float, rows: float) -> float:
-        """Return the same time as part of a prompt, where reading the weights does not matter."""
+        """Return the seconds for rows of a prompt, where the time to read the weights is negligible."""
         return weights * rows * self.speed.chunk_s / (self.batch_rows * self.effort.weights)
 
 
@@ -138,7 +138,7 @@ def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
 
 
 def _step_s(measured: MeasuredLayer, effort: Effort, rows: int) -> float:
-    """Return the time of a decode step of this many rows, each of another sequence."""
+    """Return the time of a decode step with this many rows, each from a different sequence."""
     found_s = measured.few_s(effort.n_bytes, effort.weights, rows)
     found_s += rows * 2 * effort.state_bytes * measured.byte_s  # read and written
     return found_s + _experts_s(measured, effort.experts, rows)
@@ -152,7 +152,7 @@ def _chunk_s(measured: MeasuredLayer, effort: Effort) -> float:
 
 
 def _experts_s(measured: MeasuredLayer, experts: Experts | None, rows: int) -> float:
-    """Return the seconds of the experts that are needed, for the rows that picked them."""
+    """Return the seconds for the experts that these rows need."""
     if experts is None:
         return 0.0
     read = experts.read(rows)
@@ -161,25 +161,26 @@ def _experts_s(measured: MeasuredLayer, experts: Experts | None, rows: int) -> f
     return read * measured.few_s(n_bytes, weights, each)
 
 
-LAYERS = 32  # if unknown: as in common models of 7 to 8 billion parameters
+LAYERS = 32  # assumed if unknown, as in common models of 7 to 8 billion parameters
 
 
-KV_BYTES = 4096  # of a token in a layer, f16: 8 heads of 128 values, keys and values
+KV_BYTES = 4096  # per token and layer in f16: keys and values for 8 heads of 128 values
 
 
-WIDTH, VOCABULARY = 4096, 128 << 10  # weigh little: only in the work memory
+WIDTH, VOCABULARY = 4096, 128 << 10  # they matter little, since they only affect the work memory
 
 
 KV_VALUE_BYTES = 2
 
 
-DENSE_SHARE = 1 / 3  # of the weights that a token takes in a model of experts: attention, what is shared
+# share of dense weights among those that a token uses in a model of experts: attention, shared experts
+DENSE_SHARE = 1 / 3
 
 
-EXPERTS = 128  # of a layer, where nobody says; few or many, as large a share is read
+EXPERTS = 128  # experts of a layer, if unknown; the number hardly matters, since the share that is read is the same
 
 
-QUERIES = 4  # heads of queries for one of keys and values, in today's models
+QUERIES = 4  # query heads per head of keys and values, in today's models
 
 
 def estimated_model(
@@ -192,11 +193,12 @@ def estimated_model(
     *,
     splits: bool,
 ) -> Model:
-    """Return a model that is not here yet, from a catalogue's facts: all layers alike, with the whole file in them.
+    """Return a model that has not been downloaded, from a catalog's facts. Its layers are alike and make up the whole
+    file.
 
-    kv_bytes_per_token: of all layers. Every sum from it is an estimate.
+    kv_bytes_per_token: of all layers. Every sum derived from it is an estimate.
     """
-    # The window reads `Speed` before its first picture, and a model's facts take long to import.
+    # The window imports `Speed` before it first draws, and the facts about models are slow to import.
     from app.core.model import Cuts, Model, Weights
 
     layers = n_layers or LAYERS
@@ -223,8 +225,7 @@ def estimated_model(
 
 
 def estimated_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
-    """Return the effort of a layer of an estimated model. If its number of weights is unknown, it follows from its
-    bytes.
+    """Return the effort of a layer of an estimated model. An unknown number of weights is derived from its bytes.
 
     active: weights used per token in a mixture-of-experts model. The output matrix is counted among the layers.
     """
@@ -240,14 +241,14 @@ def estimated_effort(model: Model, parameters: int | None, active: int | None, b
     return Effort(dense * n_bytes, dense * weights, position, 0.0, 0.0, experts)
 
 
-LEAST_WEIGHT = 0.15  # of a new answer, however many were seen: about the last ten decide
-MOST_RATIO = 3.0  # an answer that was further off than this says something else happened
-MOST_FACTOR = 4.0  # a worse error is a fault in the measuring; hiding it would not be honest
+LEAST_WEIGHT = 0.15  # minimum weight of a new answer, so that about the last ten decide
+MOST_RATIO = 3.0  # an answer further off than this was disturbed by something else
+MOST_FACTOR = 4.0  # a larger error is a fault in the measurements, and hiding it would be dishonest
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """The ratio of measured to forecast time of one machine or link, and the number of answers behind it."""
+    """The ratio of measured to forecast time of one machine or link, and the number of answers it is based on."""
 
     value: float = 1.0
     answers: int = 0
@@ -255,7 +256,7 @@ class Factor:
     def settled(self, forecast_s: float, measured_s: float) -> Factor:
         """Return the factor after one more answer of this placement. The first answer counts in full.
 
-        forecast_s: as in `learned`.
+        forecast_s: see `learned`.
         """
         if forecast_s <= 0 or measured_s <= 0:
             return self
@@ -266,8 +267,8 @@ class Factor:
     def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
         """Return the factor after one more answer.
 
-        forecast_s: the forecast as it was made, including this factor. part: the share of both times due to this
-        machine or link, 0 to 1. Times that are not positive are ignored.
+        forecast_s: the original forecast, including this factor. part: the share of both times due to this machine
+        or link, 0 to 1. Times that are not positive are ignored.
         """
         if forecast_s <= 0 or measured_s <= 0 or part <= 0:
             return self

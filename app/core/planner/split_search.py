@@ -1,10 +1,10 @@
-"""The exact search for the best split: which lenders, how many layers each, in which order. Pure.
+"""An exact search for the best split: which lenders, how many layers each, and in which order. Pure.
 
-The cost of a placement depends on how many layers each machine holds, not on which; which ones matters only for
-memory. So every set of lenders gets a lower bound, and `LayerAllocation` searches the sets in ascending order of
+The cost of a placement depends on how many layers each machine holds, not on which layers; these matter only for
+memory. So each set of lenders gets a lower bound, and `LayerAllocation` searches the sets in ascending order of
 their bounds until a bound is no better than the best result. `arrange` then looks for an order of the lenders in
-which each run fits in its place. Layers differ in size, so a run of ten may fit in one place and not in another;
-that search is over sets of lenders, and the edges that a set can reach are the bits of one integer.
+which each run fits in its place. Layers differ in size, so a run of ten may fit in one place and not in another.
+That search is over sets of lenders, with the edges that a set can reach as the bits of one integer.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from app.core.planner.placement import Candidate, PlannedStage, Workload
 from app.core.planner.stage_memory import Grid, beside_layers, host_starts, lender_starts, split_stages
 from backends.contract import Role
 
-BETTER = 1 - 1e-9  # by less than this a placement is not better, only rounded otherwise
-CLOSE = 0.99  # so near to each other, halving gains nothing over the next smaller value
+BETTER = 1 - 1e-9  # a placement must be better by more than this, which exceeds rounding errors
+CLOSE = 0.99  # limits this close together are not bisected further
 
-Blocks = tuple[int, ...]  # a count for each machine of the set
+Blocks = tuple[int, ...]  # the number of blocks for each machine of the set
 _State = tuple[float, float, int, int, tuple[tuple[int, int], ...], int]
 
 
 @dataclass(frozen=True, slots=True)
 class MachineCosts:
-    """The costs of one machine of a set, by its number of blocks (index 0: unused)."""
+    """The costs of one machine of a set, by its number of blocks (index 0 is unused)."""
 
-    counts: tuple[int, ...]  # that it can hold somewhere, growing
-    starts: list[int]  # for each count, where such a run fits (app/core/planner/stage_memory.py)
+    counts: tuple[int, ...]  # the numbers of blocks that it can hold somewhere, ascending
+    starts: list[int]  # for each number, where such a run fits (app/core/planner/stage_memory.py)
     line: list[float]
     chunk: list[float]
     pace: list[float]
@@ -55,19 +55,19 @@ class MachineCosts:
 
 
 class LayerAllocation:
-    """The exact search for how many blocks of layers each machine of a given set should hold.
+    """An exact search for how many blocks of layers each machine of a given set should hold.
 
-    The cost of a request (app/core/planner/forecast.py) is, for a given set of machines, the larger of
+    For a given set of machines, the cost of a request (app/core/planner/forecast.py) is the larger of these two:
 
         latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
                   their periods, or a share of the sum of their times if that is longer; more: chunks after the first
         work      the most that one machine, or the link to it, has to do for a request, times the users
 
-    A limit on pace and on work is a maximum count for each machine; the smallest line then follows from filling the
-    cheapest machine first. The limits are found by bisection. A half is dropped if even its smallest line with its
-    smallest pace is no better than the best so far.
+    A limit on pace and on work is a maximum count for each machine; the smallest line then results from filling the
+    cheapest machines first. The limits are found by bisection. A half is dropped if even its smallest line with its
+    smallest pace is no better than the best result so far.
 
-    more: chunks of the prompt after the first. shared: the part of the sum of all times that pace cannot be below.
+    more: chunks of the prompt after the first. shared: the part of the sum of all times that is a minimum for pace.
     paces: every period of every member, ascending. fits: whether these counts fit in some order; possible: whether
     any might. spend: uses up effort and returns whether any is left.
     """
@@ -86,18 +86,18 @@ class LayerAllocation:
         self._members, self._n_blocks, self._paces = members, n_blocks, paces
         self._more, self._shared = more, shared
         self._fits, self._possible, self._spend = fits, possible, spend
-        self._misses = 0  # counts that fit in no order
-        self._hopeless = False  # no counts fit in any order
+        self._misses = 0  # number of tried counts that fit in no order
+        self._hopeless = False  # whether no counts fit in any order
         places = range(len(members))
         self._cheapest = sorted(places, key=lambda place: members[place].slope)
         self._quickest = sorted(places, key=lambda p: members[p].chunk[2] - members[p].chunk[1])
-        self._limit = 0.0  # latency must be below
+        self._limit = 0.0  # the latency to beat
         self._found: Blocks | None = None
-        self.visited = 0  # counts that were looked at
+        self.visited = 0  # number of counts tried
 
     def best(self, below: float) -> tuple[float, Blocks] | None:
-        """Return the counts with the smallest cost, and that cost, if it is below this."""
-        known, best, best_counts = 0.0, below * BETTER, None  # nothing better has less work than `known`
+        """Return the smallest cost below this, and the counts that achieve it, or None."""
+        known, best, best_counts = 0.0, below * BETTER, None  # below `known`, no amount of work allows a better result
         work_limit = best
         while known < best and not self._hopeless:
             counts = self._least_latency(work_limit, best)
@@ -140,7 +140,7 @@ class LayerAllocation:
         return self._found
 
     def _look(self, most: Sequence[int], low: int, high: int) -> bool:
-        """Try the counts within the pace number `high`. Return whether lower paces down to `low` may be better."""
+        """Try the counts within pace number `high`. Return whether lower paces down to `low` may be better."""
         within = self._within(most, self._paces[high])
         filled = self._filled(within, self._cheapest)
         if filled is None:
@@ -159,7 +159,7 @@ class LayerAllocation:
         return not self._hopeless
 
     def _lowest_pace(self, most: Sequence[int], high: int) -> int:
-        """Return the first pace within which the machines can hold everything."""
+        """Return the first pace at which the machines can hold everything."""
         low = 0
         while low < high:
             middle = (low + high) // 2
@@ -173,7 +173,7 @@ class LayerAllocation:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
-        """Return all blocks, as many as possible on the first machines of the order, or None if they are too small."""
+        """Return counts that fill the first machines of the order as far as possible, or None if all are too small."""
         counts = [member.least for member in self._members]
         left = self._n_blocks - sum(counts)
         if left < 0:
@@ -206,10 +206,11 @@ class LayerAllocation:
         return True
 
     def _walk(self, most: Sequence[int], slack: float) -> None:
-        """Try the counts that fit in some order, cheapest first, while their line is this slack below the limit.
+        """Try the counts that fit in some order, cheapest first, while their line plus `slack` is below the limit.
 
-        It is a best-first search in which machines get their runs in their order. A state is the host's count, the
-        set of machines and the number of blocks left; its edges are the bits of one integer.
+        This is a best-first search that assigns runs to machines in order of the layers. A state consists of the
+        host's count, the set of machines that have their runs, and the number of blocks left; its edges are the
+        bits of one integer.
         """
         members, seen = self._members, dict[tuple[int, int, int], int]()
         rest = _Rest(members, self._cheapest, most)
@@ -241,7 +242,7 @@ class LayerAllocation:
                         return
                     if least + slack >= self._limit:
                         if least > before > 0.0:
-                            break  # it is convex in n: it only rises from here on
+                            break  # it is convex in n, so it only rises from here on
                     elif reached := (edges & member.starts[n]) << n:
                         run = (*runs, (place, n))
                         heappush(heap, (least, so_far, now, left - n, run, reached))
@@ -249,15 +250,14 @@ class LayerAllocation:
 
 
 class _Rest:
-    """The smallest line of the machines that have nothing yet."""
+    """The smallest line of the machines that have no run yet."""
 
     def __init__(self, members: Sequence[MachineCosts], cheapest: Sequence[int], most: Sequence[int]) -> None:
         self._members, self._cheapest, self._most = members, cheapest, most
         self._known: dict[tuple[int, int], float] = {}
 
     def line(self, held: int, left: int) -> float:
-        """Return the line once the machines with a bit in `held` have their blocks and `left` blocks remain; infinite
-        if impossible."""
+        """Return the smallest line for `left` blocks on the machines not in `held`, or infinity if impossible."""
         key = (held, left)
         if key not in self._known:
             self._known[key] = self._line(held, left)
@@ -281,7 +281,7 @@ class _Rest:
 
 
 INFINITE = float("inf")
-EFFORT = 400_000  # steps in looking for an order: about a second
+EFFORT = 400_000  # steps in the search for an order: about a second
 
 MachineSet = tuple[int, ...]  # numbers of machines; 0, the host, is always the first
 
@@ -295,7 +295,7 @@ class Split:
 
 
 class SplitSearch:
-    """The search for one model in one fully measured household. The model can be cut at least once."""
+    """The search for one model in one fully measured household. The model must have at least one place to cut."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self._machines = (host, *lenders)
@@ -309,15 +309,15 @@ class SplitSearch:
         self._counts = [tuple(n for n, mask in enumerate(masks) if mask) for masks in self._starts]
         self._fields: dict[int, _Costs] = {}
         self._arranged: dict[tuple[MachineSet, Blocks], Arrangement | None] = {}
-        self.visited = 0  # counts that were looked at
+        self.visited = 0  # number of counts tried
         self._effort = EFFORT
 
     @property
     def exact(self) -> bool:
         """Return whether every split that could be better than the result was searched.
 
-        It always is if layers are alike or memory is plentiful. If layers differ much in size and hardly fit, very
-        many counts may fit in no order; then the best one found in time is used.
+        This is always so if layers are alike or memory is plentiful. If layers differ much in size and barely fit,
+        a great many counts may fit in no order; then the result is the best one found in time.
         """
         return self._effort > 0
 
@@ -331,7 +331,7 @@ class SplitSearch:
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
     def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
-        """Return the split of these sets with the smallest request_s, if it is below `below_s`."""
+        """Return the split with the smallest request_s over these sets, if it is below `below_s`."""
         bounds = [
             (self._field(len(chosen)).bound(chosen), chosen)
             for chosen in sets
@@ -379,7 +379,7 @@ class SplitSearch:
         return self._arranged[key]
 
     def _possible(self, chosen: MachineSet) -> bool:
-        """Return whether these machines might hold everything, whatever their counts."""
+        """Return whether these machines might hold everything with any counts."""
         counts = [self._counts[number] for number in chosen]
         if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
             return False
@@ -407,7 +407,7 @@ class SplitSearch:
 
 
 class _Costs:
-    """The costs of all machines in a placement of this many, with a lower bound for each set of them."""
+    """The costs of all machines in a placement over a given number of them, with a lower bound for each set."""
 
     def __init__(
         self,
@@ -429,7 +429,7 @@ class _Costs:
         self._cheapest = sorted(self.members, key=lambda number: self.members[number].slope)
 
     def bound(self, chosen: MachineSet) -> float:
-        """Return a lower bound: no placement on these machines answers a request in less."""
+        """Return a lower bound on the time of a request for every placement on these machines."""
         members = self.members
         left = self._grid.n_blocks - sum(members[number].least for number in chosen)
         if left < 0:
@@ -455,7 +455,7 @@ class _Costs:
         assert machine.speed is not None
         head_s = 0.0 if number else machine.speed.head_s
         counts = tuple(n for n, mask in enumerate(starts) if mask)
-        layers = [unit * n for n in range(max(3, counts[-1] + 1))]  # two places tell the slope
+        layers = [unit * n for n in range(max(3, counts[-1] + 1))]  # two points are needed for the slope
         paces = [chunk.period_s(n) for n in layers]
         chunks = [chunk.latency_s(n) for n in layers]
         tokens, rows = rounds.tokens, rounds.group.rows
@@ -490,7 +490,7 @@ class _LinearCost:
 
 
 def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
-    """The greatest of their costs, when the blocks, which may be divided here, keep it smallest."""
+    """Return the smallest possible maximum of these costs when blocks are distributed, even in fractions."""
     if not all(level.block_s > 0 for level in levels):
         return 0.0
     together = sum(level.fixed_s / level.block_s for level in levels)
@@ -499,17 +499,17 @@ def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The places of the runs. `order`: the numbers of the lenders in the request, first to last."""
+    """The places of the runs. `order`: the indexes of the lenders, first to last."""
 
-    first_run: int  # blocks of the host's first run
+    first_run: int  # blocks in the host's first run
     order: tuple[int, ...]
 
 
 def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arrangement | None:
-    """Put a run for each lender behind the host's first run, or None when no order fits.
+    """Place a run for each lender after the host's first run. Return None if no order fits.
 
-    firsts: bit n for a first run of n blocks. starts: for each lender, bit n when its run may begin at edge n.
-    lengths: blocks of each lender's run; that host's last run then has its length follows from the sum.
+    firsts: bit n for a first run of n blocks. starts: for each lender, bit n if its run may begin at edge n.
+    lengths: blocks of each lender's run. The length of the host's last run follows from the sum.
     """
     as_given = tuple(range(len(lengths)))
     if (edges := _walk(firsts, starts, lengths, as_given)) is not None:
@@ -531,9 +531,9 @@ def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arran
 
 
 def furthest(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """Return the edges that some runs, one for each lender, can reach: bit n for edge n; 0 if nothing fits.
+    """Return the edges at which the runs of all lenders can end: bit n for edge n, or 0 if nothing fits.
 
-    options: for each lender its possible lengths, each with the mask of where such a run may begin.
+    options: for each lender its possible lengths, each with a mask of where such a run may begin.
     """
     return _reached(firsts, options)[-1]
 
@@ -553,7 +553,7 @@ def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[
 
 
 def _walk(firsts: int, starts: Sequence[int], lengths: Sequence[int], order: Sequence[int]) -> int | None:
-    """Return the shortest first run with which this order fits."""
+    """Return the shortest first run with which this order fits, or None."""
     reach, total = firsts, 0
     for lender in order:
         reach = (reach & starts[lender]) << lengths[lender]

@@ -1,9 +1,10 @@
-"""The memory that runs of layers take, which runs fit where, and whether recurrent states are worth keeping. Pure.
+"""The memory that runs of layers need, which runs fit where, and whether recurrent states are worth keeping. Pure.
 
-Recurrent layers cannot be cut back by position. A next turn continues from the end of what was computed; only where the
-answer before it comes back in another form is a state from the end of its prompt needed: restored if it was kept, else
-all tokens since the last kept state are read again. A state is stored after every prompt and used after few, so it is
-kept where USES stores and one restore take no longer than reading the prompt once more.
+Recurrent layers cannot be cut back by position. The next turn usually continues from the end of what was computed.
+Only if the previous answer comes back in a different form is a state from the end of its prompt needed. If it was
+kept, it is restored; otherwise all tokens since the last kept state are read again. A state is stored after every
+prompt but used after few, so it is kept if USES stores and one restore take no longer than reading the prompt once
+more.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from app.core.model import ANY_RUN, Model
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from backends.contract import KEPT_STATES, Keep, Layers, Role
 
-STAGE_HEADER_BYTES = 1 << 20  # metadata and names of tensors in a stage's file, with some to spare
+STAGE_HEADER_BYTES = 1 << 20  # metadata and tensor names in a stage's file, with some to spare
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
-WORK_ROW_VALUES = 24  # float32 values of a layer's width that live at once for each row of a step
-TOKEN_BYTES = 256  # of the vocabulary, with its text and places in tables
+WORK_ROW_VALUES = 24  # float32 values per unit of a layer's width that exist at once for each row of a step
+TOKEN_BYTES = 256  # per token of the vocabulary, with its text and table entries
 
 
 def work_bytes(width: int, batch_rows: int) -> int:
@@ -33,14 +34,14 @@ def work_bytes(width: int, batch_rows: int) -> int:
 def reading_bytes(width: int, n_vocab: int, context: int) -> int:
     """Return the working memory needed to embed a text of `context` tokens in one pass.
 
-    llama.cpp keeps a score of each token of the vocabulary for each row, although they are not used; the number of
-    heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
+    llama.cpp keeps a score for each token of the vocabulary in each row, although the scores are not used. The
+    number of heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
     """
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
 
 def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
-    """A run of layers on a machine, with all that it takes there."""
+    """Return a run of layers on a machine, with all the memory that it needs there."""
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
     logits = workload.slots * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
@@ -69,7 +70,7 @@ def split_stages(
 
 
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
-    """Return the bytes of weights and KV cache of the layers before each one: n_layers + 1 numbers."""
+    """Return the bytes of weights and KV cache of the layers before each layer: n_layers + 1 numbers."""
     cells = workload.context * workload.users
     layers = zip(model.weights.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
@@ -77,17 +78,17 @@ def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A model's layers in blocks that no cut divides, with the bytes up to each edge between them."""
+    """A model's layers in blocks that are never cut, with the bytes up to each edge between them."""
 
-    unit: int  # layers of a block
+    unit: int  # layers per block
     n_blocks: int
-    bytes_to: tuple[int, ...]  # weights and KV of the blocks before an edge; n_blocks + 1 of them
+    bytes_to: tuple[int, ...]  # bytes of weights and KV cache before each of the n_blocks + 1 edges
     legal: int  # bit n: the model may be cut before block n
-    runs: tuple[int, ...]  # for each number of blocks, bit n: an engine can hold so many from block n on
+    runs: tuple[int, ...]  # for each number of blocks, bit n: an engine can hold that many from block n on
 
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
-        """Return the grid of a model that may be cut somewhere."""
+        """Return the grid of a model that can be cut somewhere."""
         unit = gcd(model.n_layers, *model.cuts.boundaries)
         to = layer_bytes_to(model, workload)
         legal = sum(1 << edge // unit for edge in model.cuts.boundaries)
@@ -112,7 +113,7 @@ class Grid:
 
 
 def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
-    """Return the starts of the runs of this many blocks that obey the model's rules."""
+    """Return where runs of this many blocks may begin according to the model's rules: bit n for block n."""
     starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
     if model.cuts.rules == ANY_RUN:
         return (1 << len(starts)) - 1
@@ -122,7 +123,7 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
 
 
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:
-    """Return the bytes that a stage of this role takes whatever layers it holds."""
+    """Return the bytes that a stage of this role needs regardless of its layers."""
     nobody = Candidate(MachineId(""), "", 0)
     probe = planned_stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
@@ -144,7 +145,7 @@ def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
 
 
 def host_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """Return, for each number of blocks in the host's two runs together, which first runs fit: bit n for n blocks."""
+    """Return, for each total of blocks in the host's two runs, which first runs fit: bit n for n blocks."""
     starts, whole, lasts = [0] * (grid.n_blocks + 1), grid.bytes_to[-1], grid.lasts
     for first in grid.firsts:
         left = room_bytes - grid.bytes_to[first]
@@ -155,7 +156,7 @@ def host_starts(grid: Grid, room_bytes: int) -> list[int]:
     return starts
 
 
-USES = 4  # turns, for one that needs the state of the prompt before it: what a guess of ours is worth
+USES = 4  # stored states per state that is used again: an estimate
 
 
 MOST_ROWS = 1 << 20  # longer than any prompt
@@ -166,13 +167,13 @@ class StateCosts:
     """The costs of keeping states in a placement."""
 
     state_bytes: int  # of one conversation, on all machines
-    byte_s: float  # to copy a byte of it, as it was measured
-    row_s: float | None  # to read a token of a prompt again; None: not measured
-    room: int  # states for each conversation that memory holds beside the living ones
+    byte_s: float  # measured time to copy one byte of it
+    row_s: float | None  # time to read a token of a prompt again; None if not measured
+    room: int  # states per conversation that fit in memory in addition to the current ones
 
     @property
     def copy_s(self) -> float:
-        """Return the seconds to save a state, or to restore it."""
+        """Return the seconds to save or restore a state."""
         return self.state_bytes * self.byte_s
 
     @property
@@ -184,12 +185,13 @@ class StateCosts:
 
 
 def keep_rule(costs: StateCosts) -> Keep:
-    """Return how many states of a conversation are kept, and after prompts of how many tokens."""
+    """Return how many states of a conversation to keep, and the minimum length of the prompts after which to keep
+    them."""
     return Keep(max(0, min(KEPT_STATES, costs.room)), costs.least_rows)
 
 
 def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
-    """Return the bytes of one conversation's current state on each machine of a plan that has any."""
+    """Return the bytes of one conversation's current state on each machine of a plan that holds any."""
     held: dict[MachineId, int] = {}
     for stage in plan.stages:
         n_bytes = _of(state_bytes, stage.layers)
@@ -204,7 +206,7 @@ def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     for machine, state in states_held(plan, state_bytes).items():
         needs = sum(stage.total_bytes for stage in plan.stages if stage.machine == machine)
-        free = lends[machine] - needs + KEPT_STATES * slots * state  # which the plan counted already
+        free = lends[machine] - needs + KEPT_STATES * slots * state  # the plan has already counted kept states
         rooms.append(free // (slots * state))
     return min(rooms, default=0)
 

@@ -1,7 +1,8 @@
 """One machine, a split, replicas: the best of each topology that a model can have in a measured household. Pure.
 
-Of replicas, the host always has a part: it alone has the vocabulary, for answers of a required form. Where the whole
-model has no room on it, or machines too small for the whole model would idle, its replica is a split.
+The host always takes part in replicas, because only it has the vocabulary, which answers of a required form need.
+If the whole model does not fit on it, or if machines too small for the whole model would be idle, its replica is a
+split.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Stages = tuple[PlannedStage, ...]
 
 @dataclass(frozen=True, slots=True)
 class TopologyOption:
-    """A topology at its best."""
+    """A topology and its best placement."""
 
     topology: Topology
     stages: tuple[PlannedStage, ...]
@@ -70,7 +71,7 @@ class TopologySearch:
         return [option for option in best_of_each if option is not None]
 
     def below(self, request_s: float, topologies: frozenset[Topology] = ONE_PIPELINE) -> TopologyOption | None:
-        """Return the best single-pipeline option of these topologies with a request_s below this, if any."""
+        """Return the best single-pipeline option of these topologies with a request_s below this, or None."""
         candidates = (
             self._alone() if Topology.ONE_MACHINE in topologies else None,
             self._split(request_s) if Topology.SPLIT in topologies else None,
@@ -99,9 +100,9 @@ class TopologySearch:
         return TopologyOption(Topology.SPLIT, split.stages, self._known(split.stages)) if split else None
 
     def _replicas(self) -> TopologyOption | None:
-        """Return as many replicas as pay off, each for some of the users, or None for fewer than two.
+        """Return as many replicas as pay off, each for some of the users, or None if that is fewer than two.
 
-        They are whole on lenders, and on the host or in a split that it leads.
+        Lenders hold the whole model; the host does too, or leads a split.
         """
         if self.workload.users < 2:
             return None
@@ -146,12 +147,12 @@ class TopologySearch:
 
 
 def whole(machine: Candidate, model: Model, workload: Workload) -> PlannedStage:
-    """Return the stage of the whole model on this machine."""
+    """Return a stage with the whole model on this machine."""
     return planned_stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload)
 
 
 def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:
-    """Return the whole model on each lender that has room for it."""
+    """Return a stage with the whole model for each lender that has room for it."""
     if not model.cuts.boundaries:  # a family that cannot be cut has no file for lenders
         return []
     candidates = [(whole(lender, model, workload), lender.lends_bytes) for lender in lenders]
@@ -159,9 +160,10 @@ def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> 
 
 
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
-    """Return replicas by memory: the whole model on each lender where it fits.
+    """Return replicas planned by memory: the whole model on each lender where it fits.
 
-    If it must, the host splits it with the other lenders, or with the smallest of those. Raises DoesNotFit.
+    If necessary, the host splits the model with the other lenders, or with the smallest of those. Raises
+    DoesNotFit.
     """
     wholes = whole_on(lenders, model, workload)
     lends = {lender.id: lender.lends_bytes for lender in lenders}
@@ -179,7 +181,7 @@ def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Mod
 
 
 def also_whole(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
-    """Return the forced plan of the host's pipeline, with the whole model wherever else it fits. Raises DoesNotFit."""
+    """Return a forced plan for the host's pipeline plus the whole model wherever else it fits. Raises DoesNotFit."""
     used = {stage.machine for stage in first.stages}
     unused = [lender for lender in lenders if lender.id not in used]
     wholes = whole_on(unused, model, first.workload)
@@ -192,9 +194,9 @@ def also_whole(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
 def mixtures(
     split_without: Callable[[frozenset[MachineId]], Stages], wholes: Iterable[PlannedStage]
 ) -> Iterable[Stages]:
-    """Yield a split plus the whole model on the first of these machines, on the first two, and so on.
+    """Yield a split plus the whole model on the first of these machines, then on the first two, and so on.
 
-    split_without: the host's best split without these machines; empty if there is none.
+    split_without: returns the host's best split without these machines; empty if there is none.
     """
     kept: Stages = ()
     for whole_stage in wholes:
@@ -204,7 +206,7 @@ def mixtures(
 
 
 def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
-    """Return the placement with other stages for one of its pipelines, perhaps on machines that it did not know."""
+    """Return the placement with other stages for one of its pipelines, perhaps on machines that were not part of it."""
     parts = list(pipelines(plan.stages))
     parts[place] = part.stages
     stages = tuple(stage for stages in parts for stage in stages)
@@ -214,13 +216,13 @@ def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
-    """Forecast the stages that are present. Return None if there are none, or some were not measured."""
+    """Forecast the stages that are present. Return None if there are none or if some were not measured."""
     machines = {machine.id: machine for machine in plan.machines}
     return forecast(present, machines, model, plan.workload) if present else None
 
 
 def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
-    """Return the reason that gives the number of replicas: code `whole` if all are whole, else `mixed`."""
+    """Return the reason that states the number of replicas, with code `whole` if all are whole, else `mixed`."""
     first, *replicas = pipelines(stages)
     split = len({stage.machine for stage in first})
     if split == 1:

@@ -12,15 +12,15 @@ from app.core.planner.placement import Candidate, Workload
 from app.core.planner.stage_memory import planned_stage
 from backends.contract import Layers, Role
 
-KEEP_BYTES, KEEP_SHARE = 1 << 30, 0.05  # kept free on each machine if a model fits well
-KEEP_MOST = 4  # at most this part of it: a fourth
+KEEP_BYTES, KEEP_SHARE = 1 << 30, 0.05  # memory left free on each machine if a model fits well
+KEEP_MOST = 4  # the divisor of the maximum to leave free: a fourth
 
 
 class VerdictWord(StrEnum):
     """The word shown beside a model's name."""
 
     FITS = "fits"
-    TIGHT = "tight"  # it fits, and some machine keeps less free than is good
+    TIGHT = "tight"  # it fits, but some machine is left with less free memory than is good
     SMALLER = "smaller context"  # it fits with the context of the verdict
     TOO_BIG = "too big"
 
@@ -41,17 +41,17 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The word, and the number that belongs to it."""
+    """The verdict's word, with the numbers that belong to it."""
 
     word: VerdictWord
-    spare_bytes: int = 0  # over all machines, when it fits
-    short_bytes: int = 0  # missing, when it does not; 0: there is enough, but in too small parts
-    context: int = 0  # that fits
-    parts: Parts | None = None  # of the whole model, when it was summed up and not placed
+    spare_bytes: int = 0  # if it fits: free memory on all machines
+    short_bytes: int = 0  # if it does not fit: missing bytes; 0 if there are enough, but in too small parts
+    context: int = 0  # the context that fits
+    parts: Parts | None = None  # for the whole model, if memory was only added up
 
 
 def keeps_bytes(lends_bytes: int) -> int:
-    """Return the bytes to keep free: a GiB or 5 %, whichever is more, but at most a fourth."""
+    """Return the bytes to leave free: a GiB or 5 %, whichever is more, but at most a fourth."""
     return min(max(KEEP_BYTES, int(KEEP_SHARE * lends_bytes)), lends_bytes // KEEP_MOST)
 
 
@@ -70,7 +70,7 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
     used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
     parts = Parts(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
-    if parts.needs_bytes <= host.lends_bytes:  # no split if one machine can hold it
+    if parts.needs_bytes <= host.lends_bytes:  # no split is needed if one machine can hold it
         verdict = verdict_of([(parts.needs_bytes, host.lends_bytes)])
         return replace(verdict, parts=parts)
     if can_hold(host, lenders, model, workload):
@@ -87,36 +87,36 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
     return Verdict(word, short_bytes=short, context=context, parts=parts)
 
 
-READING_TOK_S = 6.0  # slower ones are waited for
+READING_TOK_S = 6.0  # slower answers keep their reader waiting
 
 
-READ_BYTES = 6 << 30  # per token, if no speed is measured: more is slow without a graphics card
+READ_BYTES = 6 << 30  # per token, if no speed was measured: reading more is slow without a graphics card
 
 
 @dataclass(frozen=True, slots=True)
 class StarterOption:
-    """A model that could be the first."""
+    """A model that could be a household's first."""
 
     key: str
     word: VerdictWord
-    read_bytes: int  # of weights, for each token
-    tok_s: float | None  # None: not measured on these machines
+    read_bytes: int  # bytes of weights read for each token
+    tok_s: float | None  # None if not measured on these machines
 
     @property
     def is_brisk(self) -> bool:
-        """Return whether its answers come as fast as they are read."""
+        """Return whether answers come at least as fast as people read."""
         if self.tok_s is not None:
             return self.tok_s >= READING_TOK_S
         return self.read_bytes <= READ_BYTES
 
     @property
     def suits(self) -> bool:
-        """Return whether it fits with room to spare, and is brisk."""
+        """Return whether it fits with room to spare and is brisk."""
         return self.word is VerdictWord.FITS and self.is_brisk
 
 
 def choose_starter(options: Sequence[StarterOption]) -> StarterOption | None:
-    """Return the best option to begin with: the first that fits and is brisk, else the lightest that fits."""
+    """Return the best option to begin with: the first that fits and is brisk, otherwise the lightest that fits."""
     fitting = [option for option in options if option.word is VerdictWord.FITS]
     brisk = next((option for option in fitting if option.suits), None)
     return brisk or min(fitting, key=lambda option: option.read_bytes, default=None)
