@@ -38,7 +38,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.inference.stages.stage_host", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),
     ("app.core.recovery.recovery", {"RECONNECT_S": 5.0, "MAX_RECOVERIES": 3, "WAIT_S": 600.0}),
     ("app.core.planner.placement_change", {"SLOWER": 5.0}),
-    ("app.machine.keystore", {"KEYRING_SECONDS": 10.0}),
+    ("app.machine.keyring_store", {"KEYRING_SECONDS": 10.0}),
     ("app.node.control.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
     ("app.gateway.open_requests", {"UNREAD_SECONDS": 30.0}),
     ("app.node.control.json_bodies", {"UNREAD_SECONDS": 30.0}),

@@ -21,7 +21,7 @@ from app.core.errors import AppError, Reason
 from app.core.reasons import said
 from app.machine import settings
 from app.machine.checks import machine_checks
-from app.machine.keystore import open_keystore
+from app.machine.keyring_store import open_keystore
 from app.machine.paths import Home
 from app.network import identity
 from app.network.membership.household_log import LogStore

@@ -15,7 +15,7 @@ from app.core.reasons import GIB, os_cause
 from app.machine.hardware import graphics
 from app.machine.hardware.devices import memory, processor_name
 from app.machine.hardware.engines import Engine, accelerators, probe_all, probe_walls, walls_code
-from app.machine.keystore import open_keystore
+from app.machine.keyring_store import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.sensors.owner_activity import battery

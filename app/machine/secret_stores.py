@@ -15,7 +15,7 @@ import msgspec
 
 from app.core.errors import BadInput, Fact, Reason, Refused
 from app.decoding import decode
-from app.machine.keystore import FileStore, KeyringStore, entry_beside, open_beside, open_keystore
+from app.machine.keyring_store import FileStore, KeyringStore, entry_beside, open_beside, open_keystore
 from app.machine.paths import Home
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine import autostart
-from app.machine.keystore import KeyringStore, entry_beside, open_keystore
+from app.machine.keyring_store import KeyringStore, entry_beside, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock

@@ -107,7 +107,7 @@ class Place(Protocol):
 
 
 class Keystore(Protocol):
-    """The store of the key's passphrase (app/machine/keystore.py)."""
+    """The store of the key's passphrase (app/machine/keyring_store.py)."""
 
     async def read(self) -> str | None:
         """Return the secret, or None if there is none. Raises Refused("identity_locked")."""

@@ -29,7 +29,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from app import __version__
 from app.core.errors import AppError, Reason, Refused
 from app.core.reasons import SENTENCES, in_words, said
-from app.machine import keystore, running_node, settings
+from app.machine import keyring_store, running_node, settings
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
@@ -141,7 +141,7 @@ async def _main(
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     choices = Choices(home.settings_file, _settings(options, home))
-    me = await identity.load_or_create(home, await keystore.open_keystore(home))
+    me = await identity.load_or_create(home, await keyring_store.open_keystore(home))
     sock = listening(options, home.settings_file)
     group = asyncio.TaskGroup()
     node = Node(options, home, choices, me, sock, group)

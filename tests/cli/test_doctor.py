@@ -11,7 +11,7 @@ import pytest
 from app.core.diagnostics import Check
 from app.core.errors import Reason
 from app.machine import checks
-from app.machine.keystore import FileStore
+from app.machine.keyring_store import FileStore
 from app.machine.paths import Home
 from app.network import identity
 from tests.findings import finding

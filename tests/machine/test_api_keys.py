@@ -103,7 +103,7 @@ async def test_a_full_disk_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) 
     def full(path: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("app.machine.keystore.write_atomically", full)
+    monkeypatch.setattr("app.machine.keyring_store.write_atomically", full)
     with pytest.raises(Refused) as refused:
         await ApiKeys(home).all()
     assert refused.value.reason.code == "secret_unwritten"

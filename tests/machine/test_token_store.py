@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput, Reason, Refused
-from app.machine.keystore import FileStore
+from app.machine.keyring_store import FileStore
 from app.machine.paths import Home
 from app.machine.secret_stores import TokenStore
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import Refused
 from app.machine import paths, settings, uninstall
-from app.machine.keystore import KeyringStore
+from app.machine.keyring_store import KeyringStore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock

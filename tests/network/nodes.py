@@ -15,7 +15,7 @@ from app.core.household.link import LinkEnd, LinkKind
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId
-from app.machine.keystore import FileStore
+from app.machine.keyring_store import FileStore
 from app.machine.paths import Home
 from app.network import measured_paths
 from app.network.identity import Identity, load_or_create

@@ -9,7 +9,7 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from app.core.errors import AppError, Damaged, Refused
-from app.machine.keystore import FileStore
+from app.machine.keyring_store import FileStore
 from app.machine.paths import Home
 from app.network import identity
 from app.network.identity import BadCertificate, check_profile, load_or_create, make_certificate, verify

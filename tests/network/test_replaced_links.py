@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import DoesNotFit, Reason, Unreachable
 from app.core.ids import MachineId
-from app.machine.keystore import FileStore
+from app.machine.keyring_store import FileStore
 from app.machine.paths import Home
 from app.network.identity import load_or_create
 from app.network.membership.household_log import LogKeeper, LogStore

@@ -36,7 +36,7 @@ from app.gateway.servers.guest_server import GuestAuthenticator, GuestRoutes, na
 from app.gateway.servers.lan_server import LanServer
 from app.gateway.upstreams.upstream_admin import UpstreamAdmin
 from app.gateway.upstreams.upstreams import Upstreams
-from app.machine.keystore import open_keystore
+from app.machine.keyring_store import open_keystore
 from app.machine.paths import Home, home_option
 from app.machine.secret_stores import ApiKeys, SecretMap
 from app.machine.settings import ApiChoice, Choices, KeyLimits, Upstream

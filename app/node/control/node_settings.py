@@ -17,7 +17,7 @@ from app.core.reasons import said, sentence
 from app.machine.checks import confined
 from app.machine.hardware import engines
 from app.machine.interfaces import USED_BY_DEFAULT, Interface, interfaces
-from app.machine.keystore import open_keystore
+from app.machine.keyring_store import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.settings import Choices, NodeOptions, Settings, load

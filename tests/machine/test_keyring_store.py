@@ -13,8 +13,8 @@ from keyring.errors import KeyringError, NoKeyringError
 
 from app.core.errors import BadInput, Reason, Refused
 from app.core.reasons import said
-from app.machine import keystore
-from app.machine.keystore import FileStore, KeyringStore, in_daemon_thread, open_keystore
+from app.machine import keyring_store
+from app.machine.keyring_store import FileStore, KeyringStore, in_daemon_thread, open_keystore
 from app.machine.paths import Home
 
 
@@ -112,7 +112,7 @@ async def test_choosing(home: Home, ring: Ring, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(BadInput):
         await open_keystore(home, {"POOLHOUSE_KEYSTORE": "plain"})
     assert isinstance(await open_keystore(home, {}), FileStore)  # not known to encrypt
-    monkeypatch.setattr(keystore, "SECURE_BACKENDS", (Ring.__module__,))
+    monkeypatch.setattr(keyring_store, "SECURE_BACKENDS", (Ring.__module__,))
     assert isinstance(await open_keystore(home, {}), KeyringStore)
     await forced.write("x")
     assert isinstance(await open_keystore(home, {}), FileStore)  # used from the start
@@ -121,7 +121,7 @@ async def test_choosing(home: Home, ring: Ring, monkeypatch: pytest.MonkeyPatch)
 async def test_a_chain_with_one_plain_member_is_not_trusted(
     home: Home, ring: Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keystore, "SECURE_BACKENDS", (Ring.__module__,))
+    monkeypatch.setattr(keyring_store, "SECURE_BACKENDS", (Ring.__module__,))
     ring.backends = [Ring(), object()]  # type: ignore[attr-defined]
     assert isinstance(await open_keystore(home, {}), FileStore)
 
@@ -143,4 +143,4 @@ async def test_results_and_errors_come_back_from_the_thread() -> None:
 
 
 def test_protection_is_undone() -> None:
-    assert keystore.unprotect(keystore.protect(b"secret")) == b"secret"
+    assert keyring_store.unprotect(keyring_store.protect(b"secret")) == b"secret"
