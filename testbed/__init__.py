@@ -1,4 +1,4 @@
-"""Small models, made-up households, networks and screens that tests, benchmarks and scripts share.
+"""Small models, made-up households, networks and screens, shared by tests, benchmarks and scripts.
 
-Nothing here needs more than the app itself does: `make bench` runs right after `make setup`.
+Nothing here needs more than the app itself: `make bench` runs right after `make setup`.
 """

@@ -1,4 +1,4 @@
-"""Computers of a small network with a node on each: started, asked, ended."""
+"""The computers of a small network, with a node on each that can be started, called and ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("den-pc", "attic-pc", "kitchen-pc")
 
 @dataclass
 class Computer:
-    """A computer of the network and the node on it."""
+    """A computer of the network, and the node on it."""
 
     lan: Lan
     number: int
@@ -56,7 +56,7 @@ class Computer:
         self.ready = json.loads(line)
 
     def run(self, *words: str) -> Json:
-        """One command line on this computer; it must succeed."""
+        """Run a command line of the app on this computer and return its JSON output. Asserts that it succeeds."""
         process = self.lan.start(
             self.number, sys.executable, "-m", "app", *words, "--home", str(self.root), "--json",
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -106,7 +106,7 @@ def _request(runtime: Json, method: str, path: str, body: Json | None) -> Json:
 
 
 def started(computers: list[Computer], *flags: str) -> None:
-    """Start them all together, and wait until the last is ready."""
+    """Start the nodes on all computers at once, and wait until every one is ready."""
     for computer in computers:
         computer.start(*flags)
     waiting = [threading.Thread(target=computer.wait) for computer in computers]

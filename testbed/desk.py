@@ -1,4 +1,4 @@
-"""The window's parts over a node that somebody else runs: what application.py wires, without the window."""
+"""The parts of the window over a node that already runs: those that application.py connects, without the window."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.network import identity
 
 
 class Attached:
-    """A Launcher for a node that runs already; it starts none itself."""
+    """A Launcher for a node that is already running. It starts none itself."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -33,10 +33,10 @@ class Attached:
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version) if runtime else None
 
     def start(self) -> None:
-        """Do nothing: it is running already."""
+        """Do nothing, since the node is already running."""
 
     def end(self) -> None:
-        """Do nothing: the process that started it ends it."""
+        """Do nothing, since the process that started the node ends it."""
 
     def leave(self) -> None:
         identity.request_leave(Home.at(self.home), None)
@@ -54,14 +54,14 @@ class Attached:
 
 @dataclass
 class Desk:
-    """`services` for pages; `went` holds the names of pages that were asked for."""
+    """The `services` that pages need. `went` contains the names of the requested pages."""
 
     services: AppContext
     went: list[str] = field(default_factory=list)
 
 
 def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
-    """Parts over the node of `home`; start following it with `follow`."""
+    """Return the parts of the window over the node of `home`, which `follow` begins to follow."""
     folder = home / "window"
     folder.mkdir(parents=True, exist_ok=True)
     went: list[str] = []

@@ -1,4 +1,4 @@
-"""A screen of its own for real programs: a window manager, a tray, a message bus, the accessibility bus (Linux)."""
+"""A virtual screen for real programs: a window manager, a tray, a message bus and the accessibility bus (Linux)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 BUS_LAUNCHER = Path("/usr/libexec/at-spi-bus-launcher")
 SYSTEM_PYTHON = "/usr/bin/python3"
-SCREEN_TRIES = 100  # of a tenth of a second
+SCREEN_TRIES = 100  # a tenth of a second apart
 SCREEN = "1280x860x24"
 TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width", "64",
         "--height", "32")  # fmt: skip
 
 
 def can_be_used() -> str | None:
-    """Why programs cannot be used from outside here; None when they can."""
+    """Return why programs cannot be controlled from outside here, or None if they can."""
     missing = [
         name for name in ("Xvfb", "openbox", "trayer", "dbus-daemon", "gdbus", "xdotool") if not shutil.which(name)
     ]
@@ -31,7 +31,8 @@ def can_be_used() -> str | None:
 
 
 def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
-    """A screen with a tray, a message bus and the accessibility bus; what programs on it must know."""
+    """Start a screen with a tray, a message bus and the accessibility bus, and return the environment for programs on
+    it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
 
     def started(*words: str, **options: Any) -> subprocess.Popen[str]:
@@ -49,7 +50,7 @@ def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[
     assert bus.stdout is not None
     environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
     environment |= {"QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1", "HOME": str(folder)}
-    started("openbox", "--sm-disable")  # without a window manager nobody gets the keys
+    started("openbox", "--sm-disable")  # without a window manager, no window gets key presses
     started("trayer", *TRAY)
     started(str(BUS_LAUNCHER), "--launch-immediately")
     for _ in range(SCREEN_TRIES):

@@ -1,14 +1,14 @@
-"""A link with faults of our choosing: a relay for TCP connections, or a cable between namespaces.
+"""A network link with chosen faults: a relay for TCP connections, or a cable between namespaces.
 
     python -m testbed.fault_link relay HOST:PORT '{"delay_s": 0.005, "rate_bits_per_s": 1e8}'
     python -m testbed.fault_link cable NAME_A NAME_B 10.98.0 '{"loss": 0.02}'     (root, Linux)
 
-The first line on stdout says where it is: {"port": …} or {"a": …, "b": …}. Each further line on
-stdin is a new set of faults; the end of stdin ends the link, so that no test leaves one behind.
-Both directions behave alike, each with draws of its own that follow from the seed. It runs in a
-process of its own, on one thread. A relay delays within about 0.1 ms, as it waits busily for the last
-two; a cable, which may carry packets without a pause, leaves the cores to those it connects, and delays
-up to 1 ms too long each way: epoll counts milliseconds.
+The first line on stdout gives the addresses: {"port": …} or {"a": …, "b": …}. Each further line on stdin is a new
+set of faults. The end of stdin ends the link, so that no test leaves one behind. Both directions behave alike, each
+with random draws of its own that follow from the seed. The link runs in a process of its own, on one thread. A
+relay delays to within about 0.1 ms, because it waits busily for the last 2 ms. A cable, which may carry packets
+without a pause, leaves the cores to the computers that it connects, and delays up to 1 ms too long each way,
+because epoll counts milliseconds.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-READ_BYTES, READ_SECONDS = 64 << 10, 0.00025  # a limited relay reads so much, to be smooth
-BUFFER_BYTES = 64 << 10  # of a limited relay's sockets: what waits shall wait at the sender
-FLYING_BYTES = 64 << 20  # most that a delay may hold
-CABLE_BYTES = 38  # Ethernet's own, for each packet: preamble, header, checksum, gap
+READ_BYTES, READ_SECONDS = 64 << 10, 0.00025  # the most that a limited relay reads, in bytes and time on the line
+BUFFER_BYTES = 64 << 10  # of a limited relay's sockets, so that data waits at the sender
+FLYING_BYTES = 64 << 20  # most that a delay may hold back
+CABLE_BYTES = 38  # Ethernet's overhead per packet: preamble, header, checksum and gap
 FLYING_PACKETS = 20_000
-LATE_SECONDS = 0.002  # a sleep may end so late: epoll counts milliseconds, an idle core wakes slowly
+LATE_SECONDS = 0.002  # how late a sleep may end: epoll counts milliseconds, and an idle core wakes slowly
 PR_SET_TIMERSLACK = 29  # linux/prctl.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The faults of each direction. Shares go from 0 to 1."""
+    """The faults of each direction. Shares are between 0 and 1."""
 
-    delay_s: float = 0.0  # one way: a round trip takes twice as much longer
-    jitter_s: float = 0.0  # standard deviation around the delay; order is kept
-    rate_bits_per_s: float = 0.0  # 0: no limit. Relay: of payload; cable: as on Ethernet
-    queue_s: float = 0.05  # that may wait for its turn on a limited link
-    loss: float = 0.0  # share of packets dropped; a relay holds everything up instead, for `stall_s`
-    stall_s: float = 0.2  # what TCP needs to notice a lost packet
-    duplicate: float = 0.0  # share of packets that come twice; cable only
-    reorder: float = 0.0  # share of packets that overtake those before; cable only
-    partition: bool = False  # nothing passes; a relay keeps it for later
+    delay_s: float = 0.0  # one way; a round trip takes twice as much
+    jitter_s: float = 0.0  # standard deviation of the delay; the order is kept
+    rate_bits_per_s: float = 0.0  # 0 for no limit; counts the payload on a relay, and as Ethernet does on a cable
+    queue_s: float = 0.05  # longest wait for a turn on a limited link
+    loss: float = 0.0  # share of packets dropped; a relay instead delays everything by `stall_s`
+    stall_s: float = 0.2  # the time that TCP needs to notice a lost packet
+    duplicate: float = 0.0  # share of packets that arrive twice; cable only
+    reorder: float = 0.0  # share of packets that overtake earlier ones; cable only
+    partition: bool = False  # nothing passes; a relay delivers it later
 
 
 class Lane:
-    """The arrival times of one direction's packets. The caller supplies time and chance."""
+    """The arrival times of the packets in one direction. The caller supplies the time."""
 
     def __init__(self, faults: Faults, seed: str) -> None:
         self.faults = faults
@@ -64,11 +64,11 @@ class Lane:
         self._line_free = self._last_due = 0.0
 
     def waits(self, now: float) -> float:
-        """Seconds until what is sent now would begin to cross."""
+        """Return the seconds until data sent now would begin to cross the link."""
         return max(0.0, self._line_free - now)
 
     def due(self, now: float, size: int) -> list[float]:
-        """Return when a packet that is sent now arrives; twice, or never. `size`: bytes on the line."""
+        """Return the arrival times of a packet sent now: one, two or none. `size` is its bytes on the wire."""
         f, draw = self.faults, self._random.random
         lost, twice, early = draw() < f.loss, draw() < f.duplicate, draw() < f.reorder
         extra = self._random.gauss() * f.jitter_s
@@ -85,7 +85,7 @@ class Lane:
         return [due] * (1 + twice)
 
     def stream_due(self, now: float, size: int) -> float:
-        """Return when bytes of a stream arrive: never lost, never twice, but later."""
+        """Return the arrival time of bytes of a stream sent now. They are never lost or duplicated, only delayed."""
         f = self.faults
         lost = self._random.random() < f.loss
         self._line_free = max(now, self._line_free) + lost * f.stall_s
@@ -97,7 +97,7 @@ class Lane:
 
 
 class Relay:
-    """Passes TCP connections on to `target`, each direction of each with the same faults."""
+    """A relay that passes TCP connections on to `target`, with the same faults in both directions of each."""
 
     def __init__(self, target: tuple[str, int], faults: Faults, seed: int) -> None:
         self._target, self._seed = target, seed
@@ -141,10 +141,10 @@ class Relay:
                     tasks.create_task(self._pump(near, far, lanes[0]), name="out")
                     tasks.create_task(self._pump(far, near, lanes[1]), name="back")
             except* OSError:
-                pass  # one end is gone: so is the connection
+                pass  # one end is gone, and so is the connection
 
     async def _pump(self, source: socket.socket, sink: socket.socket, lane: Lane) -> None:
-        """Copy until `source` is exhausted. Raises OSError when either end is gone."""
+        """Copy until `source` is exhausted. Raises OSError if either end is gone."""
         flying: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(FLYING_BYTES // READ_BYTES)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._deliver(flying, sink), name="deliver")
@@ -176,7 +176,7 @@ class Relay:
 
 
 class CableEnd:
-    """Carries the packets that come out of one TUN device to the other."""
+    """A carrier of packets from one TUN device to the other."""
 
     def __init__(self, source: int, target: int, lane: Lane) -> None:
         self.lane = lane
@@ -189,7 +189,7 @@ class CableEnd:
 
     def _receive(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            for _ in range(64):  # then the other direction and the timers have their turn
+            for _ in range(64):  # a limit, so that the other direction and the timers get their turn
                 packet, now = os.read(self._source, 65536), self._loop.time()
                 for due in self.lane.due(now, len(packet) + CABLE_BYTES):
                     self._number += 1
@@ -210,7 +210,7 @@ class CableEnd:
 
 
 def tun(namespace: str, device: str, address: str) -> int:
-    """A TUN device in a namespace; it goes when the descriptor is closed."""
+    """Create a TUN device in a namespace. It is removed when the returned descriptor is closed."""
     import fcntl
 
     handle = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
@@ -253,7 +253,7 @@ async def run_cable(a: str, b: str, net: str, faults: Faults, seed: int) -> None
 
 
 async def until_told(work: Any, use: Callable[[Faults], None]) -> None:
-    """Carry `work`, and take new faults from stdin, until that ends."""
+    """Run `work` until stdin ends, and apply each new set of faults that is read from stdin."""
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:
         carrying = tasks.create_task(work)
@@ -269,7 +269,7 @@ def say(facts: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class FaultLink:
-    """A running link: `facts` says where it is, `use` changes its faults."""
+    """A running link. `facts` gives its addresses, and `use` changes its faults."""
 
     process: subprocess.Popen[str]
     facts: dict[str, Any]
@@ -286,14 +286,14 @@ class FaultLink:
 
 @contextmanager
 def relay(port: int, faults: Faults, seed: int = 1) -> Iterator[FaultLink]:
-    """A relay to a port of this computer."""
+    """Run a relay to a port of this computer."""
     with _link("relay", f"127.0.0.1:{port}", faults=faults, seed=seed) as link:
         yield link
 
 
 @contextmanager
 def cable(a: str, b: str, faults: Faults, net: str = "10.98.0", seed: int = 1) -> Iterator[FaultLink]:
-    """A cable between two namespaces, which are there. Needs root."""
+    """Connect two existing namespaces with a cable. Needs root."""
     with _link("cable", a, b, net, faults=faults, seed=seed) as link:
         yield link
 
@@ -322,9 +322,9 @@ def main(words: list[str]) -> None:
     kind, *where = words
     seed = int(where.pop()) if where[-1].isdigit() else 1
     faults = Faults(**json.loads(where.pop()))
-    if sys.platform == "linux":  # else the system ends every sleep up to 50 µs late
+    if sys.platform == "linux":  # otherwise the system ends every sleep up to 50 µs late
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
-    with contextlib.suppress(OSError, AttributeError):  # a cable waits for no other program
+    with contextlib.suppress(OSError, AttributeError):  # a cable must not wait for other programs
         os.nice(-20)
     if kind == "relay":
         work = run_relay(where[0], faults, seed)

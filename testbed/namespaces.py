@@ -1,6 +1,6 @@
-"""A small network of namespaces: each stands for a computer, all on one switch (Linux, root).
+"""A small network of namespaces, each of which stands for a computer, all on one switch (Linux, root).
 
-The switch is a bridge in a namespace of its own, so nothing of this computer's network is touched.
+The switch is a bridge in a namespace of its own, so this computer's network is unaffected.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 class NoNamespaces(RuntimeError):
-    """Raised if this computer does not let us make network namespaces; the text says why."""
+    """Raised if this computer does not allow network namespaces. The text states why."""
 
 
 class Lan:
-    """Computers 0, 1, …; computer n has the interface `eth0` and the address 10.231.90.(n+1)."""
+    """The computers 0, 1, and so on. Computer n has the interface `eth0` and the address 10.231.90.(n+1)."""
 
     def __init__(self, name: str, n_computers: int) -> None:
         self.switch = f"{name}s"
@@ -34,12 +34,12 @@ class Lan:
         return f"10.231.90.{computer + 1}"
 
     def start(self, computer: int, *argv: str, **options: Any) -> subprocess.Popen[str]:
-        """A process on this computer; its id is that of the program."""
+        """Start a process on this computer. Its process ID is that of the program."""
         command = ["ip", "netns", "exec", self.names[computer], *argv]
         return subprocess.Popen(command, text=True, **options)
 
     def on(self, computer: int, work: Callable[[], T]) -> T:
-        """The result of `work`, whose sockets are made on this computer."""
+        """Return the result of `work`, whose sockets are opened on this computer."""
         results: list[T] = []
         failed: list[BaseException] = []
 
@@ -58,30 +58,33 @@ class Lan:
         return results[0]
 
     def multicast(self, works: bool, to: int | None = None) -> None:
-        """Set whether the switch carries multicast, as some access points do not; `to` one computer alone."""
+        """Set whether the switch carries multicast, which some access points do not.
+
+        `to` limits this to one computer.
+        """
         for n in range(len(self.names)) if to is None else (to,):
             flood = "on" if works else "off"
             _run("bridge", "-n", self.switch, "link", "set", "dev", f"p{n}", "mcast_flood", flood)
 
     def cable(self, computer: int, plugged: bool) -> None:
-        """Pull the cable of this computer at the switch, or plug it in."""
+        """Plug in or unplug the cable of this computer at the switch."""
         state = "up" if plugged else "down"
         _run("ip", "-n", self.switch, "link", "set", f"p{computer}", state)
 
     def move(self, computer: int, address: str) -> None:
-        """Another address for this computer, as from another DHCP server."""
+        """Give this computer another address, as another DHCP server would."""
         _run("ip", "-n", self.names[computer], "addr", "flush", "dev", "eth0")
         _run("ip", "-n", self.names[computer], "addr", "add", f"{address}/24", "dev", "eth0")
 
     def sent_bytes(self, computer: int) -> int:
-        """All that has left this computer by its interface."""
+        """Return how many bytes this computer has sent through its interface."""
         shown = _run("ip", "-n", self.names[computer], "-s", "-j", "link", "show", "eth0")
         return int(json.loads(shown)[0]["stats64"]["tx"]["bytes"])
 
 
 @contextlib.contextmanager
 def lan(n_computers: int) -> Iterator[Lan]:
-    """Such a network until the end of the block. Raises NoNamespaces where none can be made."""
+    """Create a network of this many computers until the end of the block. Raises NoNamespaces if that is impossible."""
     made = Lan(f"phn{os.getpid()}", n_computers)
     try:
         try:

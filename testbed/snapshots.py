@@ -1,4 +1,4 @@
-"""Made snapshots of households for tests of how they are shown; facts a real node would tell."""
+"""Made-up snapshots of households, with the facts that a real node would report, to test how they are shown."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def loaded(n_machines: int) -> Json:
 
 
 def between(n_machines: int) -> Json:
-    """Return what the others measured among themselves: each link, reported by the first of its ends."""
+    """Return the links that the other machines measured among themselves, each reported by its first end."""
     ids = [f"{number:064x}" for number in range(n_machines)]
     return {
         ids[number]: {
@@ -88,7 +88,7 @@ def between(n_machines: int) -> Json:
 
 
 def household(n_machines: int, *, with_model: bool = True) -> Json:
-    """Return a snapshot of so many machines, with a model that is spread over all of them."""
+    """Return a snapshot of this many machines, with a model that is split across all of them."""
     machines = [machine(number) for number in range(n_machines)]
     return {
         "node": {"id": machines[0]["id"], "name": "den-pc", "lending": {"used_by": []}},

@@ -1,4 +1,4 @@
-"""A tiny model that thinks: its template opens the thought, and it writes the same words each time."""
+"""A tiny model that thinks: its template opens the thought, and it always writes the same words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed import tiny
 
-TEMPLATE = (  # it tells earlier thoughts, and those of an answer that goes on
+TEMPLATE = (  # includes earlier thoughts, and the thought of an answer that is continued
     "{% for m in messages %}[{{ m.role }}]{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
     "{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}"
 )
@@ -17,6 +17,6 @@ ANSWER = ("\n\nYes,", " it", " is.")
 
 
 def thinker(path: Path, thought: tuple[str, ...] = HMM, **changes: Any) -> Path:
-    """Write the model; each word of the thought must stand in it once, as the one before decides the next."""
+    """Write the model. Each word of the thought must be unique, since each word determines the next."""
     words = (OPENS, *thought, ENDS, *ANSWER)
     return tiny.llama(path, vocab=300 + len(words), template=TEMPLATE, says=words, **changes)

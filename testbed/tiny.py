@@ -1,4 +1,4 @@
-"""Makes small random llama models as GGUF files: same arguments in, same bytes out."""
+"""Small random Llama models as GGUF files. The same arguments give the same bytes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; bytes begin at 3
+CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # IDs 0, 1 and 2; bytes begin at 3
 FIRST_BYTE = len(CONTROL)
 SIGN, END = FIRST_BYTE + ord("!"), 1
-LOUD = 8  # what follows is about 64, and all else about 1
+LOUD = 8  # gives the next token a logit of about 64, and all others about 1
 MIN_VOCAB = FIRST_BYTE + 256 + 1
 MAX_MERGES = 4096
 MIXES = {"Q4_K_M": gguf.LlamaFileType.MOSTLY_Q4_K_M, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 
-# std of d * scale * q - dmin * min for uniformly random bits, with dmin = 7.5 d: by enumeration
+# Standard deviation of d * scale * q - dmin * min for uniformly random bits, with dmin = 7.5 d, by enumeration.
 Q4_K_STD, Q6_K_STD = 258.0, 342.0
 
 
@@ -42,10 +42,10 @@ class Shape:
     tied: bool = False
     seed: int = 0
     template: str = TEMPLATE
-    pooling: gguf.PoolingType | None = None  # how it makes one vector of a text
+    pooling: gguf.PoolingType | None = None  # how to turn a text into one vector
     architecture: str = "llama"  # or one with the same tensors, such as qwen2
-    says: tuple[str, ...] = ()  # what it writes after a "!", a token each; not for quants
-    signs: tuple[str, ...] = ()  # more tokens, as the control tokens of calls; `says` stand behind them
+    says: tuple[str, ...] = ()  # written after a "!", one token each; not for quants
+    signs: tuple[str, ...] = ()  # further tokens, such as the control tokens of tool calls; `says` follow them
 
     @property
     def head_dim(self) -> int:
@@ -53,7 +53,7 @@ class Shape:
 
 
 def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
-    """Write a random llama of this shape to `path`; `changes` are fields of Shape by name."""
+    """Write a random Llama of this shape to `path`. `changes` are fields of Shape by name."""
     shape = shape or Shape(**changes)
     if shape.vocab < MIN_VOCAB:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
@@ -95,7 +95,7 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
 
 
 def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, words: tuple[str, ...] = ()) -> None:
-    """Bytes, control tokens and a few merges, in the style of GPT-2; `says` come last."""
+    """Write a vocabulary of bytes, control tokens and a few merges in the style of GPT-2, with `words` at the end."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
     kinds += [gguf.TokenType.NORMAL] * len(letters)
@@ -118,14 +118,14 @@ def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, 
 
 
 def _byte_letters() -> list[int]:
-    """GPT-2's letter for each byte: itself where printable, else from U+0100 on."""
+    """Return GPT-2's letter for each byte: the byte itself if printable, otherwise one from U+0100 on."""
     plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     spare = iter(range(0x100, 0x200))
     return [byte if byte in plain else next(spare) for byte in range(256)]
 
 
 def _matrices(shape: Shape) -> list[tuple[str, int, int, str]]:
-    """Name, rows, columns and type of each weight matrix."""
+    """Return the name, rows, columns and type of each weight matrix."""
     base = "Q4_K" if shape.quant == "Q4_K_M" else shape.quant
     fine = "Q6_K" if shape.quant == "Q4_K_M" else base
     kv = shape.head_dim * shape.kv_heads
@@ -150,8 +150,11 @@ def _matrices(shape: Shape) -> list[tuple[str, int, int, str]]:
 
 
 def _teach(shape: Shape, matrices: dict[str, NDArray[Any]]) -> None:
-    """Let each token of `says` follow the one before it: the layers add nothing, so that the last token alone decides,
-    and each of these pairs has a direction that nothing else has."""
+    """Make each token of `says` predict the next one.
+
+    The layers add nothing, so that the last token alone decides, and each of these pairs of tokens has a direction
+    of its own.
+    """
     for name, matrix in matrices.items():
         if name.endswith(("attn_output.weight", "ffn_down.weight")):
             matrix[:] = 0
@@ -170,7 +173,7 @@ def _norms(shape: Shape) -> list[str]:
 
 
 def _matrix(chance: np.random.Generator, rows: int, columns: int, quant: str) -> NDArray[Any]:
-    """A random matrix whose products keep the size of what they are given."""
+    """Return a random matrix whose products have the same magnitude as their inputs."""
     std = columns**-0.5
     if quant in ("Q4_K", "Q6_K"):
         return _k_quant(chance, rows, columns, quant, std)
@@ -182,7 +185,7 @@ def _matrix(chance: np.random.Generator, rows: int, columns: int, quant: str) ->
 
 
 def _k_quant(chance: np.random.Generator, rows: int, columns: int, quant: str, std: float) -> NDArray[np.uint8]:
-    """Random blocks: the gguf package reads K-quants but does not write them."""
+    """Return random blocks, because the gguf package can read K-quants but not write them."""
     if columns % 256:
         raise ValueError(f"{quant} needs rows of a multiple of 256 values, not {columns}")
     size = 144 if quant == "Q4_K" else 210

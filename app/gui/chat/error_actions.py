@@ -25,7 +25,7 @@ TOO_LONG_FOR_LOADED = "prompt_too_long"  # for the loaded context; the model may
 TOO_LONG = (TOO_LONG_FOR_LOADED, "prompt_beyond_model", "text_too_long")  # trying again would not help
 NO_MODEL = "last_load_failed"
 CONTEXT = ("context_too_long", "context_too_short")  # the context that the chat requests
-# The model was never loaded.
+# The model could not be loaded because it is too big.
 TOO_BIG = (
     "pool_too_small",
     "pool_in_pieces",
