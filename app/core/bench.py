@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 COLUMNS = ("busy_s", "wait_s", "bytes_in", "bytes_out", "steps")
-BYTE_TOKENS = (3, 259)  # the tokens that every byte-level vocabulary has, if its size is unknown
+BYTE_TOKENS = (3, 259)  # the tokens of every byte-level vocabulary, used if its size is unknown
 WARM_UP_TOKENS = 16
 GREEDY = {"temperature": 0.0, "seed": 0}
 
@@ -148,7 +148,7 @@ def question(
         "raw": True,
         "max_tokens": n_tokens,
         "ignore_end": True,
-        "guesses": False,  # random ids may repeat themselves as no text does
+        "guesses": False,  # random ids may repeat in ways that text does not
         "sampling": GREEDY,
     }
 
@@ -218,7 +218,7 @@ Json = dict[str, Any]
 Run = tuple[str, int, int]  # machine, first layer, the one after its last
 
 
-KEPT = ("model", "context", "users", "kv", "number")  # of a load, for the next one
+KEPT = ("model", "context", "users", "kv", "number")  # settings that the next load keeps
 
 
 SHAPES = {"one machine": "one", "split": "split", "replicas": "replicas"}

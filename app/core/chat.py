@@ -15,7 +15,7 @@ ChatId = NewType("ChatId", str)
 MessageId = NewType("MessageId", str)
 
 Details = Mapping[str, Any]  # JSON values, never changed in place
-Sampling = Mapping[str, float | int]  # only what differs from the default, by the node's names
+Sampling = Mapping[str, float | int]  # only values that differ from the default, by the node's names
 
 
 class Role(StrEnum):
@@ -35,13 +35,13 @@ class Message:
     details: Details = field(default_factory=dict)
 
 
-# Names in `details`: "model" who answered; "figures" the node's `done` without its text; "attachments"
-# a list of {"name", "text"}; "notes" sentences; "ended" why the text stops where it does.
+# Keys of `details`: "model" is the model that answered; "figures" the node's `done` message without its text;
+# "attachments" a list of {"name", "text"}; "notes" sentences; "ended" the reason why the text stops where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
-THOUGHT, THOUGHT_S = "thought", "thought_s"  # the thoughts before an answer, and their duration
-BEFORE = "before"  # of an answer that still comes: characters of it that were there when it went on
-UNFINISHED = "unfinished"  # how an answer has ended while it still comes: the app may end first
-FULL = "full"  # the context, while "length" is the longest answer that was allowed
+THOUGHT, THOUGHT_S = "thought", "thought_s"  # the reasoning before an answer, and its duration
+BEFORE = "before"  # for an answer in progress: the number of characters it had when it was continued
+UNFINISHED = "unfinished"  # recorded as the end of an answer in progress, because the app may quit first
+FULL = "full"  # the context is full, whereas "length" means that the longest allowed answer was reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,19 @@ class Chat:
     """One conversation with its settings and all its branches, in the order they were made."""
 
     id: ChatId
-    title: str = ""  # "": the user gave it no title, and it has no message yet
-    folder: str = ""  # "": in none
+    title: str = ""  # "" if the user gave it no title and it has no message yet
+    folder: str = ""  # "" if it is in no folder
     pinned: bool = False
     archived: bool = False
-    model: str | None = None  # None: whichever is loaded
+    model: str | None = None  # None for whichever model is loaded
     system: str = ""
     sampling: Sampling = field(default_factory=dict)
-    context: int | None = None  # tokens; None: the context that the model is loaded with
+    context: int | None = None  # in tokens; None for the context that the model was loaded with
     draft: str = ""
     messages: Mapping[MessageId, Message] = field(default_factory=dict)
     leaf: MessageId | None = None
-    changed_at: float = 0.0  # when something was last said in it
-    draft_files: tuple[Details, ...] = ()  # as in "attachments"
+    changed_at: float = 0.0  # time of its latest message
+    draft_files: tuple[Details, ...] = ()  # in the form of "attachments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
     """
     roles = [message.role for message in branch]
     both = (Role.USER, Role.USER)
-    pairs = zip(roles, (*roles[1:], None), strict=False)  # each with the one after it
+    pairs = zip(roles, (*roles[1:], None), strict=False)  # each role with the next one
     return tuple(message for message, pair in zip(branch, pairs, strict=True) if pair != both)
 
 
@@ -168,7 +168,7 @@ def remove(chat: Chat, message: MessageId) -> Chat:
     """Remove `message` and everything after it. If the leaf is among them, the nearest remaining message becomes the
     leaf."""
     gone = {message}
-    for message_below in chat.messages.values():  # parents come before their children
+    for message_below in chat.messages.values():  # parents precede their children
         if message_below.parent in gone:
             gone.add(message_below.id)
     kept = {ident: kept_message for ident, kept_message in chat.messages.items() if ident not in gone}
@@ -198,7 +198,7 @@ class Trimmed:
 
     kept: tuple[Message, ...]
     dropped: int
-    tokens: int  # of what is kept
+    tokens: int  # tokens of the messages that are kept
 
 
 def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], int]) -> Trimmed:

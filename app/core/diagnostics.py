@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.errors import Reason
 
-# The likeliest cause first. Other codes come last, in the order of the checks.
+# The likeliest cause comes first. Other codes come last, in the order of the checks.
 LIKELIEST = (
     "node_away",
     "node_other_version",
@@ -36,12 +36,12 @@ LIKELIEST = (
     "vpn_up",
     "virtual_chosen",
     "discovery_off",
-    "link_slow",  # it is seen, and slow
+    "link_slow",  # it is found, but slow
 )
 
-# As a person would look: whether it runs, whether they find each other, whether they get in, what may be in the way,
-# and then what is inside.
-MACHINE = ""  # each of the others, under its own name
+# In the order in which a person would look: does it run, do the machines find each other, are they admitted, what may
+# be in the way, and then what is inside.
+MACHINE = ""  # each other machine, under its own name
 ORDER = (
     "Poolhouse", "Node", "Settings", "Identity", "Listening", "Household", "Version", "Discovery", "Both ways",
     "Network", "From outside", MACHINE, "VPN", "Virtual", "IPv6", "Lending", "Model", "Engine", "Sandbox", "Device",

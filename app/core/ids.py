@@ -34,7 +34,8 @@ def pipeline_id(text: str) -> PipelineId:
 
 
 NO_NAME = "unnamed"
-# Drawn as nothing though they count as letters or marks: fillers, joiners, selectors, an empty Braille cell.
+# Characters that are invisible although they count as letters or marks: fillers, joiners, selectors, an empty Braille
+# cell.
 _UNSEEN = frozenset(
     map(
         chr,

@@ -51,9 +51,9 @@ _MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])
 _MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _ID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16,}(?![0-9A-Za-z])")
 _SECRET = re.compile(r"(?<![0-9A-Za-z])hf_[0-9A-Za-z]{6,}|(?<=Bearer )\S+", re.IGNORECASE)
-MOST_CHARACTERS = 20_000  # of one line: patterns may take a while, and nobody reads more of it
+MOST_CHARACTERS = 20_000  # per line: matching may take a while, and nobody reads more
 _WORD = r"[^\s\"'/\\]+"
-_IN_HOME = re.compile(  # a folder's name may hold spaces; JSON writes two backslashes
+_IN_HOME = re.compile(  # a folder's name may contain spaces; JSON writes two backslashes
     rf"~(?:[/\\]+{_WORD}(?: +{_WORD})*)+([/\\]+{_WORD})"
 )
 

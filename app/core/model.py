@@ -22,7 +22,7 @@ from backends.contract import KEPT_STATES, USUAL, KvType, Layers, Role, Traits
 class RunRules:
     """Rules that every run of a model's layers must obey. A whole model always does."""
 
-    every_run: tuple[tuple[int, ...], ...] = ()  # of each of these groups of layers, a run holds one
+    every_run: tuple[tuple[int, ...], ...] = ()  # a run must contain one layer of each of these groups
     not_long: tuple[int, ...] = ()  # numbers of layers that no run may have
 
     def allow(self, layers: Layers) -> bool:
@@ -40,8 +40,8 @@ def _holds(group: Sequence[int], layers: Layers) -> bool:
     return place < len(group) and group[place] < layers.last
 
 
-PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary
-PLACEHOLDER_BYTES = 2  # of one of its values, f16
+PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages without a vocabulary
+PLACEHOLDER_BYTES = 2  # bytes per value of it, in f16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Weights:
 
     layer_bytes: tuple[int, ...]
     embedding_bytes: int
-    head_bytes: int  # the output matrix; the embedding's when they are one
-    tied: bool  # embedding and output matrix are one tensor
+    head_bytes: int  # the output matrix, or the embedding if they are the same
+    tied: bool  # whether embedding and output matrix are one tensor
     shared_bytes: int  # in every stage: the last norm, rope factors
-    # bytes that nothing reads, of a run before the last beside the placeholder, and of the last
+    # bytes that are never read, in runs before the last (besides the placeholder) and in the last
     idle_bytes: int = 0
     last_idle_bytes: int = 0
 
@@ -62,11 +62,11 @@ class Weights:
 class Cuts:
     """The places where a model may be cut, and the rules for its runs."""
 
-    boundaries: tuple[int, ...] = ()  # layers before which it may be cut; () = it runs whole only
-    whole_reason: Reason | None = None  # why it runs whole only
+    boundaries: tuple[int, ...] = ()  # layers before which the model may be cut; empty if it must run whole
+    whole_reason: Reason | None = None  # why it must run whole
     rules: RunRules = ANY_RUN  # the other requirements for every run
     first: Traits = USUAL  # how the engine treats the first run
-    later: Traits = USUAL  # and the others
+    later: Traits = USUAL  # how the engine treats the other runs
 
     def traits(self, role: Role) -> Traits:
         """Return how the engine treats a run of this role."""
@@ -77,25 +77,25 @@ class Cuts:
 class Model:
     """One model: its size, the bytes of its parts, and where it may be cut."""
 
-    id: str  # 64 hex digits: the hash of the header's hash and every tensor's
-    name: str  # the shelf's name, which a person types, not the file's
+    id: str  # 64 hex digits: the hash of the hashes of the header and of every tensor
+    name: str  # its name on the shelf, which a person types, not that of the file
     architecture: str
     n_layers: int
     width: int  # values of one hidden state
     n_vocab: int
-    context_length: int  # positions it was trained for
+    context_length: int  # positions that it was trained for
     weights: Weights
     cuts: Cuts
-    kv_bytes_per_token: tuple[int, ...]  # of each layer, f16
+    kv_bytes_per_token: tuple[int, ...]  # for each layer, in f16
     file_bytes: int
     quantisation: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" if the file has none
-    licence: str  # as in the file; "" if it has none
-    has_template: bool  # it was made to chat
-    quantised_kv: bool = True  # its heads are whole blocks of KvType.Q8_0
-    state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
-    embeds: bool = False  # it gives one vector for a whole text
-    writes: bool = True  # it gives scores for the next token; encoders and rerankers do not
-    ranks: bool = False  # it gives one score for a question and a text together
+    licence: str  # as stated in the file; "" if it states none
+    has_template: bool  # whether it was made for chats
+    quantised_kv: bool = True  # whether its heads consist of whole blocks of KvType.Q8_0
+    state_bytes: tuple[int, ...] = ()  # for each layer and one slot, regardless of length; empty if there is none
+    embeds: bool = False  # whether it produces one vector for a whole text
+    writes: bool = True  # whether it scores the next token; encoders and rerankers do not
+    ranks: bool = False  # whether it produces one score for a question and a text together
     n_parameters: int = 0
 
     @property
@@ -150,7 +150,7 @@ def fewest(
 ) -> tuple[Layers, ...]:
     """Return the smallest number of legal runs that make up `run` and each fit, or none if that is impossible."""
     edges = [run.first, *(edge for edge in boundaries if run.first < edge < run.last), run.last]
-    best_by_end: dict[int, tuple[Layers, ...]] = {run.first: ()}  # by where they end
+    best_by_end: dict[int, tuple[Layers, ...]] = {run.first: ()}  # by the layer at which they end
     for place, last in enumerate(edges[1:], 1):
         parts = [Layers(first, last) for first in edges[:place] if first in best_by_end]
         there = [(*best_by_end[part.first], part) for part in parts if rules.allow(part) and fits(part)]
@@ -165,11 +165,11 @@ def nearest(target: int, allowed: Sequence[int]) -> tuple[int, ...]:
     return tuple(allowed[max(0, place - 1) : place + 1])
 
 
-MAX_RUNS = 3  # the shortest, one of many layers, one between them for machines with little memory
+MAX_RUNS = 3  # the shortest, one of many layers, and one in between for machines with little memory
 MAX_RUN_LAYERS = 16
-MAX_TENSORS = 64  # in one layer; a layer of experts has about twenty
+MAX_TENSORS = 64  # per layer; a layer of experts has about twenty
 MAX_SETTINGS = 96
-MAX_VALUES = 64  # of a setting that is a list
+MAX_VALUES = 64  # in a setting that is a list
 MAX_TEXT = 64
 MAX_SHAPE_BYTES = 56 << 10  # as JSON, so that it fits into a message
 
@@ -185,15 +185,15 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tensor by its name within its layer, such as `attn_q.weight`."""
 
     name: TensorName
-    kind: Annotated[int, Meta(ge=0, le=255)]  # ggml's code of its number type
-    dims: Annotated[tuple[Dimension, ...], Meta(min_length=1, max_length=4)]  # a row's length first
+    kind: Annotated[int, Meta(ge=0, le=255)]  # ggml's code for its number type
+    dims: Annotated[tuple[Dimension, ...], Meta(min_length=1, max_length=4)]  # row length first
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An entry of the file's metadata, unchanged."""
 
     key: Key
-    kind: Annotated[int, Meta(ge=0, le=12)]  # GGUF's code of its values
+    kind: Annotated[int, Meta(ge=0, le=12)]  # GGUF's code for the type of its values
     values: Annotated[tuple[bool | Number | float | Text, ...], Meta(min_length=1, max_length=MAX_VALUES)]
     is_list: bool
 
@@ -210,8 +210,8 @@ class LayerRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: Annotated[
         tuple[Annotated[int, Meta(ge=0, lt=MAX_RUN_LAYERS)], ...], Meta(min_length=1, max_length=MAX_RUN_LAYERS)
     ]
-    settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]  # in addition to the shape's
-    # The work of the run as a number of average layers of the model. It differs from the number of layers if layers
+    settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]  # in addition to those of the shape
+    # The work of the run, as a number of average layers of the model. It differs from the number of layers if layers
     # differ.
     average_layers: Annotated[float, Meta(ge=1e-3, le=1e4)]
 

@@ -21,13 +21,13 @@ from app.core.errors import AppError, Fact, Reason
 TIB, GIB, MIB, KIB = 1 << 40, 1 << 30, 1 << 20, 1 << 10
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "de")
-TIMES = "times"  # the format of a number that a language writes as one word: `einmal`
+TIMES = "times"  # the format of a number that a language may write as one word, such as `einmal`
 _GROUPED = frozenset(("asked", "characters", "context", "least", "mbit", "most", "tokens"))
-# Facts that an engine or a system may have worded: quoted in another language than theirs.
+# Facts that an engine or an operating system may have worded. They are quoted if the language differs from theirs.
 _QUOTED = frozenset(("cause", "detail", "error", "how", "what", "why", "words"))
 
 
-# Read by json: msgspec is not loaded for `poolhouse --help`, which has to come at once.
+# Read with json: `poolhouse --help` must be fast, so msgspec is not loaded for it.
 @dataclass(frozen=True)
 class Language:
     """The texts of one language by code."""
@@ -35,7 +35,7 @@ class Language:
     sentences: dict[str, str]
     in_window: dict[str, str] = field(default_factory=dict)
     phrases: dict[str, str] = field(default_factory=dict)
-    times: tuple[str, ...] = ("{count}",)  # once, twice, …; the last one is for any greater number
+    times: tuple[str, ...] = ("{count}",)  # once, twice, …; the last one is for all greater numbers
     quotes: str = "{}"
 
     def text(self, code: str, in_window: bool) -> str | None:
@@ -64,7 +64,7 @@ def language(name: str) -> Language:
     if name not in LANGUAGES:
         return Language({})
     content = pkgutil.get_data("app.core", f"sentences/{name}.json")
-    assert content is not None  # a part of this package
+    assert content is not None  # the file is part of this package
     return Language(**json.loads(content))
 
 

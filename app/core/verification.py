@@ -33,15 +33,16 @@ from enum import StrEnum
 
 from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, Number, n_blocks, n_outliers
 
-CHANCE = 0.25  # that a prompt's first chunk is kept as a sample, if none is kept yet
-REST_S = 600.0  # before a machine is checked again
-LEAST_ROWS = 16  # of a sample; the known answer of a new placement is shorter
-MOST_BYTES = 4 << 20  # of a sample, input and output together
-FACTOR = 4.0  # times as far apart as two ways of this machine: no honest one
-MOST_NOISE = 0.1  # beyond that this machine's own two ways say nothing
-# at least so far apart, however close the two ways are
+CHANCE = 0.25  # probability that a prompt's first chunk is kept as a sample, if none is kept yet
+REST_S = 600.0  # time before a machine is checked again
+LEAST_ROWS = 16  # per sample; the known answer of a new placement is shorter
+MOST_BYTES = 4 << 20  # per sample, input and output together
+# an honest result is never this many times as far off as this machine's two computations are from each other
+FACTOR = 4.0
+MOST_NOISE = 0.1  # beyond this, this machine's own two computations prove nothing
+# minimum tolerance, however close the two computations are
 SAME_KIND = {Number.F32: 0.005, Number.F16: 0.006, Number.Q8: 0.06}
-OTHER_KIND = 0.06  # another processor or engine: bf16 has 8 bits, and there are many layers
+OTHER_KIND = 0.06  # for another processor or engine: bf16 has 8 bits, and there are many layers
 
 
 class Finding(StrEnum):
@@ -49,7 +50,7 @@ class Finding(StrEnum):
 
     AGREES = "agrees"
     DIFFERS = "differs"
-    UNCLEAR = "unclear"  # this cannot be said
+    UNCLEAR = "unclear"  # no judgment is possible
 
 
 def takes_sample(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
@@ -101,7 +102,7 @@ def final_finding(lender: Finding, third: Finding | None) -> Finding:
 Row = Sequence[float]
 
 
-F32_END = 2.0**128  # from here on a value is infinite in f32; a NaN is not below it either
+F32_END = 2.0**128  # values from here on are infinite in f32; NaN is not below it either
 
 
 def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:

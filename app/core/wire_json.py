@@ -38,7 +38,7 @@ class LineCutter:
 
 
 _MAY_BE = re.compile(rb"\\u[dD][89a-fA-F]")
-# Two backslashes are one character of the text, so that a `u` behind them begins no escape.
+# Two backslashes stand for one character of the text, so a `u` after them begins no escape.
 _ESCAPE = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )

@@ -12,21 +12,22 @@ from app.core.ids import MachineId, same_name, unless_taken
 from backends.contract import Layers
 
 GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
-MOST_FORMER = 64  # names that machines had before
+MOST_FORMER = 64  # maximum former names of machines that are remembered
 NAMING = ("name", "machine")  # facts of reasons that name a machine
-ENDS = ("stage_unreachable", "stage_silent", "stage_lost")  # how the end of a machine is seen from its connections
-CLOSED = "shutting_down"  # as it announced itself
-MOST_STRANGERS = 64  # a home has fewer
+# reasons that describe the end of a machine as seen from its connections
+ENDS = ("stage_unreachable", "stage_silent", "stage_lost")
+CLOSED = "shutting_down"  # the reason when a machine announces its own end
+MOST_STRANGERS = 64  # more than a home has
 
 
 @dataclass(frozen=True, slots=True)
 class SelfDescription:
     """A machine's description of itself, apart from its memory."""
 
-    used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
-    engine: str = ""  # that computes the layers, with its version
-    watts: int | None = None  # None: its system does not tell
-    link_mbit: int = 0  # the maximum Mbit/s in each direction that its owner allows Poolhouse; 0: no limit
+    used_by: tuple[MachineId, ...] = ()  # machines whose models currently have layers there
+    engine: str = ""  # the engine that computes layers, with its version
+    watts: int | None = None  # None if its system does not report it
+    link_mbit: int = 0  # the maximum in each direction that its owner allows Poolhouse; 0 for no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ class Machine:
     online: bool = False
     device: str = ""
     total_bytes: int = 0
-    lending: str = ""  # its own report of its lending: `paused`, `draining` and so on
-    lending_reason: Reason | None = None  # and why
-    hottest_c: int | None = None  # its processor; None: its system does not tell
+    lending: str = ""  # its own report on its lending: `paused`, `draining` and so on
+    lending_reason: Reason | None = None  # the reason it gives for that
+    hottest_c: int | None = None  # temperature of its processor; None if its system does not report it
     log_name: str = ""  # its name in the household's log
     lends_bytes: int = 0  # available to a new placement now
     used_bytes: int = 0  # in use by placements now
@@ -48,7 +49,7 @@ class Machine:
     address: str | None = None
     reason: Reason | None = None
     layers: tuple[Layers, ...] = ()
-    seen_at: float | None = None  # Unix time when its link ended last
+    seen_at: float | None = None  # Unix time when its link last ended
     about: SelfDescription = SelfDescription()
 
     def could_lend(self, released_bytes: int) -> int:
@@ -87,7 +88,7 @@ class Member:
     id: MachineId
     name: str
     roles: tuple[str, ...]
-    seen_at: float | None = None  # Unix time, from before this start
+    seen_at: float | None = None  # Unix time, from before this start of the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +140,20 @@ class LayersHeld:
     """The layers that each machine holds after a placement added or released some."""
 
     layers: Mapping[MachineId, tuple[Layers, ...]]
-    replaced: Mapping[MachineId, Reason] = field(default_factory=dict)  # why others take them over
+    replaced: Mapping[MachineId, Reason] = field(default_factory=dict)  # why other machines take over their layers
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
     """An announcement of a Poolhouse on this network. A hint: its form is checked, nothing in it is proved."""
 
-    id16: str  # the first 16 hex digits of the id it claims
-    addresses: tuple[str, ...]  # IPv4 and IPv6, without port; all local
-    port: int  # for members
+    id16: str  # the first 16 hex digits of the id that it claims
+    addresses: tuple[str, ...]  # IPv4 and IPv6 without port, all local
+    port: int  # the port for members
     protocol: int
-    name: str | None = None  # fit to be shown; only while it lets somebody in
+    name: str | None = None  # safe to display; present only while it admits new machines
     pairing_port: int | None = None
-    system: str | None = None  # what it says of itself, with the name
+    system: str | None = None  # its operating system by its own account, sent with the name
     device: str | None = None
 
     def is_of(self, machine: MachineId) -> bool:
@@ -177,8 +178,9 @@ class Household:
     """All machines by id, and the strangers nearby, by the beginning of the id they claim."""
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
-    strangers: Mapping[str, Announced] = field(default_factory=dict)  # heard last comes last
-    former: Mapping[str, MachineId] = field(default_factory=dict)  # names from before a renaming
+    # ordered by when they were last heard, latest last
+    strangers: Mapping[str, Announced] = field(default_factory=dict)
+    former: Mapping[str, MachineId] = field(default_factory=dict)  # former names of renamed machines
 
     def today(self, reason: Reason) -> Reason:
         """Return the reason with the current names of machines, since it may predate a renaming.
@@ -224,9 +226,9 @@ def apply(household: Household, event: Event) -> Household:
     match event:
         case Member(id, name, roles, seen_at):
             known = machines.get(id, Machine(id, name, log_name=name, seen_at=seen_at))
-            shown = known.name if known.log_name == name else name  # else it was renamed
+            shown = known.name if known.log_name == name else name  # otherwise it was renamed
             for key, machine in machines.items():
-                if key != id and same_name(machine.name, name):  # the log's word goes first
+                if key != id and same_name(machine.name, name):  # names in the log take precedence
                     machines[key] = replace(machine, name=machine.log_name)
             machines[id] = replace(known, name=shown, log_name=name, roles=roles)
             strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}

@@ -17,7 +17,7 @@ class LinkKind(StrEnum):
     WIFI = "wifi"
     THUNDERBOLT = "thunderbolt"
     VPN = "vpn"
-    VIRTUAL = "virtual"  # docker, virtual machines
+    VIRTUAL = "virtual"  # Docker, virtual machines
     UNKNOWN = "unknown"
 
 
@@ -26,7 +26,7 @@ class LinkEnd:
     """The interface at one end of a link."""
 
     kind: LinkKind = LinkKind.UNKNOWN
-    interface: str = ""  # as the system there calls it
+    interface: str = ""  # the name that its system uses
     negotiated_bits_per_s: int | None = None
 
 
@@ -34,7 +34,7 @@ class LinkEnd:
 class Link:
     """One link as this machine sees it, measured over the peer connection itself, including TLS."""
 
-    round_trip_s: float  # median: an empty frame, there and back
+    round_trip_s: float  # median time of an empty frame there and back
     round_trip_p95_s: float
     jitter_s: float  # mean difference between neighboring round trips
     out_bytes_per_s: float  # from this machine
@@ -42,11 +42,11 @@ class Link:
     interface: str  # its name on this system; "" if unknown
     kind: LinkKind
     mtu: int | None
-    negotiated_bits_per_s: int | None  # the rate agreed between the card and the switch
-    far_kind: LinkKind = LinkKind.UNKNOWN  # at the other machine, by its own word
+    negotiated_bits_per_s: int | None  # the rate negotiated between the card and the switch
+    far_kind: LinkKind = LinkKind.UNKNOWN  # the kind at the other machine, as it reports
     far_interface: str = ""
     far_negotiated_bits_per_s: int | None = None
-    limit_bytes_per_s: float | None = None  # in each direction, set by an owner; None: no limit
+    limit_bytes_per_s: float | None = None  # an owner's limit in each direction; None for no limit
 
     def held_to(self, bytes_per_s: float | None) -> Link:
         """Return the link under the current limit: never more than was measured, and never more than is allowed."""
@@ -68,7 +68,7 @@ class Link:
 CABLES = (LinkKind.THUNDERBOLT, LinkKind.ETHERNET)
 
 
-BETTER = {  # than each wrong kind, the best first
+BETTER = {  # better alternatives to each kind, best first
     LinkKind.WIFI: CABLES,
     LinkKind.VPN: (*CABLES, LinkKind.WIFI),
     LinkKind.VIRTUAL: (*CABLES, LinkKind.WIFI),

@@ -28,14 +28,15 @@ from app.core.household.operations import (
 from app.core.ids import MachineId, clean_name, free_name
 
 C = TypeVar("C", SetRoles, Rename)
-Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> good?
-CertificateCheck = Callable[[bytes], bool]  # (DER of who is added) -> a certificate that may be pinned?
+Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> is the signature valid?
+CertificateCheck = Callable[[bytes], bool]  # (DER of the new member) -> may the certificate be pinned?
 LineLimits = Mapping[type[Body], int]
 
-# 4,096 lines in all. Half of the room is the first machine's own: whatever other admins sign, it can still remove them.
+# 4,096 lines in total. Half of them are reserved for the first machine, so that it can remove other admins no matter
+# how much they sign.
 FOUNDER_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}
-OTHERS_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}  # of all others together
-SIGNER_ROOM: LineLimits = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # of each of them
+OTHERS_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}  # for all other signers together
+SIGNER_ROOM: LineLimits = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # for each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Member:
 
     id: MachineId
     der: bytes
-    name: str  # as it joined, or was renamed last; what it calls itself now is in its HELLO
+    name: str  # its name when it joined or was last renamed; its current own name is in its HELLO
     roles: frozenset[Role]
-    renamed: OperationId | None = None  # the line that gave it this name, when it was renamed
+    renamed: OperationId | None = None  # the line that gave it this name, if it was renamed
 
     @property
     def is_guest(self) -> bool:
@@ -68,11 +69,11 @@ class Merged:
     """The outcome of a merge."""
 
     log: Log
-    new: tuple[Operation, ...]  # to be told to others
-    false: tuple[Operation, ...]  # false signatures: no member relays them
-    unfit: tuple[Operation, ...]  # certificates that nobody may pin
-    unfounded: tuple[Operation, ...]  # of signers who are no admins, as far as is known
-    n_outside: int  # these, and those about machines that nobody added
+    new: tuple[Operation, ...]  # operations to relay to others
+    false: tuple[Operation, ...]  # with false signatures, which no member relays
+    unfit: tuple[Operation, ...]  # with certificates that nobody may pin
+    unfounded: tuple[Operation, ...]  # by signers who are not known to be admins
+    n_outside: int  # the unfounded ones, plus those about machines that nobody added
 
 
 def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: CertificateCheck) -> Merged:
@@ -370,7 +371,7 @@ def _note_admin(operation: Operation, admins: dict[MachineId, bytes]) -> None:
 
 def _der_of_signer(operation: Operation, admins: Mapping[MachineId, bytes]) -> bytes:
     if isinstance(operation.body, Add) and operation.body.machine == operation.signer:
-        return operation.body.der  # the first operation; the id is the hash of this very DER
+        return operation.body.der  # the first operation: the id is the hash of this DER itself
     return admins[operation.signer]
 
 

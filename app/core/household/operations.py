@@ -22,7 +22,7 @@ CONTEXT = b"poolhouse member 1\0"
 MAX_OPERATION_BYTES = 4 << 10
 MAX_DER_BYTES = 2 << 10
 SIGNATURE_BYTES = 64
-NO_HOUSEHOLD = HouseholdId("")  # what the first operation names: its own hash cannot be in it
+NO_HOUSEHOLD = HouseholdId("")  # stands in the first operation, which cannot contain its own hash
 
 
 class Role(StrEnum):
@@ -31,11 +31,11 @@ class Role(StrEnum):
     ADMIN = "admin"  # signs operations, opens pairing windows
     HOST = "host"  # opens pipelines on lenders
     LENDER = "lender"  # serves stages
-    GUEST = "guest"  # uses a host's chat API only
+    GUEST = "guest"  # only uses a host's chat API
 
 
 FIRST_ROLES = (Role.ADMIN, Role.HOST, Role.LENDER)
-MAX_TURN = 1 << 53  # what every reader of JSON keeps exactly
+MAX_TURN = 1 << 53  # the largest integer that every JSON reader keeps exact
 
 
 class BadOperation(ValueError):
@@ -123,7 +123,7 @@ def decode(text: bytes | str) -> Operation:
         operation = _parsed(_DECODER.decode(raw))
     except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
         raise BadOperation("not an operation") from error
-    if encode(operation) != raw:  # two spellings of one operation would be two operations
+    if encode(operation) != raw:  # one operation must not have two encodings, or it would be two operations
         raise BadOperation("not canonical")
     return operation
 
@@ -240,7 +240,7 @@ def _parsed_turn(turn: int) -> int:
 def _parsed_kept(kept: list[str]) -> tuple[OperationId, ...]:
     if kept != sorted(set(kept)):
         raise ValueError("kept is a sorted list without repeats")
-    return tuple(OperationId(machine_id(item)) for item in kept)  # same form: 64 digits
+    return tuple(OperationId(machine_id(item)) for item in kept)  # ids of operations have the same form: 64 digits
 
 
 def _household(text: str) -> HouseholdId:

@@ -14,7 +14,7 @@ from app.core.ids import MachineId
 
 MAX_TRIES = 3
 WINDOW_SECONDS = 120.0
-ATTEMPT_SECONDS = 10.0  # one attempt, from the connection to its proof, and from that to the sent log
+ATTEMPT_SECONDS = 10.0  # for one attempt from the connection to its proof, and again from there to the sent log
 LINK_SECONDS = 15.0  # from the sent log to the first real link
 
 
@@ -184,8 +184,8 @@ class Withdraw:
 Command = ShowCode | HideCode | TurnAway | Check | Confirmed | Drop | Admit | Keep | Withdraw
 Step = tuple[State, tuple[Command, ...]]
 
-TOO_MANY = Reason("pairing_tries_used")  # for who showed the code
-ALL_WRONG = Reason("codes_wrong")  # for who typed the last one
+TOO_MANY = Reason("pairing_tries_used")  # for the machine that showed the code
+ALL_WRONG = Reason("codes_wrong")  # for the machine where the last wrong code was typed
 EXPIRED = Reason("pairing_expired")
 UNFINISHED = Reason("pairing_unfinished")
 OUT_OF_ORDER = Reason("pairing_broken")
@@ -201,7 +201,7 @@ def step(state: State, event: Event) -> Step:
             return _time_is_up(state)
         case Open(), ProofReceived(now) if now >= state.until_seconds:
             return _time_is_up(state)
-        case Open(tries, until), ProofReceived(now):  # counted, then checked
+        case Open(tries, until), ProofReceived(now):  # count the try before checking it
             return Checking(tries - 1, until, now + ATTEMPT_SECONDS), (Check(),)
         case _, ProofReceived():
             return state, (TurnAway(),)
@@ -221,7 +221,7 @@ def _attempt(state: Checking | Exchange, event: Event) -> Step:
     """Accept Tried, Proved and Signed in this order only. Any other event ends the attempt."""
     match state, event:
         case Checking(_, _, end), ProofAccepted():
-            return Exchange(end), (Confirmed(),)  # the code is used: no way back to Open
+            return Exchange(end), (Confirmed(),)  # the code is used up, so there is no way back to Open
         case Exchange(), Signed(machine, now):
             return Admitted(machine, now + LINK_SECONDS), (Admit(machine),)
         case Checking(), ProofRejected():

@@ -16,13 +16,13 @@ from typing import Any
 from app.core.errors import BadInput
 from app.core.json_schema.schema_types import is_deeper, resolve_reference, restricted_to, values_of_type
 
-MAX_INTEGER = 10**16 - 1  # no answer has a longer one
-MAX_BOUND = 10**6  # of numbers with a fraction: with its nine digits a float still tells them apart
+MAX_INTEGER = 10**16 - 1  # no answer contains a longer integer
+MAX_BOUND = 10**6  # limit for numbers with a fraction: with nine decimal places, floats still tell them apart
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 
 _FRACTION = '("." [0-9]{1,9})?'
 _ZEROS = '("." "0"{1,9})?'
-_MORE = '"." [0-9]{0,8} [1-9]'  # a fraction that is not zero
+_MORE = '"." [0-9]{0,8} [1-9]'  # a fraction other than zero
 
 
 def integers(schema: Mapping[str, Any]) -> str:
@@ -136,14 +136,14 @@ def _span(low: str, high: str) -> str:
     return f"({' | '.join(options)})"
 
 
-# The strings of JSON schema's `format`s: real dates, times, durations, UUIDs, addresses, names. Years are 1000 to 9999,
-# and a second is never the sixtieth, so that every reader accepts them. No host name is too long as a whole, and so
-# none has many long parts.
+# The strings of JSON Schema's `format`s: valid dates, times, durations, UUIDs, addresses, names. Years are 1000 to 9999
+# and there are no leap seconds, so that every reader accepts them. A host name must not be too long in total, so none
+# has many long parts.
 
 _ODD_MONTHS = '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
 _EVEN_MONTHS = '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30")'
 _FEBRUARY = '"02-" ("0" [1-9] | "1" [0-9] | "2" [0-8])'
-_BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits, and not both 0
+_BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits, not both 0
 _LEAP_YEAR = f'([1-9] [0-9] {_BY_FOUR} | ([2468] [048] | [13579] [26]) "00")'
 DATE = f'([1-9] [0-9]{{3}} "-" ({_ODD_MONTHS} | {_EVEN_MONTHS} | {_FEBRUARY}) | {_LEAP_YEAR} "-02-29")'
 HOUR, MINUTE = '([01] [0-9] | "2" [0-3])', "[0-5] [0-9]"
@@ -167,7 +167,7 @@ _DURATION = f'"P" ([0-9]{{1,9}} ("W" | {_DAYS} ("T" {_CLOCK})?) | "T" {_CLOCK})'
 _LONG, SHORT = (f"[a-zA-Z0-9] ([-a-zA-Z0-9]{{0,{n}}} [a-zA-Z0-9])?" for n in (60, 28))
 _ATOM = "[-a-zA-Z0-9_+]"
 MAILBOX = f'({_ATOM}{{1,31}} ("." {_ATOM}{{1,31}})? | {_ATOM}{{1,15}} ("." {_ATOM}{{1,15}}){{2,3}})'
-FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many characters it has at least and at most
+FORMATS: dict[object, tuple[str, int, int]] = {  # the grammar, and the minimum and maximum number of characters
     "date": (DATE, 10, 10),
     "time": (_TIME, 9, 21),
     "date-time": (f'{DATE} "T" {_TIME}', 20, 32),
@@ -178,10 +178,10 @@ FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many charac
     "hostname": (f'({_LONG} ("." {_LONG}){{0,3}} | {SHORT} ("." {SHORT}){{4,7}})', 1, 251),
     "email": (f'{MAILBOX} "@" {SHORT} ("." {SHORT}){{1,5}}', 5, 249),
 }
-IPV6_ALONE = FORMATS["ipv6"][0].replace(_LAST, f'{_LETTERS} ":" {_LETTERS}')  # no ipv4 ends it
+IPV6_ALONE = FORMATS["ipv6"][0].replace(_LAST, f'{_LETTERS} ":" {_LETTERS}')  # not ending in an IPv4 address
 
 
-Known = tuple[str, int, int]  # the text, and how many characters it has at least and at most
+Known = tuple[str, int, int]  # the grammar, and the minimum and maximum number of characters
 
 _ON = (
     r"(?:(?:\d\d[2468][048]|\d\d[13579][26]|\d\d0[48]|[02468][048]00|[13579][26]00)-02-29|"
@@ -257,11 +257,11 @@ def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -
     return text if least <= shortest and (most is None or longest <= most) else ""
 
 
-MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
+MAX_SCHEMA_BYTES = 64 << 10  # for this limit and the next, see SAFETY.md 7
 MAX_DEPTH = 32
 MAX_REPEAT = 2000  # llama.cpp refuses more
 MAX_GRAMMAR_BYTES = 64 << 10
-MAX_RULES = 4096  # more of them would be longer
+MAX_RULES = 4096  # a grammar with more would be too long anyway
 TOO_LARGE = "it makes a grammar of more than 64 KiB"
 
 _PLAIN = {
@@ -321,7 +321,7 @@ class Rules:
         self._formats: dict[str, str] = {}
         self._root: Any = None
         self._without: dict[str, str] = {}
-        self._size = 0  # of what was written so far
+        self._size = 0  # size of the grammar so far
 
     def add(self, schema: object, root: object = None) -> str:
         """The name of the rule for values of a schema, whose references are within it, or within `root`."""
@@ -329,7 +329,7 @@ class Rules:
         self._root, self._refs = schema if root is None else root, {}
         waiting: list[tuple[str, str]] = []
         name = self._rule(self._expression(schema, "", waiting))
-        while waiting:  # not by recursion: a chain of references may be long
+        while waiting:  # not recursive, because a chain of references may be long
             place, of = waiting.pop()
             self._put(of, self._expression(self._referred(place), place, waiting))
         return name
@@ -379,7 +379,7 @@ class Rules:
             return "value"
         if not isinstance(schema, Mapping):
             raise _no(at, "it is no schema")
-        if schema.get("propertyNames") == {"type": "string"}:  # as all are; zod says it of records
+        if schema.get("propertyNames") == {"type": "string"}:  # true of all names; zod writes it for records
             schema = {word: entry for word, entry in schema.items() if word != "propertyNames"}
         if keyword := next((word for word in _REFUSED if word in schema), None):
             raise _no(at, f"{keyword} is not supported")
@@ -478,7 +478,7 @@ class Rules:
         if every and any(property_schema is False for property_schema in every.values()):
             raise _no(at, "a required property is forbidden")
         if not every and more is not False:
-            if least > 1:  # one name may come twice
+            if least > 1:  # one name may occur twice
                 raise _no(at, "minProperties above 1 needs properties that are named")
             of = self._rule(self._expression(more, f"{at}/additionalProperties", waiting))
             return f'"{{" space {_several(f"""string ":" space {of}""", least, most)} space "}}"'
@@ -499,7 +499,7 @@ class Rules:
             least = 0
         if most is None or most >= len(parts):
             most = len(parts)
-            many = max(1, least)  # it is all one how many more have come
+            many = max(1, least)  # beyond this, the number no longer matters
         else:
             many = most
         if many * len(parts) > MAX_RULES:

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 from app.core.json_schema.schema_types import is_deeper
 
-MAX_DEPTH = 64  # of what can be told again as JSON anywhere: readers and writers go only so deep
-# At the end of a text: half a string, half a word, or nothing.
+MAX_DEPTH = 64  # of values that are written as JSON again somewhere, since readers and writers support only this depth
+# Half a string, half a word, or nothing, at the end of a text.
 _HALF = re.compile(r'(?:"(?:[^"\\]|\\.)*\\?|t(?:r|ru)?|f(?:a|al|als)?|n(?:u|ul)?|)', re.DOTALL)
 _NUMBER = re.compile(r"[-+0-9.eE]*")
 _BLANKS = re.compile(r"[ \t\r\n]*")
-MOST_VALUES = 20_000  # of what is read piece by piece: a twentieth of a second
+MOST_VALUES = 20_000  # of JSON read piece by piece: a twentieth of a second
 
 
 def value_at(text: str, at: int = 0) -> tuple[Any, int]:
@@ -86,7 +86,7 @@ class _Reader:
             return self._list(depth + 1)
         begin = self._at
         if (number := _NUMBER.match(self._text, begin)) and number.end() == len(self._text):
-            raise _CutError  # 12 may become 123
+            raise _CutError  # 12 may still become 123
         try:
             value, self._at = _DECODER.raw_decode(self._text, begin)
         except ValueError:
@@ -152,7 +152,7 @@ def _no_number(name: str) -> NoReturn:
 
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
-        _no_number(text)  # 1e400
+        _no_number(text)  # for example, 1e400
     return number
 
 
@@ -196,7 +196,7 @@ class JsonScan:
     def __init__(self, at: int) -> None:
         self.at = at
         self.is_whole = False
-        self._open = ""  # brackets that are not closed
+        self._open = ""  # the open brackets
         self._next = VALUE
         self._in_text = False
 

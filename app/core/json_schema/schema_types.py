@@ -93,13 +93,14 @@ def _list(kind: object) -> Sequence[object]:
     return kind if isinstance(kind, list) else [kind]
 
 
-VALUES = frozenset({"const", "default", "enum", "example", "examples"})  # data: a `$ref` there is no reference
+# these contain data, in which a `$ref` is not a reference
+VALUES = frozenset({"const", "default", "enum", "example", "examples"})
 
 
-NAMED = frozenset({"properties", "$defs", "definitions"})  # schemas by names, which are no keywords
+NAMED = frozenset({"properties", "$defs", "definitions"})  # these map names to schemas, so their keys are not keywords
 
 
-Around = tuple[tuple[str, Any], ...]  # schemas and where they are, from the root to the innermost one
+Around = tuple[tuple[str, Any], ...]  # schemas with their locations, from the root to the innermost one
 
 
 def localize_references(schema: Any) -> Any:

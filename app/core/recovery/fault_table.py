@@ -15,26 +15,26 @@ from app.core.errors import Reason, StageFailed, StageLost
 class Fault(StrEnum):
     """The place of the cause."""
 
-    REQUEST = "request"  # what was asked, typed or chosen
+    REQUEST = "request"  # something that was requested, typed or chosen
     MODEL = "model"  # the model's file, or the numbers it computes
-    ENGINE = "engine"  # llama.cpp, or how it is installed
-    MEMORY = "memory"  # too little memory, or too little room on a disk
+    ENGINE = "engine"  # llama.cpp, or its installation
+    MEMORY = "memory"  # too little memory or disk space
     MACHINE = "machine"  # a computer of the household, or a process on it
-    LINK = "link"  # the network between them
-    OWNER = "owner"  # a person, or a rule that a person set, said no
-    HOUSEHOLD = "household"  # who belongs to it, pairing, identities
-    SOURCE = "source"  # a server or a computer that models come from, or another server that answers
-    APP = "app"  # this installation: its files, its settings, its own mistakes
-    NEWS = "news"  # nothing is wrong: a piece of news
+    LINK = "link"  # the network between computers of the household
+    OWNER = "owner"  # a refusal by a person, or by a rule that a person set
+    HOUSEHOLD = "household"  # membership, pairing, identities
+    SOURCE = "source"  # a server or computer that provides models, or another server that answers
+    APP = "app"  # this installation: its files, its settings, its bugs
+    NEWS = "news"  # nothing is wrong: only information
 
 
 class Retry(StrEnum):
     """The retry that happens by itself."""
 
-    NEVER = "never"  # the same would come again: what it happened to ends
-    ONCE = "once"  # it may have been chance; twice in a row it was not
-    AGAIN = "again"  # on the machines that are there
-    ELSEWHERE = "elsewhere"  # without the machine that it is about
+    NEVER = "never"  # it would fail the same way again, so the affected answer ends
+    ONCE = "once"  # once may have been chance; twice in a row is not
+    AGAIN = "again"  # on the machines that are available
+    ELSEWHERE = "elsewhere"  # without the machine that the reason is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FaultClass:
 
 
 GROUPS: tuple[tuple[FaultClass, str], ...] = (
-    # what a stage, a worker or a load can end with
+    # how a stage, a worker or a load can end
     (
         FaultClass(Fault.MODEL),
         """
@@ -117,9 +117,9 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.APP),
         "bug pipeline_fault stage_bad_step stage_input_odd worker_refused node_fault manifest_odd stage_flood",
     ),
-    # said by somebody else: the reason given there decides, see `of`
+    # reported by another machine: the reason given there decides (see `of`)
     (FaultClass(Fault.MACHINE), "lender_said said_by_node"),
-    # what ends before anything is computed
+    # failures before anything is computed
     (
         FaultClass(Fault.REQUEST),
         """
@@ -259,7 +259,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         secret_unwritten settings_damaged settings_unsaved system_error token_locked window_libraries
         """,
     ),
-    # told, and nobody's fault; what moves on purpose goes on by itself
+    # information that is nobody's fault; planned moves continue by themselves
     (
         FaultClass(Fault.NEWS, Retry.AGAIN),
         """
@@ -295,9 +295,9 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
 )
 
 TABLE: dict[str, FaultClass] = {code: blame for blame, codes in GROUPS for code in codes.split()}
-UNKNOWN = FaultClass(Fault.APP)  # a code that another version gave
+UNKNOWN = FaultClass(Fault.APP)  # a code from another version
 
-# After these the worker still has its layers whole: they begin anew without being loaded.
+# After these, the worker still has all its layers, which can start again without being loaded.
 RUN_STAYS = frozenset(
     {
         "pipeline_closed",
@@ -309,8 +309,8 @@ RUN_STAYS = frozenset(
         "stage_input_odd",
     }
 )
-# All that a machine may end its layers with, beside why its owner takes them back. Else what it says is no reason: it
-# would end answers, or name another machine, by a word.
+# The only reasons that a machine may give for the end of its layers, besides its owner's reason for taking them back.
+# With any other reason, it could end answers or blame another machine just by claiming so.
 LAYER_END_CODES = frozenset(
     {
         "engine_gave_up", "lend_host_gone", "lend_stopped", "lend_taken_back", "numbers_not_finite", "sampling_failed",
@@ -319,16 +319,17 @@ LAYER_END_CODES = frozenset(
         "worker_not_started",
     }
 )  # fmt: skip
-# A process ended, or its layers did, in the middle of a step: what was in the step may be why.
+# The end of a process, or of its layers, in the middle of a step, whose contents may be the cause.
 ENDED_BY_A_STEP = frozenset({"engine_gave_up", "stage_failed", "worker_crashed", "worker_died", "worker_hung"})
-_ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
-OF_ONE_MACHINE = frozenset({Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER})  # not of those beside it
+_ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # faults that would occur on every machine
+# faults of one machine and not of the others
+OF_ONE_MACHINE = frozenset({Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER})
 
 
-# Reasons given to the machine that they name, and the codes under which that machine reports them: it cannot trust a
-# name that another machine gave.
+# Reasons given to the machine that they name, and the codes under which that machine reports them, since it cannot
+# trust a name given by another machine.
 OF_WHO_ASKS = {"role_missing": "role_missing_here"}
-# Facts that name machines: in every reason, and in those that speak of machines.
+# Facts that name machines: some in every reason, others only in reasons about machines.
 ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from app.core.errors import Reason
 from app.core.recovery.recovery import Notice
 
-BLAME_SECONDS = 5.0  # after the loss, during which the true cause may still become known
+BLAME_SECONDS = 5.0  # time after a loss during which its true cause may still become known
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,33 +16,34 @@ from app.core.errors import Fact, Reason
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 
-RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
-MAX_RECOVERIES = 3  # of one request
-ENDS = {  # of processes that left no word of their own
+RECONNECT_S = 5.0  # limit since the last sign of life of a stage that is being reconnected
+MAX_RECOVERIES = 3  # per request
+ENDS = {  # ends of processes that gave no reason of their own
     "engine_gave_up": Reason("end_gave_up"),
     "stage_failed": Reason("end_not_computed"),
     "worker_crashed": Reason("end_crashed"),
     "worker_hung": Reason("end_hung"),
 }
-MOST_DEATHS = 2  # of processes in steps of one request: the second was no chance
-CALM_TOKENS = 32  # a request is no longer suspected after this many more tokens
+MOST_DEATHS = 2  # process deaths in steps of one request: the second is no coincidence
+CALM_TOKENS = 32  # after this many more tokens, a request is no longer suspected
 BESIDE = "recovery_beside"
-WAIT_S = 600.0  # for a machine without which memory is short: as long as lenders keep a lost host's layers
+# wait for a machine without which there is too little memory: as long as lenders keep a lost host's layers
+WAIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """The loss of a machine: which one, why, and when it was noticed."""
 
-    machine: str  # its id; "" when no single machine is to blame
+    machine: str  # its id, or "" if no single machine is to blame
     name: str
     why: Reason
     at_s: float
-    silent_s: float = 0.0  # how long nothing had come from it by then
-    is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
-    leaves: bool = False  # it said so before, and computed on until now
-    slots: frozenset[int] = frozenset()  # whose step ended it, if known
-    is_shared: bool = False  # the step was of several answers: which one ended it is not known yet
+    silent_s: float = 0.0  # how long nothing had been received from it by then
+    is_gone: bool = False  # it is unreachable or must not be used, so plan without it
+    leaves: bool = False  # it announced its departure and kept computing until now
+    slots: frozenset[int] = frozenset()  # slots of the step that ended it, if known
+    is_shared: bool = False  # the step contained several answers, and which of them ended it is not known yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class Recovered:
     why: Reason
     detected_after_s: float
     recovered_after_s: float  # from the detection to the next token
-    left: bool = False  # it had said so, and computed on until others took over
-    others: str = ""  # the names of the machines that took over its layers; "" if none had to load anything
+    left: bool = False  # it had announced its departure and computed until others took over
+    others: str = ""  # names of the machines that took over its layers, or "" if none had to load anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,12 @@ class Notice:
     """A notice to a person who waits for an answer."""
 
     state: str  # "reconnecting", "lost", "leaving", "rebuilding", "short", "continued"
-    machine: str  # whose loss it is about: a name
+    machine: str  # the name of the lost machine
     reason: Reason
-    seconds: float | None = None  # how long it will take, or took
+    seconds: float | None = None  # how long it will take or took
 
 
-# states
+# States
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ class Planning:
     loss: Loss
     tries: int = 1
     without: frozenset[str] = frozenset()
-    lost_once: frozenset[str] = frozenset()  # were lost once in this recovery
-    last_shortage: Reason | None = None  # as it was reported last
+    lost_once: frozenset[str] = frozenset()  # machines lost once in this recovery
+    last_shortage: Reason | None = None  # the latest shortage that was reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +112,16 @@ class Over:
 
 State = Steady | Planning | Rebuilding | Short | Over
 
-# events
+# Events
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A new placement was found."""
 
-    machines: tuple[str, ...]  # names of those that take over layers
-    seconds: float  # until they have loaded them
-    replay_s: float = 0.0  # and then until the next token
+    machines: tuple[str, ...]  # names of the machines that take over layers
+    seconds: float  # time to load them
+    replay_s: float = 0.0  # additional time until the next token
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class Waited:
 
 Event = Loss | Planned | Misfit | Built | Came | Waited
 
-# commands
+# Commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
             planning = Planning(event, 1, without, frozenset({event.machine}))
             return planning, (Say(lost_notice(event)), Plan(without))
         case Planning(), Planned() if state.loss.why.code == BESIDE:
-            return Rebuilding(state), (Build(),)  # it was said, and takes no time worth telling
+            return Rebuilding(state), (Build(),)  # already reported, or too quick to report
         case Planning(), Planned():
             return Rebuilding(state), (Say(_rebuilding(state.loss, event)), Build())
         case Planning(), Misfit(why):
@@ -215,14 +216,14 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
         case Rebuilding(), Built():
             return Steady(), (Resume(),)
         case Short(planned, why), Came():
-            # who was lost before may be the one that came back
+            # the machine that came back may be one that was lost before
             planning = replace(planned, without=frozenset(), last_shortage=why)
             return planning, (Plan(),)
         case Short(_, why), Waited():
             over = wait_over_reason(why)
             return Over(over), (GiveUp(over),)
         case _:
-            return state, ()  # late or repeated news changes nothing
+            return state, ()  # late or repeated events change nothing
 
 
 def is_final(loss: Loss, before: Loss | None = None) -> bool:
@@ -239,7 +240,7 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
         case Retry.ONCE:
             return before is not None and fault_table.classify(before.why).retry is Retry.ONCE
         case Retry.ELSEWHERE:
-            # this machine cannot be left out; or another one's engine says the same
+            # this machine cannot be left out, or another machine's engine reports the same
             if blame.fault is Fault.MEMORY:
                 return not loss.machine
             again = before is not None and fault_table.classify(before.why) == blame
@@ -330,12 +331,12 @@ class Interruption:
     """The interruptions of one answer."""
 
     times: int = 0
-    is_last_try: bool = False  # on the host alone; after that there is nobody else to be tired of
-    loss: Loss | None = None  # since then no token came
-    others: str = ""  # who takes over, as it was told last
+    is_last_try: bool = False  # the last try is on the host alone, with no other machine left to exclude
+    loss: Loss | None = None  # the loss since which no token has arrived
+    others: str = ""  # machines that take over, as last reported
     recovered: list[Recovered] = field(default_factory=list)
-    deaths: list[str] = field(default_factory=list)  # machines whose process ended in a step of it
-    calm: int = 0  # tokens since the last of them
+    deaths: list[str] = field(default_factory=list)  # machines whose process ended in a step of this request
+    calm: int = 0  # tokens since the last of these deaths
 
     @property
     def is_suspected(self) -> bool:
@@ -378,7 +379,7 @@ class Interruption:
     def lose(self, loss: Loss, *, alone: bool = False) -> bool:
         """Record an interruption. Return False if it was one too many. alone: the host computes everything from now
         on."""
-        if loss.why.code == BESIDE:  # nothing that it did, or could be tired of
+        if loss.why.code == BESIDE:  # not caused by this request, so it does not count
             self.loss = self.loss or loss
             return True
         if not may_recover(self.times):
@@ -446,11 +447,11 @@ def _rounded(seconds: float) -> float:
 
 
 REMEMBERED_S = 600.0  # how long a failure is remembered
-MOST_FAILURES = 2  # within that: the second one leaves the machine out
-MOST_MACHINES = 64  # with remembered failures, at most
+MOST_FAILURES = 2  # failures within that time after which a machine is excluded
+MOST_MACHINES = 64  # maximum machines whose failures are remembered
 
-# An owner may refuse as often as they like. Everything else counts, even a machine's report that the model is bad: it
-# is believed and ends an answer, but after the second one the next answers are computed elsewhere.
+# An owner may refuse as often as they like. Everything else counts, even a machine's report that the model is bad: the
+# report is believed and ends an answer, but after the second one the next answers are computed elsewhere.
 _NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 

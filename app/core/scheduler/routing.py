@@ -10,29 +10,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-TYPICAL_OUTPUT = 256  # tokens of an answer, unless its request allows fewer: its length is unknown in advance
-CROWD = 0.25  # added to a step's time by each further answer, if not measured
-FEWEST_ROWS = 16  # in a prompt's chunk that is long enough to measure the time of a row
-LEARNED = 0.03  # weight of each new measurement, so that one slow moment is soon forgotten
-MOST_CHANGE = 5.0  # a step that took longer than this many times the known time was a hiccup
-COLD_STEPS = 8  # the first ones also bring weights into memory: of these the quickest counts
+# assumed tokens of an answer, unless its request allows fewer; the true number is unknown in advance
+TYPICAL_OUTPUT = 256
+CROWD = 0.25  # the share of a step's time that each further answer adds, if not measured
+FEWEST_ROWS = 16  # minimum rows of a prompt chunk for measuring the time per row
+LEARNED = 0.03  # weight of each new measurement, so that a single slow moment is soon forgotten
+MOST_CHANGE = 5.0  # a step longer than this many times the known time was a hiccup
+COLD_STEPS = 8  # the first steps also load weights into memory, so only the quickest of them counts
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The speed of a replica."""
 
-    row_s: float  # a row of a prompt
-    step_s: float  # a token of one answer alone
-    crowd: float = CROWD  # how much of that each further answer adds
-    seen: int = COLD_STEPS  # steps that it was learned from
+    row_s: float  # per row of a prompt
+    step_s: float  # for a token of a single answer
+    crowd: float = CROWD  # the share of step_s that each further answer adds
+    seen: int = COLD_STEPS  # number of steps measured
 
     def round_s(self, answers: float) -> float:
         """Return the seconds of a step that gives each of this many answers a token."""
         return self.step_s * (1 + self.crowd * max(0.0, answers - 1))
 
 
-UNKNOWN = Pace(0.005, 0.05)  # until the first measurement; while all are unknown, all are equal
+UNKNOWN = Pace(0.005, 0.05)  # used until the first measurement; pipelines with unknown speed count as equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ class ReplicaState:
     """The present state of a replica from the point of view of one request."""
 
     pace: Pace | None
-    is_open: bool  # it serves: not lost, not being given back, not being made again
-    running: int  # answers that have a slot
+    is_open: bool  # it is serving: not lost, being released or being rebuilt
+    running: int  # answers with a slot
     waiting: int
     slots: int
-    rows_ahead: int  # of other prompts, that are not computed yet
-    held: int = 0  # positions of this request that it holds already
-    usual_s: float = 1.0  # a request takes there
+    rows_ahead: int  # rows of other prompts that have not been computed yet
+    held: int = 0  # positions of this request that it already holds
+    usual_s: float = 1.0  # the usual duration of a request there
 
 
 def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
@@ -58,10 +59,10 @@ def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wai
     known = pace or UNKNOWN
     if pace is None or pace.seen < COLD_STEPS:
         busy_s += wait_s
-    if (prefill and rows < FEWEST_ROWS) or busy_s <= 0:  # less than a coarse clock can tell
+    if (prefill and rows < FEWEST_ROWS) or busy_s <= 0:  # too short for a coarse clock to measure
         return pace
     change = busy_s / (known.row_s * rows if prefill else known.round_s(rows))
-    if pace is None:  # the one is in proportion to the other, until both were measured
+    if pace is None:  # one is assumed proportional to the other until both have been measured
         return Pace(known.row_s * change, known.step_s * change, known.crowd, seen=1)
     if pace.seen < COLD_STEPS:
         change = min(1.0, change)
@@ -69,7 +70,7 @@ def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wai
     off = LEARNED * (min(change, MOST_CHANGE) - 1)
     if prefill:
         return replace(pace, row_s=pace.row_s * (1 + off))
-    crowd_share = 1 - pace.step_s / pace.round_s(rows)  # the share of the time that is due to them
+    crowd_share = 1 - pace.step_s / pace.round_s(rows)  # the share of the time due to the further answers
     return replace(pace, step_s=pace.step_s * (1 + off * (1 - crowd_share)), crowd=pace.crowd * (1 + off * crowd_share))
 
 

@@ -15,10 +15,11 @@ from typing import Protocol
 
 from backends.contract import Kept, Segment
 
-CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
-BLOCK_ROWS = 16  # matrices are multiplied in blocks: a row of other chunks took 8 to 16 % longer
-AGING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
-MAX_OVERTAKEN = 4  # later requests may take the oldest waiting request's turn this often
+# rows of a micro-batch that contains part of a prompt: best as measured on CPUs; 32 or fewer are slower per row
+CHUNK_ROWS = 64
+BLOCK_ROWS = 16  # matrices are multiplied in blocks of rows; in chunks of other sizes a row took 8 to 16 % longer
+AGING_ROWS = 256  # a prompt passed over by a micro-batch counts as this much shorter
+MAX_OVERTAKEN = 4  # how often later requests may go ahead of the oldest one
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,11 @@ class Limits:
     """The capacity of a pipeline. `machines`: how many compute at the same time."""
 
     slots: int
-    kv_cells: int  # positions over all slots, one pool
-    context: int  # most positions of one slot
+    kv_cells: int  # positions of all slots, in one pool
+    context: int  # maximum positions per slot
     machines: int = 1
     chunk_rows: int = CHUNK_ROWS
-    prompts_apart: bool = False  # the engine computes each prompt of a step by itself
+    prompts_apart: bool = False  # the engine computes each prompt of a step separately
 
     @property
     def micro_batches(self) -> int:
@@ -74,7 +75,7 @@ class Batch:
     """The next micro-batch."""
 
     segments: tuple[Segment, ...]
-    more: bool  # others are ready that did not come in
+    more: bool  # whether others are ready that did not fit in
 
 
 def chunk_size(pending: int, chunk_rows: int) -> int:
@@ -136,7 +137,7 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
         next_chunk = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(next_chunk, budget)
         if limits.prompts_apart and size < next_chunk:
-            # beside the answers, not with them; and a second piece would cost a whole pass over the weights
+            # computed beside the answers, not with them; a second piece would cost another pass over the weights
             size = 0 if place else size - size % BLOCK_ROWS or size
         if size > 0:
             chosen.append(Segment(row.slot, size, row.entered))
@@ -156,10 +157,10 @@ class IdleSlot:
     """A slot that no request uses, and the tokens still in its KV cache."""
 
     slot: int
-    used_at: int  # grows with each release: the smallest is evicted first
+    used_at: int  # grows with each release; the slot with the smallest is evicted first
     conversation: str | None = None
     ids: Sequence[int] = ()
-    kept: Kept | None = None  # None: it can be cut back to any position
+    kept: Kept | None = None  # None if it can be cut back to any position
 
 
 class CacheQuery(Protocol):
@@ -226,7 +227,7 @@ def admit(
 def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     """Return how many ids two sequences have in common from the start."""
     low, high = 0, min(len(a), len(b))
-    while low < high:  # halving: whole slices are compared in C
+    while low < high:  # bisection, because whole slices are compared in C
         middle = (low + high + 1) // 2
         if list(a[low:middle]) == list(b[low:middle]):
             low = middle
@@ -248,7 +249,7 @@ def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot,
         return best, 0
     for slot in idle:
         if slot.conversation == request.conversation:
-            # one position at least is computed again: its logits give the first token
+            # at least one position is computed again, because its logits give the first token
             shared = min(shared_prefix(slot.ids, request.ids), len(request.ids) - 1)
             shared = shared if slot.kept is None else slot.kept.reach(shared)
             if shared > keep:
@@ -271,7 +272,7 @@ def _place(
     return Admission(index, best.slot, keep, tuple(evicted)) if short <= 0 else None
 
 
-FIRST_S = 1.0  # of a request, before one has ended
+FIRST_S = 1.0  # assumed duration of a request before one has ended
 
 
 NEWEST = 0.2  # weight of the newest request in the usual duration

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-RUNS = (4, 2)  # lengths of the runs of tokens that are looked up, longest first
-MOST_ALIKE = 16  # tokens before a place that are compared with the last ones
+RUNS = (4, 2)  # lengths of the token runs that are looked up, longest first
+MOST_ALIKE = 16  # maximum tokens before a place that are compared with the latest ones
 READ_AT_ONCE = 512  # positions indexed per call, so that a long prompt does not delay work in flight
-GRADES = (3, 4, 6, 9, MOST_ALIKE)  # places of about equal likeness are scored together: < 3, < 4, ...
-FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)  # of each grade, before anything is known
-FIRST_WEIGHT = 3.0  # as many guesses are they worth
-FADE = 0.96  # of an earlier guess for each later one: about the last 25 count
+GRADES = (3, 4, 6, 9, MOST_ALIKE)  # matches of similar length are scored together: < 3, < 4, ...
+FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)  # initial probability for each grade
+FIRST_WEIGHT = 3.0  # the initial probabilities weigh as much as this many guesses
+FADE = 0.96  # decay of a guess's weight with each later guess: about the last 25 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Lookup:
     """The last place of each short run of tokens in one text, and thus the tokens that may follow it now."""
 
     def __init__(self) -> None:
-        self._places: dict[bytes, int] = {}  # a run of tokens -> the position after it
-        self._read = 1  # positions below are taken in
+        self._places: dict[bytes, int] = {}  # maps a run of tokens to the position after it
+        self._read = 1  # positions below this are indexed
 
     def read(self, tokens: array[int]) -> None:
         """Index the new tokens; a long text is indexed in parts, one per call."""
@@ -94,19 +94,19 @@ class TokenOrigin(Enum):
     """The way in which a token came about."""
 
     PLAIN = auto()  # nothing was guessed
-    OPENED = auto()  # the token after it was guessed while it was computed
-    RIGHT = auto()  # its position was under way before the token in it was known
-    WRONG = auto()  # another token was in its position, and had to be taken back
+    OPENED = auto()  # while it was computed, the token after it was guessed
+    RIGHT = auto()  # its position was in flight before its token was known
+    WRONG = auto()  # its position was in flight with another token and had to be taken back
 
 
-KEEP = 0.9  # weight of the known time of plain tokens against each new one
+KEEP = 0.9  # weight of the known time of plain tokens against a new measurement
 KEEP_SHARE = 0.8  # the same for the cost of guesses, which may be high while unknown
-OUTLIER = 2.0  # a token that took longer, as a share of a plain one, counts as this
-RELAX = 0.995  # per plain token, so that guesses are tried again some time after a bad measurement
-LEAST_PLAIN = 4  # tokens to be measured first
+OUTLIER = 2.0  # a slower token, relative to a plain one, counts as this much
+RELAX = 0.995  # per plain token, so that guesses are eventually tried again after a bad measurement
+LEAST_PLAIN = 4  # plain tokens to measure before the first guess
 FIRST_SHARES = {TokenOrigin.OPENED: 1.0, TokenOrigin.RIGHT: 0.65, TokenOrigin.WRONG: 1.15}
 LEAST_CHANCE = 0.1  # a wrong guess costs power even if it costs no time
-LEAST_GAIN = 0.01  # of a plain token's time, to be expected of a guess
+LEAST_GAIN = 0.01  # minimum gain to expect from a guess, as a share of a plain token's time
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from app.core.json_schema.partial_json import MAX_DEPTH, parse_json, value_at
 from app.core.json_schema.schema_types import kinds_of, resolve_reference
 
 KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
-MAX_STEPS = 8  # of references and choices within each other
+MAX_STEPS = 8  # depth of nested references and choices
 PYTHON = {"True": True, "False": False, "None": None}  # templates write these, and so do models
 
 
@@ -81,12 +81,12 @@ def parse_argument(text: str, accepted: AcceptedValues) -> Any:
         if bare not in PYTHON:
             return text
         value = PYTHON[bare]
-    if isinstance(value, str):  # quoted, where no quotes belong
+    if isinstance(value, str):  # quoted although it should not be
         return value if value in accepted.texts else text
     return value if accepted.kinds.intersection(kinds_of(value)) else text
 
 
-QUOTE = '<|"|>'  # Gemma's, around texts and some keys
+QUOTE = '<|"|>'  # Gemma's quote, around texts and some keys
 
 
 WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}

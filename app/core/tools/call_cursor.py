@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from app.core.json_schema.partial_json import to_json
 
-MOST_ENDS = 32  # signs that end a call, within its arguments
-WHOLE_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # of JSON
-Tools = Mapping[str, Any]  # name -> schema of its arguments
+MOST_ENDS = 32  # maximum end markers within the arguments of one call
+WHOLE_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # a complete JSON string
+Tools = Mapping[str, Any]  # maps each name to the schema of its arguments
 T = TypeVar("T")
-ParserSteps = Generator[None, None, T]  # waits for more text at each step
+ParserSteps = Generator[None, None, T]  # yields whenever it needs more text
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.at_end = text, 0, False
-        self.news = list[CallStarted | ArgumentPiece]()  # of the call that is read, not told yet
+        self.news = list[CallStarted | ArgumentPiece]()  # events of the call being read that have not been reported yet
 
     def begins(self, name: str) -> None:
         """Report that it is a call of this tool, whatever comes."""
@@ -144,7 +144,7 @@ class Cursor:
             except CutShort:
                 if not first:
                     raise
-                behind, follows = first, True  # its quotes never end: they are none
+                behind, follows = first, True  # its quotes never close, so they are not quotes
             if follows:
                 text = self.text[start : behind - len(end)]
                 ends += 1

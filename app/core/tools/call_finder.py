@@ -151,21 +151,22 @@ class CallFinder:
         self._reader = parser_for(form)
         signs = self._of_format = markers_of(form)
         self._signs = signs.begins
-        if signs.is_spoken:  # models leave the sign before it out at times
+        if signs.is_spoken:  # models sometimes omit the marker before it
             self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
         for name in tools if signs.address else ():
             head = f"{signs.address}{name}{signs.outer[0]}"
             self._signs += head, f"{signs.joined}{head}"
-        self._held = ""  # not told yet: it may be part of a call, or blanks before one
-        self._first: str | None = "" if form.prompt_marker else None  # until it is clear what the answer begins with
+        self._held = ""  # not reported yet: it may be part of a call, or whitespace before one
+        # the beginning of the answer, until it is clear what it begins with
+        self._first: str | None = "" if form.prompt_marker else None
         self._inside = False
         self._cursor = Cursor("")
-        self._reading: ParserSteps[ReadResult] | None = None  # of a call that may have begun
-        self._begun = False  # something but blanks has come
+        self._reading: ParserSteps[ReadResult] | None = None  # set while a call may be in progress
+        self._begun = False  # whether anything but whitespace has arrived
         self._peek: ObjectPeek | None = None
-        self._name: str | None = None  # of the call that is reported in pieces
+        self._name: str | None = None  # the name of the call being reported in pieces
         self._pieces: list[str] = []
-        self._n_reported = 0  # calls of what is read that were told already
+        self._n_reported = 0  # calls in the held text that were already reported
 
     def push(self, text: str) -> tuple[str, list[CallEvent]]:
         """The text that can be told now, and the calls that are whole."""
@@ -183,7 +184,7 @@ class CallFinder:
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
         tail = self._held[len(self._held) - self._ending() :] if has_begun else ""
-        self._held = held = self._held.removesuffix(tail)  # half a sign is no part of a call
+        self._held = held = self._held.removesuffix(tail)  # half a marker is not part of a call
         if self._reader is not None:
             text, news = self._marked(at_end=True, is_cut=is_cut)
         elif self._inside:
@@ -193,7 +194,7 @@ class CallFinder:
             calls = begun_calls(self._format, held, self._tools)
             text, rest = ("", "") if calls else (text, rest + tail)
             news += self._finished(calls)
-        if self._name is not None:  # it was told in pieces, and no end has come
+        if self._name is not None:  # it was reported in pieces and never ended
             news.append(self._broken(held))
             text, rest = "", ""
         return text + rest, news
@@ -308,14 +309,15 @@ class CallFinder:
     def _rest_of_the_answer(self) -> list[CallEvent]:
         text = self._held.strip().removeprefix(self._sign_held())
         calls = json_calls(text, self._tools, self._format)
-        if not calls and self._sign_held() == MISTRAL and not self._n_reported:  # as newer ones of the family
+        # perhaps written in the form of the family's newer models
+        if not calls and self._sign_held() == MISTRAL and not self._n_reported:
             finder = CallFinder(NEWER_MISTRAL, self._tools)
             (plain, some), (rest, more) = finder.push(self._held), finder.flush()
             calls = [] if (plain + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
         if calls:
             self._held = ""
             return self._finished(calls)
-        if self._n_reported and self._peek is not None:  # behind the calls stands something else
+        if self._n_reported and self._peek is not None:  # other text follows the calls
             self._held = self._held[self._peek.at :]
         return []
 

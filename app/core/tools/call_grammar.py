@@ -17,7 +17,7 @@ from app.core.tools.argument_values import QUOTE, accepted_values
 from app.core.tools.call_cursor import Tools
 from backends.contract import ID, NAME, NUMBER, CallFormat, Payload
 
-MAX_CALLS = 8  # of one answer
+MAX_CALLS = 8  # per answer
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
 SLOTS = {
     NUMBER: '("0" | [1-9] [0-9]{0,3})',  # of a call in the conversation
@@ -26,9 +26,9 @@ SLOTS = {
 SLOT = re.compile(f"([{''.join(SLOTS)}])")
 OPTIONAL_BLANK = re.compile(
     r"(?<=[>}])(?<!\|>)\n?(?=[<{])"
-)  # some models of a family write it, others do not; between control tokens all keep to the template
+)  # some models of a family write it and others do not; between control tokens all follow the template
 ANY_KEY = '[^<>\\n"]+'
-MAX_DEPTH = 8  # of elements within each other
+MAX_DEPTH = 8  # of nested elements
 
 
 def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
@@ -39,7 +39,7 @@ def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = N
     rules = Rules()
     call = _any_call(form, tools, rules)
     first = call
-    if form.prompt_marker:  # the prompt has written the first sign
+    if form.prompt_marker:  # the prompt already contains the first marker
         first = _any_call(replace(form, lead=form.lead.replace(form.prompt_marker, "", 1)), tools, rules)
     is_alone = form.past.is_single and not form.between
     more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
@@ -135,8 +135,8 @@ def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
 
 def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
     """Return the parts in their order, the required ones always, with a comma between two."""
-    behind = ""  # what may follow once one has been written
-    first = ""  # what may come as long as none has
+    behind = ""  # what may follow once a part has been written
+    first = ""  # what may come while no part has been written
     for text, is_required in reversed(parts):
         rule = rules.named(text)
         later = f"{comma} {rule}" if is_required else f"({comma} {rule})?"
@@ -166,7 +166,7 @@ def _elements(rules: Rules, schema: object, form: CallFormat) -> list[str]:
     """Return the XML elements, one for each property."""
     if schema is None:
         return []
-    rules.add(schema)  # it says what cannot be promised
+    rules.add(schema)  # raises an error that states what cannot be guaranteed
     return list(_properties_as_elements(rules, schema, schema, form, 0))
 
 
@@ -185,7 +185,7 @@ def _element(rules: Rules, key: str, schema: object, root: object, form: CallFor
         of = resolve_reference(schema["$ref"], root)
     kinds = accepted_values(schema, root).kinds
     inner_schema = of if isinstance(of, Mapping) and depth < MAX_DEPTH else {}
-    sign = form.key.removesuffix("<")  # before each tag
+    sign = form.key.removesuffix("<")  # precedes each tag
     if kinds and not kinds & {"array", "object"}:
         return _joined(begin, _value(rules, schema, root, sign), end)
     if kinds == {"array"} and isinstance(inner_schema.get("items"), Mapping):
@@ -256,7 +256,8 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
     """Return the rule of the text between the tags: strings as they are, other values as JSON."""
     accepted = accepted_values(schema, root)
-    as_json = rules.add(schema, root)  # also where only texts may stand: it says what cannot be promised
+    # called even if only texts are allowed, because it reports what cannot be guaranteed
+    as_json = rules.add(schema, root)
     if accepted.free:
         return rules.named(_text(rules, schema, end))
     texts = [literal(text) for text in sorted(accepted.texts) if end not in text]

@@ -16,7 +16,7 @@ JSON_HEAD = re.compile(r"\s*\[?\s*$")
 TO = "to=functions."
 MESSAGE, CHANNEL, START, CALL_END = "<|message|>", "<|channel|>", "<|start|>assistant", "<|call|>"
 MISTRAL, MISTRAL_ID, MISTRAL_ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
-KIMI = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")  # its models write either
+KIMI = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")  # its models write either of these
 KIMI_TOO = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
 HARMONY = (
     *(f"{START}{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
@@ -32,23 +32,23 @@ class Markers:
     """The markers that a parser of these calls looks for."""
 
     begins: tuple[str, ...]  # a call may begin with any of these
-    is_spoken: bool  # `last` and a tool's name begin a call too
-    outer: tuple[str, ...]  # before `last`, in their order, each where it is written
-    last: str  # directly before the name, or before what is not the name yet
-    inner: str  # between that and the name
-    behind_name: str  # literally, where it is known
-    arguments: str  # NAMED: the sign before the arguments
-    ends: tuple[str, ...]  # of one call
-    closes: tuple[str, ...]  # of all of them, in their order
+    is_spoken: bool  # whether `last` followed by a tool's name also begins a call
+    outer: tuple[str, ...]  # optional markers before `last`, in order
+    last: str  # the marker directly before the name, or before text that precedes it
+    inner: str  # the text between `last` and the name
+    behind_name: str  # the literal text after the name, if known
+    arguments: str  # for NAMED: the marker before the arguments
+    ends: tuple[str, ...]  # end markers of one call
+    closes: tuple[str, ...]  # end markers of all calls together, in order
     key: str
     value_end: str
-    wrap: tuple[str, str]  # blanks around each value
-    # Between key and value, sign by sign, with the kinds of value that it tells of.
+    wrap: tuple[str, str]  # whitespace around each value
+    # The markers between key and value, in order, each with the kinds of value that it indicates.
     keyed: tuple[tuple[tuple[str, ...], frozenset[str]], ...]
-    opening: str  # OBJECTS
+    opening: str  # for OBJECTS
     closing: str
-    address: str = ""  # where each call is a message to its tool: what stands before the name in its head
-    joined: str = ""  # and between two of these messages
+    address: str = ""  # if each call is a message to its tool: the text before the name in its header
+    joined: str = ""  # the text between two such messages
 
     @property
     def all(self) -> tuple[str, ...]:

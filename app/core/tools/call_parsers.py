@@ -30,7 +30,7 @@ from app.core.tools.call_markers import KIMI, MISTRAL, MISTRAL_ID, SLOT, Markers
 from backends.contract import ID, CallFormat, Payload
 
 BETWEEN = " \t\r\n;,"
-ARGUMENTS = ("arguments", "parameters")  # models of a family write either
+ARGUMENTS = ("arguments", "parameters")  # models of a family write either of these
 NAMES = ("name", "tool_name")
 MEMBER = re.compile(r'[\s,]*"((?:[^"\\]|\\.)*)"\s*:\s*(?=\S)')
 TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -63,7 +63,7 @@ def name_and_arguments(value: object, tools: Tools, form: CallFormat) -> tuple[o
 
 def _call(value: object, tools: Tools, form: CallFormat) -> Call | None:
     name, arguments = name_and_arguments(value, tools, form)
-    if isinstance(arguments, str):  # some write it as JSON within JSON
+    if isinstance(arguments, str):  # some models write JSON within JSON
         try:
             arguments = parse_json(arguments)
         except ValueError:
@@ -181,8 +181,8 @@ class ObjectPeek:
             yield
 
 
-JSON_BEGINS = ("{", "[")  # a call, or a list of calls
-MOST_AROUND_NAME = 96  # an id, a number, a channel
+JSON_BEGINS = ("{", "[")  # the beginning of a call or of a list of calls
+MOST_AROUND_NAME = 96  # maximum characters around a name: an id, a number, a channel
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 TEXT_ALONE = frozenset({"string"})
 
@@ -220,8 +220,8 @@ class _Objects(_OfFormat):
         behind = cursor.at = cursor.text.find(opening) + len(opening)
         yield from cursor.blanks()
         if cursor.text[cursor.at : cursor.at + 1] not in ("", *JSON_BEGINS):
-            return ReadResult(cursor.text[:behind], [], cursor.text[behind:])  # but spoken of
-        first = 0  # where it ended if no text of its arguments held the sign
+            return ReadResult(cursor.text[:behind], [], cursor.text[behind:])  # the marker is only mentioned
+        first = 0  # where the call ended, unless the marker was in a string of its arguments
         for _ in range(MOST_ENDS):
             try:
                 yield from cursor.until(closing)
@@ -231,13 +231,13 @@ class _Objects(_OfFormat):
                     return ReadResult("" if calls else cursor.text, calls, "")
                 break
             whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
-            for start in (whole.find(opening), whole.rfind(opening)):  # the first may have been begun and left
+            for start in (whole.find(opening), whole.rfind(opening)):  # the model may have abandoned a first attempt
                 inner = whole[start + len(opening) : -len(closing)]
                 if calls := json_calls(inner, tools, self._format):
                     return ReadResult(whole[:start].rstrip(), calls, rest)
             first = first or cursor.at
             if not ends_in_text(whole[behind : -len(closing)]):
-                break  # else its end stands in a text of its arguments
+                break  # otherwise the end marker was in a string of its arguments
         return ReadResult(cursor.text[:first], [], cursor.text[first:])
 
 
@@ -302,7 +302,7 @@ class _Named(_Between):
         marked = yield from super().read(cursor, tools)
         if self._format.payload is Payload.NAMED and not marked.calls and not self._signs.outer:
             begin = start + len(self._signs.last)
-            if cursor.text[begin:].lstrip().startswith(JSON_BEGINS):  # as older ones of the family
+            if cursor.text[begin:].lstrip().startswith(JSON_BEGINS):  # as older models of the family write calls
                 cursor.at = begin
                 while not cursor.at_end:
                     yield
@@ -392,12 +392,12 @@ class _Tagged(_Between):
                     cursor.goes_on("{")
                 break
             if arguments and (yield from cursor.one_of((*signs.ends[1:], *signs.closes))):
-                cursor.at = behind  # it forgot the end of its call
+                cursor.at = behind  # the model omitted the end of its call
                 break
             if not (yield from cursor.takes(signs.key)):
                 raise NotACall
             key, kinds = yield from self._key(cursor)
-            if not arguments:  # until here the name may only be spoken of
+            if not arguments:  # until here the name may only be mentioned
                 cursor.begins(name)
             cursor.goes_on(f"{', ' if arguments else '{'}{to_json(key)}: ")
             arguments[key] = yield from self._value(cursor, accepted_for(schema, key), kinds)
@@ -470,7 +470,7 @@ class _Tagged(_Between):
             if sent < 0:
                 if end < begin + len(wrap[0]) + len(CDATA):
                     return
-                if CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]:  # it is sent once it is whole
+                if CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]:  # reported only once it is complete
                     return
                 sent = begin + (len(wrap[0]) if cursor.text.startswith(wrap[0], begin) else 0)
                 cursor.goes_on('"')
@@ -529,7 +529,8 @@ class _Nested(_OfFormat):
             tag, sign, rest = left.removeprefix(key).partition(">")
             close = f"{end}{tag}>"
             body, is_closed, left = rest.partition(close)
-            while is_closed and body.count(f"{key}{tag}>") > body.count(close):  # of the same name within it
+            # an element of the same name is nested in it
+            while is_closed and body.count(f"{key}{tag}>") > body.count(close):
                 more, is_closed, left = left.partition(close)
                 body += close + more
             if not sign or not is_closed:
@@ -564,11 +565,11 @@ class _Python(_OfFormat):
             try:
                 yield from cursor.until(closing)
                 inner, is_over = cursor.text[begin : cursor.at].removesuffix(closing), False
-            except CutShort:  # its end may be left out
+            except CutShort:  # its end marker may be omitted
                 inner, cursor.at, is_over = cursor.text[begin:], len(cursor.text), True
             calls, half = python_calls(inner, tools)
             if half is None or is_over:
-                break  # else its end stands in a text of its arguments
+                break  # otherwise the end marker was in a string of its arguments
         if calls is None or half is not None:
             return ReadResult(cursor.text[:begin], [], cursor.text[begin:])
         return ReadResult("", calls, cursor.text[cursor.at :])
@@ -621,7 +622,7 @@ class _Gemma(_Between):
             literals, arguments = Literals(text), dict[str, Any]()
             try:
                 literals.pairs(":", "}", arguments)
-            except TextCut:  # the sign stands in a text
+            except TextCut:  # the marker was in a string
                 if cursor.at_end and end not in cursor.text[cursor.at :]:
                     raise CutShort from None
                 continue

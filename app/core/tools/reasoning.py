@@ -14,8 +14,8 @@ from app.core.errors import BadInput
 from backends.contract import MessageSigns, ReasoningFormat, Scalar
 
 MARK = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
-MOST_HEADER = 256  # characters of a message's header; what is longer is none
-PARAGRAPH = "\n\n"  # between two thoughts, or two parts of an answer
+MOST_HEADER = 256  # maximum characters of a message's header; a longer one is not a header
+PARAGRAPH = "\n\n"  # separates two blocks of reasoning, or two parts of an answer
 
 
 class Kind(Enum):
@@ -23,8 +23,8 @@ class Kind(Enum):
 
     ANSWER = "answer"
     THOUGHT = "thought"
-    HIDDEN = "hidden"  # signs, and the blanks beside them
-    TURN = "turn"  # no text: the answer so far was a thought, which was ended and never begun
+    HIDDEN = "hidden"  # markers, and the whitespace beside them
+    TURN = "turn"  # no text: the answer so far was reasoning, which was ended without having been begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Part:
 class AnswerStart:
     """The state in which an answer begins, as the end of its prompt shows."""
 
-    in_thought: bool = False  # the prompt opened one
-    in_answer: bool = False  # an answer goes on, or its thought was ended in the prompt
-    goes_on: bool = False  # what is open has words already
-    passes_calls: bool = False  # messages to tools are passed on unchanged, for the finder of calls
+    in_thought: bool = False  # the prompt began a block of reasoning
+    in_answer: bool = False  # an answer continues, or its reasoning was ended in the prompt
+    goes_on: bool = False  # the open part already contains text
+    passes_calls: bool = False  # pass messages to tools on unchanged, for the call finder
 
 
 def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
@@ -104,9 +104,9 @@ class ThoughtSplitter:
 
 
 class _Place(Enum):
-    BEGIN = "begin"  # nothing but blanks has come
+    BEGIN = "begin"  # nothing but whitespace has arrived
     THOUGHT = "thought"
-    BETWEEN = "between"  # behind a thought: blanks, and signs of the answer
+    BETWEEN = "between"  # after reasoning: whitespace and markers of the answer
     ANSWER = "answer"
 
 
@@ -120,13 +120,13 @@ class _Tags:
         self._place = _Place.THOUGHT if where.in_thought else _Place.ANSWER if where.in_answer else _Place.BEGIN
         self._calls = tuple(f"\n{sign}" for sign in calls)
         self._n_thoughts = int(where.in_thought and where.goes_on)
-        self._thought_begun = bool(self._n_thoughts)  # something but blanks was told of it
-        self._has_answer = False  # of the answer
-        self._parted = False  # the answer goes on behind another thought
+        self._thought_begun = bool(self._n_thoughts)  # whether any reasoning but whitespace was reported
+        self._has_answer = False  # whether any of the answer was reported
+        self._parted = False  # whether the answer continues after more reasoning
         begin_control = bool(controls & set(MARK.findall(form.begin)))
-        self._again = (form.begin,) if begin_control else ()  # nobody quotes a control token
+        self._again = (form.begin,) if begin_control else ()  # a control token is never a quotation
         self._dropped = (*form.answer_end, *(form.answer_begin if controls else ()))
-        # An end that was never begun: only where a thought was expected, and none has come.
+        # An end marker without a beginning counts only where reasoning was expected and none has come.
         self._stray = () if where.in_answer or where.in_thought or form.is_habit else form.end
         self._controls = tuple(controls - {form.begin})
 
@@ -266,7 +266,7 @@ class _Tags:
 
 TO = re.compile(r"\bto=([^\s<]+)")
 CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
-OWN = ("assistant", "user", "self", "all")  # recipients that are no tools
+OWN = ("assistant", "user", "self", "all")  # recipients that are not tools
 
 
 class _Messages:
@@ -275,14 +275,14 @@ class _Messages:
     def __init__(self, signs: MessageSigns, where: AnswerStart) -> None:
         self._signs, self._passes = signs, where.passes_calls
         self._held = ""
-        self._kind: Kind | None = None  # of the message that is written; None: its header comes
+        self._kind: Kind | None = None  # the kind of the current message; None while its header is expected
         if where.in_thought:
             self._kind = Kind.THOUGHT
         elif where.in_answer:
             self._kind = Kind.ANSWER
-        self._is_call = False  # told as it is, signs and all
+        self._is_call = False  # passed on unchanged, including markers
         self._first = True  # the prompt has begun the first message's header
-        self._begun = where.in_thought or where.in_answer  # something of this message was told
+        self._begun = where.in_thought or where.in_answer  # whether any of this message was reported
         self._n = {Kind.THOUGHT: 0, Kind.ANSWER: int(where.in_answer)}
 
     @property
@@ -308,10 +308,10 @@ class _Messages:
                 return False
             if not self._held:
                 return False
-            if at_end and self._may_be_header():  # cut within a header
+            if at_end and self._may_be_header():  # cut off within a header
                 self._hide(parts, len(self._held))
                 return False
-            self._open(Kind.ANSWER)  # no header at all
+            self._open(Kind.ANSWER)  # there is no header
             return True
         recipients = [recipient for recipient in TO.findall(head) if recipient not in OWN]
         channels = CHANNEL.findall(head)
@@ -383,9 +383,9 @@ class Thinking:
     """The requested thinking of a model. The default leaves it to its template."""
 
     on: bool | None = None
-    effort: str = ""  # as the models call it: low, medium, high
-    most_tokens: int | None = None  # of a thought; then it is ended
-    must: bool = False  # a model that does not think is refused where `on` is asked for
+    effort: str = ""  # by the models' own names: low, medium, high
+    most_tokens: int | None = None  # maximum tokens of reasoning before it is ended
+    must: bool = False  # refuse a model that cannot reason if `on` is requested
 
 
 AS_IT_IS = Thinking()

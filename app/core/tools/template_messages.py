@@ -17,7 +17,8 @@ def one_system(messages: Sequence[Message]) -> list[Message]:
     a second system message or drop it silently.
     """
     merged: list[Message] = []
-    texts: list[list[str]] = []  # of each, joined once: of thousands, each join would copy all before
+    # the texts of each message, joined once at the end: joining thousands one by one would copy everything each time
+    texts: list[list[str]] = []
     was_system = False
     for message in messages:
         is_system = message["role"] == "system"
@@ -40,9 +41,9 @@ def _only_begun(messages: Sequence[Message]) -> bool:
     return not messages or messages[-1]["role"] == "system"
 
 
-ID_CHARACTERS = 9  # of Mistral's ids
+ID_CHARACTERS = 9  # length of Mistral's ids
 
-Message = dict[str, Any]  # as chat templates read it
+Message = dict[str, Any]  # in the form that chat templates read
 
 
 def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
@@ -107,7 +108,7 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
     """Split a message with several calls into one message per call, each followed by its result, as Llama 3's
     templates require."""
     converted: list[Message] = []
-    left: list[Message] = []  # calls whose results have not come
+    left: list[Message] = []  # calls without a result so far
     for message in messages:
         calls = message.get("tool_calls", ())
         if len(calls) > 1:
@@ -145,7 +146,7 @@ def _with_ids(
     `unknown` makes from its own.
     """
     converted: list[Message] = []
-    left: list[tuple[str, str]] = []  # calls whose results have not come: the id that was given, and the new one
+    left: list[tuple[str, str]] = []  # calls without a result so far: the given id and the new one
     n_calls = 0
     for message in messages:
         if calls := message.get("tool_calls"):
