@@ -49,8 +49,10 @@ def integers(schema: Mapping[str, Any]) -> str:
 
 
 def numbers(schema: Mapping[str, Any]) -> str:
-    """Return the expression of the numbers between a schema's bounds, which must be whole. Raises ValueError with the
-    problem."""
+    """Return the expression of the numbers between a schema's bounds, which must be integers.
+
+    Raises ValueError with the problem.
+    """
     bounds = _bounds_of(schema)
     if any(bound != math.floor(bound) or abs(bound) > MAX_BOUND for bound in bounds.values()):
         raise ValueError(f"bounds of a number must be whole and at most {MAX_BOUND}")
@@ -77,7 +79,7 @@ def _bounds_of(schema: Mapping[str, Any]) -> dict[str, int | float]:
 
 
 def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick: Any) -> tuple[int, bool]:
-    """The bound that holds, and whether it is itself left out."""
+    """Return the stricter bound, and whether it is exclusive."""
     none = MAX_INTEGER if pick is min else -MAX_INTEGER
     closed, opened = int(bounds.get(word, none)), int(bounds.get(exclusive, none))
     if exclusive not in bounds:
@@ -87,7 +89,7 @@ def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick
 
 
 def _magnitudes(low: int, open_low: bool, high: int, open_high: bool) -> str:
-    """Return the numbers from low to high, both whole and not negative."""
+    """Return the numbers from low to high, which are nonnegative integers."""
     if low == high:
         return f'"{low}" {_ZEROS}'
     options = []
@@ -101,7 +103,7 @@ def _magnitudes(low: int, open_low: bool, high: int, open_high: bool) -> str:
 
 
 def _naturals(low: int, high: int) -> str:
-    """Return the whole numbers from low to high, both not negative."""
+    """Return the integers from low to high, both nonnegative."""
     if low == high:
         return f'"{low}"'
     options = []
@@ -246,8 +248,8 @@ PATTERNS: dict[str, Known] = {
 def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
     """Return the expression for strings of a schema's pattern, or else of its format.
 
-    It is empty if the constraint is not enforced: an unknown format, or one whose strings need not have such a
-    length.
+    It is empty if the constraint is not enforced, for an unknown format or one whose strings may have other
+    lengths.
     """
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS
     name = schema.get("pattern" if "pattern" in schema else "format")
@@ -324,7 +326,7 @@ class Rules:
         self._size = 0  # size of the grammar so far
 
     def add(self, schema: object, root: object = None) -> str:
-        """The name of the rule for values of a schema, whose references are within it, or within `root`."""
+        """Return the name of the rule for values of a schema. References are resolved within it, or within `root`."""
         check_size(schema)
         self._root, self._refs = schema if root is None else root, {}
         waiting: list[tuple[str, str]] = []

@@ -17,7 +17,7 @@ PYTHON = {"True": True, "False": False, "None": None}  # templates write these, 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedValues:
-    """The values that a schema accepts: their kinds, and the texts of an enum. free: any other text too."""
+    """The values that a schema accepts: their kinds, and the texts of an enum. free: any other text is accepted too."""
 
     kinds: frozenset[str]
     texts: frozenset[str] = frozenset()
@@ -34,9 +34,10 @@ def accepted_values(schema: object, root: object) -> AcceptedValues:
 
 
 def _accepted_values(schema: object, root: object, steps: int, seen: set[str]) -> AcceptedValues:
-    """Return the accepted values. seen: references that were followed.
+    """Return the accepted values. seen: references that were already followed.
 
-    Their values are counted already, and references that choose among each other would be followed nearly forever.
+    The values of these are already counted, and references that choose among each other would be followed almost
+    forever.
     """
     if not isinstance(schema, Mapping) or steps == 0:
         return ANY
@@ -109,14 +110,13 @@ class TextCut(Exception):
 
 
 class Literals:
-    """Reads a text from `at` on."""
+    """Reads a text, starting at `at`."""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.text, self.at = text, at
 
     def pairs(self, sign: str, end: str, into: dict[str, Any], depth: int = 0) -> None:
-        """Read pairs of key, sign and value, separated by commas, up to `end`, and pass it. Raises TextCut,
-        ValueError."""
+        """Read pairs of key, marker and value, separated by commas, and pass `end`. Raises TextCut, ValueError."""
         while not self.takes(end):
             if into:
                 self.wants(",")
@@ -144,7 +144,8 @@ class Literals:
         return self._word()
 
     def takes(self, sign: str) -> bool:
-        """Pass the sign if it comes next, after blanks. Return whether it did. Raises TextCut if it may still come."""
+        """Pass the marker if it comes next, after whitespace. Return whether it did. Raises TextCut if it may still
+        come."""
         self._blanks()
         rest = self.text[self.at : self.at + len(sign)]
         if rest == sign:
@@ -155,7 +156,7 @@ class Literals:
         return False
 
     def wants(self, sign: str) -> None:
-        """Pass the sign like `takes`. Raises ValueError if another sign comes."""
+        """Pass the marker like `takes`. Raises ValueError if something else comes next."""
         if not self.takes(sign):
             raise ValueError(f"{sign} is missing")
 

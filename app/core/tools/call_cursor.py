@@ -1,7 +1,7 @@
 """The events of a tool call in a model's output, and a cursor through the output as it grows. Pure.
 
-A parser is given the output from the first marker on. It waits wherever more text may still decide, and goes on there
-when more has come: a long call is not read again from its beginning for each token of it.
+A parser receives the output from the first marker on. It waits wherever more text may still decide, and continues
+there when more arrives, so a long call is not read again from its beginning for each token.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ParserSteps = Generator[None, None, T]  # yields whenever it needs more text
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call. `arguments` is a JSON object as text.
+    """A tool call. `arguments` is a JSON object as text.
 
-    half: the model's own text of a call that was cut. Its arguments are then the beginning of an object.
+    half: the model's own text of a call that was cut off. Its arguments are then only the beginning of an object.
     """
 
     name: str
@@ -34,14 +34,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """A call has begun: pieces of its arguments come before all of it does."""
+    """The beginning of a call whose arguments follow in pieces."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPiece:
-    """The next piece of the arguments of the call that has begun."""
+    """The next piece of the arguments of the call in progress."""
 
     text: str
 
@@ -62,7 +62,7 @@ class CutShort(Exception):
 
 
 class NotACall(Exception):
-    """The text is no call."""
+    """The text is not a call."""
 
 
 class Cursor:
@@ -73,11 +73,11 @@ class Cursor:
         self.news = list[CallStarted | ArgumentPiece]()  # events of the call being read that have not been reported yet
 
     def begins(self, name: str) -> None:
-        """Report that it is a call of this tool, whatever comes."""
+        """Report that this is certainly a call of this tool."""
         self.news.append(CallStarted(name))
 
     def goes_on(self, text: str) -> None:
-        """Report the next piece of its arguments, as JSON text."""
+        """Report the next piece of the call's arguments, as JSON text."""
         if text:
             self.news.append(ArgumentPiece(text))
 
@@ -88,7 +88,7 @@ class Cursor:
         yield
 
     def blanks(self) -> ParserSteps[None]:
-        """Pass them all, also those that come later."""
+        """Pass all whitespace, including what has not arrived yet."""
         while True:
             while self.at < len(self.text) and self.text[self.at].isspace():
                 self.at += 1
@@ -97,7 +97,7 @@ class Cursor:
             yield
 
     def takes(self, sign: str) -> ParserSteps[bool]:
-        """Pass the sign if it comes next. Return whether it did. Raises CutShort."""
+        """Pass the marker if it comes next. Return whether it did. Raises CutShort."""
         while True:
             if self.text.startswith(sign, self.at):
                 self.at += len(sign)
@@ -107,7 +107,7 @@ class Cursor:
             yield from self.more()
 
     def until(self, sign: str) -> ParserSteps[str]:
-        """Return the text before the next `sign`, and pass both. Raises CutShort."""
+        """Return the text before the next marker, and pass both. Raises CutShort."""
         seen = self.at
         while (end := self.text.find(sign, seen)) < 0:
             seen = max(self.at, len(self.text) - len(sign) + 1)
@@ -116,7 +116,7 @@ class Cursor:
         return text
 
     def one_of(self, signs: Sequence[str]) -> ParserSteps[str]:
-        """Pass the first of these signs that comes next and return it, or "" if there is none. Raises CutShort."""
+        """Pass and return the first of these markers that comes next, or return "" if none does. Raises CutShort."""
         for sign in signs:
             if sign and (yield from self.takes(sign)):
                 return sign

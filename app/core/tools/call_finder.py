@@ -34,10 +34,10 @@ from backends.contract import CallFormat, Payload
 
 
 def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """Return the calls of a text that begins with a call marker and was cut: the complete ones, and the incomplete
+    """Return the calls of a text that begins with a call marker and was cut off: complete ones, then the incomplete
     one.
 
-    The incomplete one is left out if it is not clear which tool it calls.
+    The incomplete one is omitted if it is not clear which tool it calls.
     """
     signs = markers_of(form)
     try:
@@ -65,8 +65,10 @@ def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
 
 
 def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
-    """Return a call whose arguments lack their end, as the model's do, so that no reader takes them for complete.
-    Raises ValueError."""
+    """Return a call with incomplete arguments, like the model's, so that no reader takes them for complete.
+
+    Raises ValueError.
+    """
     if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         raise ValueError("no tool is called")
     return Call(name, make_call(name, arguments).arguments[:-1], text)
@@ -142,8 +144,9 @@ NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
 class CallFinder:
     """A parser that separates a model's output into text and calls. A call of an unknown tool stays text.
 
-    in_pieces: once a call's name has come, the certain part of its arguments is reported as it arrives: a
-    CallStarted, then pieces, then the Call. If it turns out not to be a call, it is reported as a cut one.
+    in_pieces: once a call's name has arrived, the certain part of its arguments is reported as it arrives: a
+    CallStarted, then pieces, then the Call. If it turns out not to be a call, it is reported as one that was cut
+    off.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
@@ -169,7 +172,7 @@ class CallFinder:
         self._n_reported = 0  # calls in the held text that were already reported
 
     def push(self, text: str) -> tuple[str, list[CallEvent]]:
-        """The text that can be told now, and the calls that are whole."""
+        """Return the text that can be shown now, and the events of calls."""
         if self._first is not None:
             text = self._opening(text)
         self._held += text
@@ -178,8 +181,7 @@ class CallFinder:
         return self._to_the_end(), self._looked()
 
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
-        """Return the rest at the end of the answer. is_cut: the answer ended because of its length, perhaps within a
-        call."""
+        """Return the rest when the answer ends. is_cut: the answer ended because of its length, maybe in a call."""
         text, news = "", list[CallEvent]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
@@ -200,7 +202,7 @@ class CallFinder:
         return text + rest, news
 
     def _opening(self, text: str, *, at_end: bool = False) -> str:
-        """The beginning of an answer whose first sign, or its beginning, was written by the prompt."""
+        """Return the beginning of an answer whose first marker was written, at least in part, by the prompt."""
         first, marker = (self._first or "") + text, self._format.answer_marker
         if marker.startswith(first) and len(first) < len(marker) and not at_end:
             self._first = first
@@ -326,7 +328,7 @@ class CallFinder:
         return min((at for sign in self._signs if (at := self._held.find(sign)) >= 0), default=-1)
 
     def _sure(self) -> str:
-        """Return all but the blanks at the end and a possible beginning of a marker."""
+        """Return all text except whitespace at the end and a possible beginning of a marker."""
         kept = marker_start_length(self._held, self._signs)
         sure = self._held[: len(self._held) - kept].rstrip()
         self._held = self._held[len(sure) :]

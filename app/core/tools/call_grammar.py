@@ -1,5 +1,7 @@
-"""Grammars of tool calls, in the form that a model's family writes them: they force a call, or allow JSON of a schema
-instead. Pure."""
+"""Grammars of tool calls in the form used by a model's family. They force a call, or allow JSON of a schema instead.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,10 @@ MAX_DEPTH = 8  # of nested elements
 
 
 def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
-    """Return the grammar of calls of these tools and nothing else, or also of JSON of `schema` if given.
+    """Return the grammar of calls of these tools and nothing else or, if `schema` is given, also of JSON of that
+    schema.
 
-    tools: name -> schema of its arguments, or None for any arguments. Raises BadInput.
+    tools: maps each name to the schema of its arguments, or None for any arguments. Raises BadInput.
     """
     rules = Rules()
     call = _any_call(form, tools, rules)
@@ -104,7 +107,7 @@ def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
 
 
 def _text_of(text: str) -> str:
-    """Return markers as a grammar writes them: with rules for numbers and ids, and optional blanks between tags."""
+    """Return markers as a grammar writes them, with rules for numbers and ids, and optional whitespace between tags."""
     parts = []
     for part in SLOT.split(text):
         if part in SLOTS:
@@ -120,7 +123,7 @@ def _joined(*parts: str) -> str:
 
 
 def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
-    """Return the pairs of key, sign and value, separated by commas, in the order of the schema."""
+    """Return the pairs of key, marker and value, separated by commas, in the order of the schema."""
     if schema is None:
         value = rules.add({}) if python else f"({rules.add({})} | {_quoted(rules)})"
         pair = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
@@ -134,7 +137,7 @@ def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
 
 
 def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
-    """Return the parts in their order, the required ones always, with a comma between two."""
+    """Return the parts in order, separated by commas. Required parts are always present."""
     behind = ""  # what may follow once a part has been written
     first = ""  # what may come while no part has been written
     for text, is_required in reversed(parts):
@@ -148,7 +151,7 @@ def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
 
 
 def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
-    """Return the rule of a value as JSON, with Gemma's strings between its own signs."""
+    """Return the rule of a value as JSON, with strings between Gemma's own quotes."""
     as_json = rules.add(schema, root)
     accepted = accepted_values(schema, root)
     if python or not (accepted.free or accepted.texts):
@@ -198,7 +201,8 @@ def _element(rules: Rules, key: str, schema: object, root: object, form: CallFor
 
 
 def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
-    """Return an argument with its signs. `kinds`: the kinds of its value, if the sign after the key depends on them."""
+    """Return an argument with its markers. `kinds`: the kinds of its value, if the marker after the key depends on
+    them."""
     separators = dict.fromkeys(text for kind, text in form.keyed if kinds is None or kind in kinds)
     keyed = " | ".join(_text_of(text) for text in separators) or _text_of(form.keyed[0][1])
     return _joined(_text_of(form.key), key, f"({keyed})", value, _text_of(form.value_end))
@@ -226,7 +230,7 @@ def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
 
 
 def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFormat) -> Iterator[str]:
-    """Yield the rules of a string and of any other value if the sign after a key tells them apart."""
+    """Yield the rules of a string and of any other value if the marker after a key tells them apart."""
     accepted, end = accepted_values(schema, root), form.value_end.strip()
     as_json = rules.add(schema, root)
     if accepted.free or accepted.texts:
@@ -254,7 +258,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
-    """Return the rule of the text between the tags: strings as they are, other values as JSON."""
+    """Return the rule of the text between the tags: strings verbatim, other values as JSON."""
     accepted = accepted_values(schema, root)
     # called even if only texts are allowed, because it reports what cannot be guaranteed
     as_json = rules.add(schema, root)

@@ -1,4 +1,4 @@
-"""The markers of a call format as a parser looks for them: without the blanks that models leave out. Pure."""
+"""The markers of a call format as a parser looks for them, without the whitespace that models omit. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Markers:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return the markers that may be control tokens of a model, which would otherwise not be seen."""
+        """Return the markers that may be control tokens of a model, which would otherwise be invisible."""
         texts = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Parsers of tool calls, one for each form in which models write them: where a call ends, and what it says. Pure."""
+"""Parsers of tool calls, one for each form in which models write them. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
-    """Return all calls of a text, or none when any of it is something else."""
+    """Return all calls in a text, or none if any of it is something else."""
     try:
         values = _values(text.strip())
     except ValueError:
@@ -88,9 +88,9 @@ def _values(text: str) -> list[Any]:
 
 
 class ObjectPeek:
-    """A look at calls while they arrive, which reports the certain part of them.
+    """Reports the certain parts of calls while they arrive.
 
-    It stops at anything unexpected: the parser of the complete calls decides.
+    It stops at anything unexpected, and the parser of the complete calls decides.
     """
 
     def __init__(self, at: int, tools: Tools, form: CallFormat) -> None:
@@ -206,7 +206,7 @@ def parser_for(form: CallFormat) -> Parser | None:
 
 
 class _OfFormat:
-    """The facts that a reader has of its format."""
+    """The format that a parser reads, with its markers."""
 
     def __init__(self, form: CallFormat, signs: Markers) -> None:
         self._format, self._signs = form, signs
@@ -242,7 +242,7 @@ class _Objects(_OfFormat):
 
 
 class _Between(_OfFormat, ABC):
-    """A call whose name is between markers."""
+    """A parser of calls whose name is between markers."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
@@ -427,13 +427,13 @@ class _Tagged(_Between):
         raise NotACall
 
     def _number(self, cursor: Cursor) -> ParserSteps[None]:
-        """Pass a number or an id behind a name."""
+        """Pass a number or an id after a name."""
         parts = SLOT.split(self._format.named)
         if len(parts) > 1:
             yield from cursor.until(parts[1].strip() or '"')
 
     def _key(self, cursor: Cursor) -> ParserSteps[tuple[str, frozenset[str]]]:
-        """Return a key and the kinds of value indicated by the sign after it. Raises CutShort, NotACall."""
+        """Return a key and the kinds of value indicated by the marker after it. Raises CutShort, NotACall."""
         first = self._signs.keyed[0][0][0]
         key = (yield from cursor.until(first)).strip()
         behind = cursor.at
@@ -492,7 +492,7 @@ class _Tagged(_Between):
 
 
 class _Nested(_OfFormat):
-    """The parser of XML elements whose tags follow a marker of their own, also those within arguments."""
+    """The parser of XML elements, also within arguments, in which a marker precedes each tag."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
@@ -576,7 +576,7 @@ class _Python(_OfFormat):
 
 
 def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
-    """Return the complete calls and one that is cut, or None if the text contains anything else."""
+    """Return the complete calls and one that was cut off, or None if the text contains anything else."""
     calls, literals = list[Call](), Literals(text)
     name, arguments = "", dict[str, Any]()
     try:
@@ -633,7 +633,7 @@ class _Gemma(_Between):
 
 
 def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
-    """Convert texts to the values that they mean if text is not accepted."""
+    """Convert texts to the values that they stand for if text is not accepted."""
     fitted = dict[str, Any]()
     for key, value in arguments.items():
         accepted = accepted_for(schema, key)
@@ -643,7 +643,7 @@ def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
 
 
 def _json(cursor: Cursor, name: str) -> ParserSteps[Call]:
-    """Return a call with the object that begins here as its arguments. Raises CutShort, NotACall."""
+    """Return a call whose arguments are the object that begins here. Raises CutShort, NotACall."""
     begin = sent = cursor.at
     scan, has_begun = JsonScan(begin), False
     while True:
@@ -692,5 +692,5 @@ def without_cdata(text: str) -> str:
 
 
 def _inside(text: str) -> str:
-    """Return a piece of text as written between quotes in JSON."""
+    """Return a piece of text as it is written within quotes in JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

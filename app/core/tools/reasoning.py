@@ -1,7 +1,7 @@
-"""The separation of a model's thoughts from its answer while both arrive. Pure.
+"""The separation of a model's reasoning from its answer while both arrive. Pure.
 
-The output of a model is a row of pieces: thoughts, answer, and markers that are hidden. Text is held back only as long
-as it may be the beginning of a marker, and blanks beside a marker until it is known that none follows.
+A model's output is a sequence of pieces: reasoning, answer, and markers, which are hidden. Text is held back only
+while it may be the beginning of a marker, and whitespace beside a marker until it is known that none follows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARAGRAPH = "\n\n"  # separates two blocks of reasoning, or two parts of an answ
 
 
 class Kind(Enum):
-    """The reader of a piece: answer, thought, or neither."""
+    """The kind of a piece of output."""
 
     ANSWER = "answer"
     THOUGHT = "thought"
@@ -29,7 +29,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of the output, in its order. `written` is the model's own text, `text` the text that is shown."""
+    """A piece of the output. `written` is the model's own text, `text` the text that is shown."""
 
     kind: Kind
     text: str
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStart:
-    """The state in which an answer begins, as the end of its prompt shows."""
+    """The state in which an answer begins, as shown by the end of its prompt."""
 
     in_thought: bool = False  # the prompt began a block of reasoning
     in_answer: bool = False  # an answer continues, or its reasoning was ended in the prompt
@@ -47,7 +47,7 @@ class AnswerStart:
 
 
 def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
-    """Return whether a prompt ends with an open thought, or with one that was ended for the model."""
+    """Return whether a prompt ends with an open block of reasoning, or with one that was ended for the model."""
     end = prompt.rstrip()
     in_thought = end.endswith(form.begin.strip())
     closed = any(end.endswith(sign.strip()) for sign in (*form.end, *form.answer_begin))
@@ -55,7 +55,7 @@ def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
 
 
 def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
-    """Return the possible single tokens of the markers: control tokens among them are shown as text, to be found."""
+    """Return the markers that may be single tokens. Control tokens among them are shown as text, to be found."""
     signs = [form.begin, *form.end, *form.answer_begin, *form.answer_end]
     if form.messages is not None:
         signs += [form.messages.start, form.messages.header_end, *form.messages.ends]
@@ -64,10 +64,10 @@ def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
 
 
 class ThoughtSplitter:
-    """The splitter of one answer into thoughts and text.
+    """Splits one answer into reasoning and text.
 
     controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool
-    call; such a marker on a line of its own ends a thought that nothing else ended.
+    call. Such a marker on a line of its own ends reasoning that nothing else ended.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ThoughtSplitter:
         return self._reader.read(text, at_end=False)
 
     def flush(self) -> list[Part]:
-        """Return the rest that was held back, at the end."""
+        """Return the rest of the text, which was held back, at the end."""
         return self._reader.read("", at_end=True)
 
 
@@ -111,7 +111,7 @@ class _Place(Enum):
 
 
 class _Tags:
-    """Thoughts between two markers, before the answer."""
+    """Reasoning between two markers, before the answer."""
 
     def __init__(
         self, form: ReasoningFormat, where: AnswerStart, controls: frozenset[str], calls: tuple[str, ...]
@@ -146,7 +146,7 @@ class _Tags:
         return parts
 
     def _step(self, parts: list[Part], *, at_end: bool) -> bool:
-        """Read one piece. Return False if more text must come first."""
+        """Read one piece. Return False if more text is needed first."""
         match self._place:
             case _Place.THOUGHT:
                 return self._think(parts, at_end=at_end)
@@ -192,7 +192,7 @@ class _Tags:
         return False
 
     def _thought(self, parts: list[Part], text: str) -> None:
-        """Add a piece of a thought without the blanks around it. Blanks at its end are held back."""
+        """Add a piece of reasoning without the whitespace around it. Whitespace at its end is held back."""
         bare = text.rstrip()
         if not self._thought_begun:
             begin = len(bare) - len(bare.lstrip())
@@ -234,7 +234,7 @@ class _Tags:
         return True
 
     def _ended(self, parts: list[Part], at: int, sign: str, *, at_end: bool) -> bool:
-        """A thought that was never begun ends: on a line of its own, or it is only spoken of."""
+        """Handle an end marker without a beginning: it ends reasoning if on a line of its own, or is only mentioned."""
         behind = self._held[at + len(sign) :]
         if not behind and not at_end:
             self._tell(parts, self._held[:at])
@@ -270,7 +270,7 @@ OWN = ("assistant", "user", "self", "all")  # recipients that are not tools
 
 
 class _Messages:
-    """Thoughts as messages of their own, each with a header that names its channel or its recipient."""
+    """Reasoning in messages of its own, each with a header that names its channel or its recipient."""
 
     def __init__(self, signs: MessageSigns, where: AnswerStart) -> None:
         self._signs, self._passes = signs, where.passes_calls
@@ -366,7 +366,7 @@ class _Messages:
 
 
 def _first(text: str, signs: tuple[str, ...]) -> tuple[int, str]:
-    """Return the first of these signs in the text and its place, or -1 if there is none."""
+    """Return the place of the first of these markers in the text (-1 if there is none), and the marker."""
     places = [(at, -len(sign), sign) for sign in signs if sign and (at := text.find(sign)) >= 0]
     at, _, sign = min(places, default=(-1, 0, ""))
     return at, sign
@@ -380,7 +380,7 @@ def _begun(text: str, sign: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The requested thinking of a model. The default leaves it to its template."""
+    """The requested reasoning of a model. The default leaves it to the model's template."""
 
     on: bool | None = None
     effort: str = ""  # by the models' own names: low, medium, high
@@ -420,7 +420,7 @@ def _nearest(effort: str, known: tuple[str, ...]) -> str:
 
 
 def ended_early(form: ReasoningFormat, *, calls: bool) -> str:
-    """Return the text that ends a thought that has used up its tokens, up to the beginning of the answer."""
+    """Return the text that ends reasoning that has used up its tokens, up to the beginning of the answer."""
     if form.messages is not None:
         return form.end[0] + before_answer(form, calls=calls, thought=True)
     return f"\n{form.end[0]}{before_answer(form, calls=calls, thought=True)}"
@@ -429,7 +429,7 @@ def ended_early(form: ReasoningFormat, *, calls: bool) -> str:
 def before_answer(form: ReasoningFormat, *, calls: bool, thought: bool) -> str:
     """Return the text before the words of an answer.
 
-    calls: it may be a call instead, with its own header. thought: a thought has just ended.
+    calls: it may be a call instead, with its own header. thought: a block of reasoning has just ended.
     """
     if form.messages is None:
         return "".join(form.answer_begin[:1]) + "\n\n" if thought else ""

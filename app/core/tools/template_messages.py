@@ -1,4 +1,4 @@
-"""Conversations as the chat templates of some families take them: system messages, calls and their results. Pure."""
+"""Conversations as the chat templates of some families require them: system messages, calls and their results. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from backends.contract import CallFormat, Ids, Payload
 def one_system(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with at most one system message.
 
-    Those at the beginning are joined. The text of a later one goes into the user's message, since templates refuse
-    a second system message or drop it silently.
+    Those at the beginning are joined. The text of a later one is moved into the user's message, since templates
+    refuse a second system message or drop it silently.
     """
     merged: list[Message] = []
     # the texts of each message, joined once at the end: joining thousands one by one would copy everything each time
@@ -37,7 +37,7 @@ def one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _only_begun(messages: Sequence[Message]) -> bool:
-    """Return whether only the system has said anything."""
+    """Return whether there are only system messages."""
     return not messages or messages[-1]["role"] == "system"
 
 
@@ -63,7 +63,7 @@ def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequen
 
 
 def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
-    """Write calls into the text of their messages, as the model wrote them, for templates that write no calls."""
+    """Write calls into the text of their messages, as the model wrote them, for templates that do not write calls."""
     converted: list[Message] = []
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -90,7 +90,7 @@ def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
 
 
 def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
-    """Convert arguments to JSON text, for templates that write arguments as they are given."""
+    """Convert arguments to JSON text, for templates that write arguments verbatim."""
     return [
         {**message, "tool_calls": [_as_text(call) for call in message["tool_calls"]]}
         if message.get("tool_calls")
@@ -105,8 +105,10 @@ def _as_text(call: Message) -> Message:
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
-    """Split a message with several calls into one message per call, each followed by its result, as Llama 3's
-    templates require."""
+    """Split a message with several calls into one message per call, each followed by its result.
+
+    Llama 3's templates require this.
+    """
     converted: list[Message] = []
     left: list[Message] = []  # calls without a result so far
     for message in messages:
@@ -132,8 +134,10 @@ def short_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def counted_ids(messages: Sequence[Message]) -> list[Message]:
-    """Number the calls through the conversation: Kimi knows a call by its tool and number, and copies ids that it was
-    given."""
+    """Number the calls through the conversation.
+
+    Kimi identifies a call by its tool and number, and copies ids that it was given.
+    """
     return _with_ids(messages, lambda call, at: f"functions.{call['function']['name']}:{at}", str)
 
 
@@ -143,7 +147,7 @@ def _with_ids(
     """Give calls new ids by their number in the conversation.
 
     A result without an id gets that of the next unanswered call. The result of an unknown call gets the id that
-    `unknown` makes from its own.
+    `unknown` derives from its own.
     """
     converted: list[Message] = []
     left: list[tuple[str, str]] = []  # calls without a result so far: the given id and the new one

@@ -69,7 +69,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """More text and the tokens that came with it. Text may lag behind while a character is incomplete."""
+    """More text and its tokens. The text may lag behind the tokens while a character is incomplete."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -197,14 +197,14 @@ class Completer:
         return pieces[token] if 0 <= token < len(pieces) else b""
 
     def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
-        """Return the token's logprobs; a sampled control token is represented by its sign's text."""
+        """Return the token's log probabilities. A sampled control token is shown as the text that represents it."""
         return tuple(
             (self._piece(token_id) or (reader.sign(token_id) if not at else b""), log)
             for at, (token_id, log) in enumerate(token.likely)
         )
 
     async def _prompt(self, question: GenerationRequest) -> _Prompt:
-        """Return the model's input and how the answer to it begins."""
+        """Return the model's input, and where in it the answer begins."""
         if question.prompt_ids is not None:
             return _Prompt(question.prompt_ids, None)
         if question.prompt is not None:
@@ -266,7 +266,7 @@ class Completer:
         return reader, request, prompt.notes
 
     async def _signs(self) -> dict[int, bytes]:
-        """Return the control tokens that delimit reasoning, with the text of each."""
+        """Return the control tokens that delimit reasoning, each with its text."""
         signs = [(await self.control_token(mark), mark) for mark in marker_tokens(self.reasoning)]
         return {token: mark.encode() for token, mark in signs if token is not None}
 
@@ -282,7 +282,7 @@ class Completer:
         """Return the request that continues an answer whose reasoning has ended or used up its tokens.
 
         The last value is True if nothing is left to generate. Tokens sampled after the reasoning are dropped if the
-        form of the answer was not enforced yet.
+        grammar of the answer was not enforced yet.
         """
         calls, pause = bool(question.tools), reader.pause
         assert pause is not None
@@ -307,8 +307,7 @@ class Completer:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt. where: the position where its answer begins; None if it is no chat, so that nothing is split off its
-    text."""
+    """The model's input. where: where its answer begins; None outside a chat, so that no reasoning is split off."""
 
     ids: tuple[int, ...]
     where: AnswerStart | None
@@ -317,7 +316,7 @@ class _Prompt:
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return the text of an answer that is to be continued, and the reasoning before it."""
+    """Return the text of an answer that is to be continued, and its reasoning."""
     last = messages[-1] if len(messages) > 1 else {"role": ""}
     if last["role"] != "assistant" or "tool_calls" in last:
         return "", ""
@@ -325,7 +324,7 @@ def _begun(messages: Sequence[Message]) -> tuple[str, str]:
 
 
 def _joined(first: Finish | None, then: Finish) -> Finish:
-    """Return the combined figures of an answer that was requested in two parts."""
+    """Return the combined figures of an answer that was generated in two parts."""
     if first is None:
         return then
     before, two = first.figures, then.figures
@@ -389,7 +388,7 @@ class _Tally:
 
 
 class Beginnings:
-    """The start times of conversations, for clients that do not send one. Only the latest are kept."""
+    """The start times of conversations whose clients do not send one. Only the latest are kept."""
 
     def __init__(self, most: int = MOST_BEGINNINGS) -> None:
         self._most = most
@@ -398,8 +397,8 @@ class Beginnings:
     def of(self, question: GenerationRequest) -> LocalTime:
         """Return the same time for every turn of a conversation.
 
-        A later date at the beginning of the prompt would force all of it to be computed again. A conversation with
-        only its first message begins now, even if the same message was sent before.
+        A later date at the beginning of the prompt would force the whole prompt to be computed again. A
+        conversation with only its first message begins now, even if the same message was sent before.
         """
         if question.begun_at is not None or question.conversation is None:
             return question.begun_at or local_time()
@@ -421,9 +420,9 @@ class Pause(Enum):
 class Reader:
     """Reads an answer's tokens as they are sampled, so that a stop string ends it at once.
 
-    splitter: separates reasoning from the text; None if there is none. Stop strings are searched for in the text
-    only. most_thought: tokens after which the reasoning is cut off. waits: the text after the reasoning has a form,
-    which is requested once the reasoning ends. ends: texts that end the answer like an end token.
+    splitter: separates reasoning from the answer; None if there is no reasoning. Stop strings are searched for only
+    in the answer. most_thought: tokens after which the reasoning is cut off. waits: a grammar applies to the answer
+    and is enforced once the reasoning has ended. ends: texts that end the answer like an end token.
     """
 
     def __init__(
@@ -457,7 +456,7 @@ class Reader:
         return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
-        """Process a token; return True if the answer ends or pauses with it."""
+        """Process a token. Return True if the answer ends or pauses with it."""
         self._n += 1
         raw = self._detokenizer.push(token)
         if self._splitter is None:
@@ -480,7 +479,7 @@ class Reader:
         return self._stops.found or self.pause is not None
 
     def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
-        """Continue after text that was inserted in place of the model's own."""
+        """Continue after text that was inserted instead of the model's own."""
         left: list[Part] = []
         if self._splitter is not None and self.pause is Pause.SPENT:
             left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
@@ -494,7 +493,7 @@ class Reader:
         return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:
-        """Release the held-back text at the end of the answer."""
+        """Release the text held back at the end of the answer."""
         raw = self._detokenizer.flush()
         if self._splitter is None:
             self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
@@ -504,7 +503,7 @@ class Reader:
             self._flushed.append(Part(Kind.ANSWER, rest, rest))
 
     def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
-        """Return the deltas for the next token, or those of held-back text if there is no token."""
+        """Return the deltas of the next token, or those of held-back text if there is no token."""
         if token_ids:
             parts: Sequence[Part] = self._parts.popleft()
         else:

@@ -53,8 +53,7 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 
 
 class Pipeline:
-    """The stages of one placement in order: the host's first run, the lenders, the host's last run; or one whole
-    model.
+    """The stages of one placement in order: the host's first run, the lenders, the host's last run; or a whole model.
 
     Enter it with `async with`, then `generate` any number of answers concurrently. When a stage is lost,
     `rebuilder` places the model again and every answer continues from where it was. Without a rebuilder, or if
@@ -110,7 +109,7 @@ class Pipeline:
         return heard(partial(self.submit, request))
 
     def submit(self, request: Request) -> Asking:
-        """Submit a request as `generate` does, for a caller that reads it with sequence.heard. Raises immediately."""
+        """Submit a request like `generate`, for a caller that reads it with sequence.heard. Raises immediately."""
         if self.lost is not None:
             raise self.lost
         asking = self._work.submit(request)
@@ -136,7 +135,7 @@ class Pipeline:
         return self.lost
 
     def standing(self, request: Request) -> ReplicaState:
-        """Return the load and speed of this pipeline as a new request would meet them, for routing."""
+        """Return the load and speed of this pipeline as seen by a new request, for routing."""
         work, (ahead, held) = self._work, self._work.standing(request)
         serves = self.lost is None and self.news is None
         return ReplicaState(
@@ -187,7 +186,7 @@ class Pipeline:
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
-        """End the current round as `break_off` does, but on purpose and between two tokens."""
+        """End the current round like `break_off`, but on purpose and between two tokens."""
         present = self._broken
         if present is None or present.done():
             return  # these stages are already gone, so a hold would affect the next ones
@@ -227,7 +226,7 @@ class Pipeline:
             await self._recover(loss, rebuilder, why if begins_anew else None)
 
     def _end_cause(self, cause: Asking, loss: Loss) -> None:
-        """End this answer alone: processes died each time they computed it, and no machine is at fault."""
+        """End only this answer: processes died each time they computed it, and no machine is at fault."""
         log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
         self._work.end_cause(cause, fault_table.loss_error(ends_process_reason(loss)))
         if self._rebuilder is not None:
@@ -266,9 +265,9 @@ class Pipeline:
         return duties
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
-        """Replace the stages and replay on them the text and random draws of every answer so far.
+        """Replace the stages, and replay on them the text and random draws of every answer so far.
 
-        ended: the error with which answers have just ended although all layers are intact; in that case nothing is
+        ended: the error with which answers have just ended although all layers are intact. In that case, nothing is
         restarted unless a request is waiting.
         """
         log.warning("%s is lost; under way: %s. %s", loss.name, self._work.names, loss.why)
@@ -303,7 +302,7 @@ class Pipeline:
         self.on_news()
 
     def _doubt(self, name: str, seconds: float | None) -> None:
-        """Report that a stage is silent and its connection is being repaired; with `seconds`, that it is back."""
+        """Report that a stage is silent and its connection is being repaired or, with `seconds`, that it is back."""
         if seconds is None:
             self._doubted[name] = None
             self._say(reconnecting_notice(name))
@@ -340,7 +339,7 @@ class Pipeline:
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """Return the stage to blame when a stage reports unusable input, and why."""
+        """Return the stage to blame for unusable input that a stage reported, and the reason."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
@@ -354,7 +353,7 @@ class Pipeline:
         return before if before is not None and before.is_elsewhere else None
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
-        """Return the slots of the step that was being computed there. Only one run of a machine computes at a time."""
+        """Return the slots of the step being computed there. Only one run of a machine computes at a time."""
         runs = [other for other in self._stages if other.machine == stage.machine]
         computing = _computing([run for run in runs if run.lost is None])
         slots = stage.working_on or frozenset().union(*(run.working_on for run in computing))
@@ -408,7 +407,8 @@ class Pipeline:
         return await self._through(stages, carried.step)
 
     def _following(self, carried: MicroBatch) -> MicroBatch | None:
-        """Return the micro-batch that the first run may compute in the same trip as the last, in one worker."""
+        """Return the next micro-batch for the first run, if one worker can compute it right after this one on the last
+        run."""
         return self._work.following(carried) if len(self._stages) > 1 else None
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
@@ -434,7 +434,7 @@ class Pipeline:
             self._settle_replayed()  # needed here in case no reader is left
 
     async def _walled(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
-        """Run a task inside the outer wall: an error ends the pipeline, not the node."""
+        """Run a task so that an error ends the pipeline but not the node."""
         try:
             await duty()
         except StageLost as error:
@@ -458,7 +458,7 @@ class Pipeline:
 
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
-    """Return the reason as that machine's own claim, which says nothing about other machines: they may do better."""
+    """Return the reason as that machine's own claim, so that it does not count against other machines."""
     fault = fault_table.classify(reason)
     if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason

@@ -39,7 +39,7 @@ class Rebuilder(Protocol):
         ...
 
     async def alone(self) -> bool:
-        """Return whether this machine can hold the whole model; if so, that is planned next."""
+        """Return whether this machine can hold the whole model. If so, the next plan does that."""
         ...
 
     async def build(self) -> Sequence[StageClient]:
@@ -68,10 +68,10 @@ async def recovered(
     *,
     waits: bool = True,
 ) -> Sequence[StageClient]:
-    """Return the stages of a new placement. Raises StageLost if there can be none.
+    """Return the stages of a new placement. Raises StageLost if none is possible.
 
-    waits: wait for a machine if nothing fits on the available ones. replay_s: the time to recompute the interrupted
-    answers, or None to assume a usual prompt.
+    waits: wait for a machine if the model does not fit on the available ones. replay_s: the time to recompute the
+    interrupted answers, or None to assume a usual prompt.
     """
     stages: Sequence[StageClient] = ()
     rebuilder.failed(loss)

@@ -1,4 +1,4 @@
-"""Several pipelines of one model used as one: each request goes to one of them, and moves on if that one is lost."""
+"""Several pipelines of one model, used as one: each request goes to one of them and moves on if that one is lost."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Replicas:
             self._held[place].machines = machines
 
     def drop_if_over(self) -> bool:
-        """Return whether every replica has ended; if so, release those waiting for the end."""
+        """Return whether every replica has ended. If so, release those waiting for the end."""
         if self.lost is not None:
             self._over.set()
         return self._over.is_set()
@@ -58,7 +58,7 @@ class Replicas:
     # For requests
 
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
-        """Generate as Pipeline.generate does, on the replica that is expected to finish first."""
+        """Generate like Pipeline.generate, on the replica that is expected to finish first."""
         return heard(lambda: self._choose(request).submit(request))
 
     # For the owner of the replicas
@@ -71,7 +71,8 @@ class Replicas:
 
     @property
     def news(self) -> Notice | None:
-        """Return the repair notice if every remaining replica is under repair, else None, as no request then waits."""
+        """Return a repair notice if every remaining replica is being repaired, else None, since no request has to
+        wait."""
         notices = [replica.pipeline.news for replica in self._held.values() if replica.pipeline.lost is None]
         return notices[0] if notices and all(notices) else None
 
@@ -135,7 +136,7 @@ class Replicas:
         replica.draining, self.leaves = False, None
 
     def _of(self, machine: str) -> list[Replica]:
-        """Return the replicas that use the machine. A sole replica always counts: its stages move between machines."""
+        """Return the replicas that use the machine. A sole replica always counts, because its stages may be moved."""
         every = not machine or len(self._held) == 1
         return [replica for replica in self._held.values() if every or machine in replica.machines]
 
@@ -146,7 +147,7 @@ class Replicas:
         return self._held[place].pipeline
 
     def _route(self, request: Request, known: int, output: int, but: int | None = None) -> int | None:
-        """Return the replica with the shortest expected wait; one under repair is chosen only if there is no other."""
+        """Return the replica with the shortest expected wait. One under repair is chosen only if there is no other."""
         places = [
             place
             for place, replica in sorted(self._held.items())

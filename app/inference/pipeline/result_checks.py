@@ -1,7 +1,7 @@
 """Checks of computed results: a known answer before a placement is used, and samples to recompute later.
 
-Engines differ in the last digits from machine to machine, and a tie may fall either way, so log probabilities are
-compared within a tolerance instead of words.
+Engines on different machines differ in the last digits, and a tie may go either way. So log probabilities are
+compared within a tolerance, rather than words.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def check_known_answer(
 
 
 def fits_whole_prompt(config: PipelineConfig) -> bool:
-    """Return whether the context fits the whole test prompt; the answer to a shortened one differs."""
+    """Return whether the context fits the whole test prompt. The answer to a shortened prompt would differ."""
     return _prompt_room(config) >= len(PROMPT_IDS)
 
 
@@ -138,13 +138,13 @@ class Samples:
 
     @property
     def oldest(self) -> Sample | None:
-        """Return the sample that has waited longest, except those put off for now, or None."""
+        """Return the sample that has waited longest, except postponed ones, or None."""
         now_s, never = self._clock(), (0, float("-inf"))
         due = (sample for key, sample in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
         return next(due, None)
 
     def put_off(self, sample: Sample) -> int:
-        """Put off a sample that could not be recomputed now, behind the others. Return how often it has been tried."""
+        """Postpone a sample that could not be recomputed now, behind the others. Return how often it has been tried."""
         pipeline, n_tries = sample.run.pipeline, 1
         if self._kept.pop(pipeline, None) is not None:
             n_tries += self._put_off.get(pipeline, (0, 0.0))[0]
@@ -163,7 +163,7 @@ class Samples:
 
 
 def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> list[bytes]:
-    """Drop the oldest entries, mostly of closed runs; return their keys."""
+    """Drop the oldest entries, mostly of closed runs, and return their keys."""
     gone = list(kept)[: max(0, len(kept) - MOST_RUNS + 1)]
     for pipeline in gone:
         del kept[pipeline]

@@ -160,7 +160,7 @@ class Scheduler:
         return sequence
 
     def leave(self, sequence: Sequence) -> None:
-        """Stop computing this sequence: its reader is gone or has read the end."""
+        """Stop computing this sequence, because its reader is gone or has read the end."""
         sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
@@ -195,7 +195,7 @@ class Scheduler:
         return loss, took_part[0] if is_cause else None
 
     def end_cause(self, sequence: Sequence, why: AppError) -> None:
-        """End this answer alone, and clear the others of suspicion."""
+        """End only this answer, and clear the others of suspicion."""
         sequence.end(why)
         before = len(sequence.interruption.deaths) - 1
         for other in self._running.values():
@@ -203,8 +203,7 @@ class Scheduler:
                 other.interruption.absolve(before)
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
-        """Return the loss that interrupted an answer in these slots (or any slot) which has had no token since, or
-        None."""
+        """Return the loss since which an answer in these slots (or any slot) has had no token, or None."""
         losses = [s.interruption.loss for s in self._running.values() if not slots or s.slot in slots]
         return next((loss for loss in losses if loss is not None), None)
 
@@ -221,7 +220,7 @@ class Scheduler:
 
     @property
     def names(self) -> list[str]:
-        """Return the ids of the requests that have a slot, except those of the window, which have no id."""
+        """Return the ids of the requests with a slot, except those from the window, which have none."""
         return [s.request.name for s in self._running.values() if s.request.name]
 
     @property
@@ -272,14 +271,13 @@ class Scheduler:
                 self._waiting.remove(sequence)
 
     def adopt(self, sequence: Sequence) -> None:
-        """Take over a sequence from another pipeline: it is next in line, and continues after its last token."""
+        """Take over a sequence from another pipeline. It is next in line and continues after its last token."""
         sequence.home = self
         self._waiting.insert(0, sequence)
         self._door.set()
 
     def standing(self, request: Request) -> tuple[int, int]:
-        """Return how many rows are queued ahead of a new request, and how many of its own rows the cache already
-        contains."""
+        """Return the number of rows queued ahead of a new request, and how many of its own rows are in the KV cache."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable(request, list(self._idle.values()))
 
@@ -292,7 +290,7 @@ class Scheduler:
         self._door.set()
 
     async def hold(self, seconds: float) -> None:
-        """Start no new micro-batches, and wait until none is in flight: a boundary between two tokens."""
+        """Start no new micro-batches, and wait until none is in flight, which is a boundary between two tokens."""
         self._held = True
         self._quiet.clear()
         if self._under_way:
@@ -319,7 +317,7 @@ class Scheduler:
         return carried
 
     def deliver(self, carried: MicroBatch, step: Step, *, followed: bool = False) -> None:
-        """Process a micro-batch that has come back: give each sequence the token it was due."""
+        """Process a micro-batch that has come back, and give each sequence the token that it was due."""
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
         for part in carried.parts:

@@ -39,7 +39,7 @@ MOST_BIAS = 100  # the same limit as OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt to continue, and how.
+    """A prompt to continue, with the settings for its answer.
 
     The KV cache is reused only within one `conversation`. A server with several users or API keys must give each
     its own conversations, or timing would reveal to one user what another asked.
@@ -61,7 +61,7 @@ class Request:
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
     """Raise BadInput if a request cannot be answered in `room` positions or contains invalid ids or settings.
 
-    trained: the maximum context of the model, however it was loaded.
+    trained: the maximum context of the model, regardless of how it was loaded.
     """
     if not request.ids:
         raise BadInput("prompt_empty")
@@ -116,7 +116,7 @@ class Home(Protocol):
 
 @dataclass(slots=True)
 class Timing:
-    """Timestamps of one request on a monotonic clock, the source of its figures; 0 if not reached yet."""
+    """Timestamps of one request on a monotonic clock, from which its figures are derived; 0 if not reached yet."""
 
     asked_at: float = field(default_factory=time.monotonic)
     begun_at: float = 0.0  # when it first got a slot
@@ -210,7 +210,7 @@ class Sequence:
 
     @property
     def until(self) -> int:
-        """Return the last position of its next chunk; in an exact replay, the end of the original chunk."""
+        """Return the end of its next chunk; in an exact replay, that of the original chunk."""
         if self.entered >= self.alike:
             return self.known
         edges = (self.reused, self.n_prompt, self.entered + 1)
@@ -244,7 +244,7 @@ class Sequence:
 
     @property
     def lasts(self) -> bool:
-        """Return whether it continues after its next token, as far as can be known before that is sampled."""
+        """Return whether it continues after its next token, as far as this is known before that token is sampled."""
         ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
         return not (ends or self.leaving or len(self.unread) + 1 >= MAX_UNREAD)
 
@@ -270,7 +270,7 @@ class Sequence:
         return len(self.tokens) - len(self.request.ids)
 
     def beginning(self) -> tuple[int, int, Sampling, SequenceOf[int], int]:
-        """Return the last run's parameters: slot, due_from, sampling, history, drawn (orders.Begin)."""
+        """Return the last run's parameters: slot, due_from, sampling, history, drawn (worker_orders.Begin)."""
         sampling, drawn = self.request.sampling, self.due_from - self.n_prompt
         penalties = (sampling.presence_penalty, sampling.frequency_penalty)
         known = drawn > 0 or sampling.repeat_penalty != 1.0 or any(penalties)
@@ -278,14 +278,12 @@ class Sequence:
         return self.slot, self.due_from, sampling, history, drawn
 
     def rewind(self, *, alone: bool = False) -> None:
-        """Reset it because no stage holds its cache: all tokens so far are computed again before the next one is
+        """Reset it because no stage holds its KV cache: all tokens so far are computed again before the next one is
         sampled.
 
         alone: no other answer is running. A greedy answer is then replayed token by token if it took no longer than
-        ALIKE_S:
-        engines compute a single row differently from several, which changes the numbers slightly and may later
-        decide a near
-        tie the other way. docs/same-words.md has the figures.
+        ALIKE_S. Engines compute a single row differently from several, which changes the numbers slightly and may
+        later decide a near tie the other way (figures in docs/same-words.md).
         """
         greedy = self.request.sampling.temperature <= 0
         self.alike = self.known if alone and greedy and self.timing.spoke_s <= ALIKE_S else 0
@@ -295,7 +293,7 @@ class Sequence:
         self.guesses.clear()
 
     def replay_s(self, pace: Pace) -> float:
-        """Return the seconds that recomputing all of it takes after `rewind`."""
+        """Return the seconds needed to recompute all of it after `rewind`."""
         alone = self.answer_tokens if self.alike else 0
         return (self.known - alone) * pace.row_s + alone * pace.step_s
 

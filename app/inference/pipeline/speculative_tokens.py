@@ -1,4 +1,4 @@
-"""Guessed tokens of one answer that are computed before they are known, and their outcome."""
+"""Guessed tokens of one answer, whose positions are computed before the real tokens are known."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.inference.stages.stage_client import StageClient, Step, forget
 
 
 class Wrong(Exception):
-    """A guess was wrong: the positions computed for it are useless."""
+    """A guess was wrong, so the positions computed for it are useless."""
 
 
 @dataclass(slots=True)
 class Guess:
-    """One position with a guessed token. It waits before the last run, which only gets right guesses."""
+    """A position with a guessed token. It waits before the last run, which receives only right guesses."""
 
     token: int
     pos: int
@@ -81,7 +81,7 @@ class Guesses:
         return guess
 
     def came(self, tokens: array[int], seconds: float, followed: bool, gain: Gain) -> Gain:
-        """Judge the guesses for the last of `tokens`, which came `seconds` after the one before. Return the updated
+        """Judge the guesses for the last of `tokens`, which came `seconds` after its predecessor. Return the updated
         gain.
 
         followed: the first run computed the next position within the same time.
@@ -117,7 +117,7 @@ class Guesses:
         self.pending.clear()
 
     def clear(self) -> None:
-        """Forget all guesses: no run holds them any more."""
+        """Forget all guesses, because no run holds them any longer."""
         self.pending.clear()
         self.wrong.clear()
         self._way = None

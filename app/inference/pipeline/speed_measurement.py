@@ -110,5 +110,5 @@ class Deadlines:
         return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
 
     def of_worker(self, slowest_s: float) -> float:
-        """Return the time limit of any step, for a lender's node, which does not know what the steps contain."""
+        """Return the time limit of any step, for a lender's node, which does not know what steps contain."""
         return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s
