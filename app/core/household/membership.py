@@ -145,7 +145,7 @@ def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Map
 
 
 def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:
-    """Pass 4: for each machine the line of this kind that counts: the highest turn, then the id."""
+    """Return, for each machine, the line of this kind that counts: the one with the highest turn, then id (pass 4)."""
     last: dict[MachineId, tuple[int, OperationId, Operation]] = {}
     for operation in operations:
         body = operation.body
@@ -156,9 +156,9 @@ def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, O
 
 
 def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) -> int:
-    """The turn with which a new line about `machine` counts before all that count now.
+    """Return the turn with which a new line about `machine` supersedes all that count now.
 
-    leaving: whose lines count no more, however high their turns are.
+    leaving: a machine whose lines no longer count, however high their turns are.
     """
     turns = (
         operation.body.turn
@@ -176,7 +176,7 @@ def removed_machines(log: Log) -> frozenset[MachineId]:
 
 
 def added_by(log: Log, machine: MachineId) -> tuple[Operation, ...]:
-    """Return the `add`s signed by `machine`: its removal confirms which of them are kept."""
+    """Return the `add`s signed by `machine`, since its removal states which of them are kept."""
     return tuple(
         operation
         for operation in log.operations
@@ -234,7 +234,7 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 
 
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Return the operations that there is room for: the same set in whatever order they arrived.
+    """Return the operations for which there is room, independent of the order in which they arrived.
 
     Admins nearer to the first machine precede others. Of one admin's operations, those that a removal keeps come
     first.
@@ -352,7 +352,7 @@ def _makes_admin(operation: Operation) -> bool:
 
 
 def _ever_admins(log: Log) -> dict[MachineId, bytes]:
-    """Pass 1: all who ever were admin, removals ignored, with their certificates."""
+    """Return all machines that were ever admins, ignoring removals, with their certificates (pass 1)."""
     admins: dict[MachineId, bytes] = {}
     before = -1
     while before != len(admins):

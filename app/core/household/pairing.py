@@ -1,8 +1,8 @@
 """A pairing window as a table: for each state and event, the next state and the commands to run.
 
-See SAFETY.md 3. Seconds are monotonic and come in with the events. A try is counted before the proof is checked, so
-breaking off afterwards has used it. Nobody has a place here before bringing a proof: greetings are heard concurrently,
-so that a machine with nothing to prove keeps nobody waiting.
+See SAFETY.md 3. Seconds are monotonic and arrive with the events. A try is counted before its proof is checked, so
+breaking off afterwards does not save it. A machine occupies the window only once it brings a proof: greetings are
+heard concurrently, so a machine without a proof keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The code is shown, and nobody has proved to know it yet."""
+    """The code is shown, and nobody has proved that they know it yet."""
 
     tries: int
     until_seconds: float
@@ -76,7 +76,7 @@ class WindowRequested:
 
 @dataclass(frozen=True, slots=True)
 class ProofReceived:
-    """A proof arrives, or a SPAKE2 message that is none."""
+    """A proof has arrived, or an invalid SPAKE2 message."""
 
     now_seconds: float
 
@@ -88,12 +88,12 @@ class ProofAccepted:
 
 @dataclass(frozen=True, slots=True)
 class ProofRejected:
-    """A bad proof: somebody guessed, or tampered with the numbers."""
+    """The proof is bad: somebody guessed, or tampered with the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The third message, its signature found good: this is really `machine`."""
+    """The third message arrived with a valid signature, so this is really `machine`."""
 
     machine: MachineId
     now_seconds: float
@@ -108,7 +108,7 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The attempt that is being heard ended: connection lost, message out of order or malformed."""
+    """The current attempt ended: the connection was lost, or a message was out of order or malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +192,10 @@ OUT_OF_ORDER = Reason("pairing_broken")
 
 
 def step(state: State, event: Event) -> Step:
-    """Return the next state of the window and the commands to run. An event without a line here ends an attempt, or
-    does nothing."""
+    """Return the next state of the window and the commands to run.
+
+    An event that is not listed here ends an attempt or does nothing.
+    """
     match state, event:
         case ((Closed() | Done()), WindowRequested(now)):
             return Open(MAX_TRIES, now + WINDOW_SECONDS), (ShowCode(),)

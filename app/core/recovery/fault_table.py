@@ -1,7 +1,7 @@
 """The fault behind each reason, and the retry that it allows. Recovery and loading look here before they try again.
 
-A failure that the same bytes would cause again ends what it happened to, at once and with its own sentence: nothing is
-rebuilt for it, and no machine is called lost. Every reason code stands here once; a test checks it.
+A failure that the same bytes would cause again ends the affected answer at once, with a message of its own: nothing
+is rebuilt for it, and no machine is reported lost. Every reason code occurs here exactly once, which a test checks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from app.core.errors import Reason, StageFailed, StageLost
 
 
 class Fault(StrEnum):
-    """The place of the cause."""
+    """The place where the cause lies."""
 
     REQUEST = "request"  # something that was requested, typed or chosen
     MODEL = "model"  # the model's file, or the numbers it computes
@@ -29,7 +29,7 @@ class Fault(StrEnum):
 
 
 class Retry(StrEnum):
-    """The retry that happens by itself."""
+    """The automatic retry that is allowed."""
 
     NEVER = "never"  # it would fail the same way again, so the affected answer ends
     ONCE = "once"  # once may have been chance; twice in a row is not

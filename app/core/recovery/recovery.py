@@ -1,10 +1,10 @@
-"""The recovery of a placement that breaks under its answers: reconnect, plan anew, replay, wait, give up. Pure.
+"""The recovery of a placement that breaks while answers run: reconnect, plan again, replay, wait, give up. Pure.
 
 `step` decides what comes next; app/inference/pipeline/recovery_loop.py runs its commands. SAFETY.md 6 in short: a
-broken connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed;
-where memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
-without all others; then a clear error. A failure that would only repeat itself (app/core/recovery/fault_table.py) ends
-at once, with its own sentence.
+broken connection is reopened within RECONNECT_S; if that fails, the layers are placed again and the recorded tokens
+are replayed. If memory is too short, the text is kept while waiting for the machine. This happens at most three
+times, and once more if the host can do without all others; then the answer ends with a clear error. A failure that
+would only repeat itself (app/core/recovery/fault_table.py) ends the answer at once, with a message of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to a person who waits for an answer."""
+    """A notice to a person who is waiting for an answer."""
 
     state: str  # "reconnecting", "lost", "leaving", "rebuilding", "short", "continued"
     machine: str  # the name of the lost machine
@@ -73,7 +73,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """All stages are there."""
+    """All stages are working."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The household may be another than when nothing fitted."""
+    """The household may have changed since no placement fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ Event = Loss | Planned | Misfit | Built | Came | Waited
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan on the machines that are there, without these."""
+    """Plan a placement on the available machines, except these."""
 
     without: frozenset[str] = frozenset()
 
@@ -165,14 +165,14 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for a change in the household, at most until then."""
+    """Wait for a change in the household, at most until this time."""
 
     until_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Replay, and go on."""
+    """Replay the answers and continue them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Notify everybody who waits."""
+    """Notify everybody who is waiting."""
 
     notice: Notice
 
@@ -249,7 +249,7 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
 
 
 def beside_loss(loss: Loss) -> Loss:
-    """Return the loss that a final loss is to the answers that did not cause it: they start again from their text."""
+    """Return the loss for the answers that did not cause this final one: they start again from their text."""
     return Loss("", "", Reason(BESIDE), loss.at_s)
 
 
@@ -264,12 +264,12 @@ def may_be_model(loss: Loss) -> bool:
 
 
 def ends_process_reason(loss: Loss) -> Reason:
-    """Return the reason not to compute an answer again that ended a process as often as is allowed."""
+    """Return the reason why an answer that ended processes as often as allowed is not computed again."""
     return Reason("answer_ends_process", death_facts(loss.why, loss.name))
 
 
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
-    """Return the facts about the last process that ended, without a cure, since the sentence has its own."""
+    """Return the facts about the last process that ended, without a cure, since the message has its own."""
     worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or ENDS.get(fault_table.cause_code(why), Reason("end_vanished"))
     return {"times": MOST_DEATHS, "worker": worker, "how": how}
@@ -286,7 +286,7 @@ def reconnecting_notice(name: str) -> Notice:
 
 
 def reconnected_notice(name: str, seconds: float) -> Notice:
-    """Return the notice that a machine is heard again and has kept everything."""
+    """Return the notice that a machine is responding again and has kept everything."""
     facts: dict[str, Fact] = {"machine": name, "seconds": _rounded(seconds)}
     return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
 
@@ -312,7 +312,7 @@ def shortage_reason(loss: Loss, shortage: Reason) -> Reason:
 
 
 def wait_over_reason(short: Reason) -> Reason:
-    """Return the reason why an answer ends after waiting for a machine: nothing continues by itself any more."""
+    """Return the reason why an answer ends after waiting for a machine, since nothing continues by itself now."""
     return Reason("recovery_waited", {"what": short.facts["what"], "minutes": round(WAIT_S / 60)})
 
 
@@ -322,7 +322,7 @@ def may_recover(times: int) -> bool:
 
 
 def too_often_reason(loss: Loss) -> Reason:
-    """Why an answer is not recovered again."""
+    """Return the reason why an answer is not recovered again."""
     return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": loss.why})
 
 
@@ -340,14 +340,16 @@ class Interruption:
 
     @property
     def is_suspected(self) -> bool:
-        """Return whether a process recently ended in one of its steps. Then it is computed alone, so that the next end
-        is conclusive."""
+        """Return whether a process recently ended in one of its steps.
+
+        If so, it is computed alone, so that another end would be conclusive.
+        """
         return bool(self.deaths)
 
     def took_part(self, loss: Loss, is_special: bool) -> None:
-        """Note that a process ended in a step of this answer.
+        """Record that a process ended in a step of this answer.
 
-        is_special: the step computed more than any plain answer needs. Otherwise a process that only vanished or
+        is_special: the step computed more than any plain answer needs. Otherwise, a process that merely vanished or
         hung is no evidence.
         """
         if is_special or fault_table.classify(loss.why).fault is not Fault.MACHINE:
@@ -355,9 +357,10 @@ class Interruption:
             self.calm = 0
 
     def is_cause(self, loss: Loss) -> bool:
-        """Return whether this answer is why a process ended again, in a step of this answer alone.
+        """Return whether this answer caused another process to end, in a step of this answer alone.
 
-        Another single machine whose process ended repeatedly is excluded first, since the machine may be the cause.
+        If it was a single other machine whose process ended repeatedly, that machine is excluded first, since it
+        may be the cause.
         """
         if len(self.deaths) < MOST_DEATHS:
             return False
@@ -371,14 +374,16 @@ class Interruption:
         self.deaths.clear()
 
     def goes_on(self) -> None:
-        """A token came."""
+        """Count a token that arrived."""
         self.calm += bool(self.deaths)
         if self.calm >= CALM_TOKENS:
             self.deaths.clear()
 
     def lose(self, loss: Loss, *, alone: bool = False) -> bool:
-        """Record an interruption. Return False if it was one too many. alone: the host computes everything from now
-        on."""
+        """Record an interruption. Return False if it was one too many.
+
+        alone: the host computes everything from now on.
+        """
         if loss.why.code == BESIDE:  # not caused by this request, so it does not count
             self.loss = self.loss or loss
             return True
@@ -391,14 +396,14 @@ class Interruption:
         return True
 
     def hear(self, notice: Notice) -> None:
-        """Note what is being done about the interruption."""
+        """Record what is being done about the interruption."""
         facts = notice.reason.facts
         successors = str(facts.get("with") or facts.get("to") or "")
         if successors or notice.state == "lost":
             self.others = successors
 
     def went_on(self, now_s: float) -> Recovered | None:
-        """Note the next token. Return the recovery that it ended, if there was an interruption."""
+        """Record the next token. Return the recovery that it ended, if there was an interruption."""
         loss, self.loss = self.loss, None
         if loss is None:
             return None
@@ -442,7 +447,7 @@ def _short(loss: Loss, why: Reason) -> Notice:
 
 
 def _rounded(seconds: float) -> float:
-    """Return seconds with no more digits than anybody wants to know: 0.4, 3, 48."""
+    """Return seconds with only as many digits as people care about: 0.4, 3, 48."""
     return round(seconds, 1) if seconds < 2 else round(seconds)
 
 
@@ -456,7 +461,7 @@ _NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 
 class RecentFailures:
-    """The recent failures of one household's machines; the next placement avoids machines that fail repeatedly.
+    """The recent failures of a household's machines. The next placement avoids machines that fail repeatedly.
 
     clock: monotonic seconds.
     """
@@ -466,7 +471,7 @@ class RecentFailures:
         self._at_s: dict[str, list[float]] = {}
 
     def note(self, loss: Loss) -> None:
-        """Note that a machine was lost while it computed, or ended an answer."""
+        """Record that a machine was lost while it computed, or ended an answer."""
         if not loss.machine or loss.leaves or fault_table.classify(loss.why).fault in _NOT_COUNTED:
             return
         times = self._at_s.pop(loss.machine, [])
@@ -475,13 +480,13 @@ class RecentFailures:
             del self._at_s[next(iter(self._at_s))]
 
     def forgive(self, machines: Iterable[str]) -> None:
-        """Forget the last failure of each of these machines: an answer that is over now ended their processes."""
+        """Forget the last failure of each of these machines, because an answer that is over ended their processes."""
         for machine in machines:
             if times := self._at_s.get(machine):
                 times.pop()
 
     def forget(self) -> None:
-        """Forget all failures when a person places a model: every machine gets another chance."""
+        """Forget all failures. A person who places a model gives every machine another chance."""
         self._at_s.clear()
 
     def left_out(self) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """Routing of requests to replicas: each goes to the one that is expected to finish it first. Pure.
 
-A replica computes prompts row by row, and a step for all its answers at once that takes longer the more there are. It
-need not read again the part of a chat that it holds: so a chat returns to its replica, unless the wait there costs more
-than reading it elsewhere.
+A replica computes prompts row by row, and computes each step for all its answers at once, which takes longer the
+more there are. It need not read the part of a chat that it already holds, so a chat returns to its replica unless
+waiting there takes longer than reading it elsewhere.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ UNKNOWN = Pace(0.005, 0.05)  # used until the first measurement; pipelines with 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """The present state of a replica from the point of view of one request."""
+    """The current state of a replica from the point of view of one request."""
 
     pace: Pace | None
     is_open: bool  # it is serving: not lost, being released or being rebuilt
@@ -51,10 +51,10 @@ class ReplicaState:
 
 
 def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
-    """Return the pace after one more step of this many rows, which was computed after a wait for others.
+    """Return the pace after one more step with this many rows, which was computed after waiting for others.
 
-    While the fastest step counts, so does its wait: of two answers read at once, the later one seems to take no
-    time.
+    While only the fastest step counts, its wait is included: of two answers read at once, the later one would
+    otherwise seem to take no time.
     """
     known = pace or UNKNOWN
     if pace is None or pace.seen < COLD_STEPS:
@@ -75,7 +75,7 @@ def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wai
 
 
 def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
-    """Return the pace of a pipeline: a token passes all its stages, and the slowest sets the pace of prompts."""
+    """Return the pace of a pipeline. A token passes through all its stages, and the slowest limits its prompts."""
     known = [stage for stage in stages if stage is not None]
     if not known or len(known) < len(stages):
         return None

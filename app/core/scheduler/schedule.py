@@ -1,8 +1,8 @@
 """The scheduler: which sequences enter the next micro-batch, and which waiting request gets a slot, and when. Pure.
 
-A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one computed on each machine, one
-queued before the slowest. Answers in their decode phase are divided over N, so that every machine has a group, and
-prompts fill what is left of each micro-batch.
+A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one on each machine and one
+queued at the slowest. Answers in their decode phase are divided into N groups, so that every machine has one, and
+prompts fill the rest of each micro-batch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Limits:
 
     @property
     def micro_batches(self) -> int:
-        """Return the most micro-batches in flight."""
+        """Return the maximum number of micro-batches in flight."""
         return self.machines + 1
 
 
 class Row(Protocol):
-    """A running sequence as the schedule sees it."""
+    """A running sequence as the scheduler sees it."""
 
     @property
     def slot(self) -> int: ...
@@ -66,7 +66,8 @@ class Row(Protocol):
 
     @property
     def is_apart(self) -> bool:
-        """Return whether it shares no micro-batch with others, so that a process's end in its step is its own."""
+        """Return whether it shares no micro-batch with others, so that it alone is to blame if a process ends in its
+        step."""
         ...
 
 
@@ -79,8 +80,10 @@ class Batch:
 
 
 def chunk_size(pending: int, chunk_rows: int) -> int:
-    """Return the rows of the next chunk: as few chunks as possible, of nearly equal size, in whole blocks but for the
-    last."""
+    """Return the rows of the next chunk.
+
+    There are as few chunks as possible, of nearly equal size, and in whole blocks except for the last one.
+    """
     n_chunks = -(-pending // chunk_rows)
     n_blocks = -(-pending // (n_chunks * BLOCK_ROWS))
     return min(n_blocks * BLOCK_ROWS, chunk_rows, pending)
@@ -96,12 +99,14 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 
 
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
-    """Choose the segments of micro-batch `number`, or None while nothing is ready. A sequence that is computed apart
-    competes with the group of all others, and whichever has waited longest is chosen.
+    """Choose the segments of micro-batch `number`, or return None while nothing is ready.
 
-    rows: the running sequences that may compute now. under_way: micro-batches that have not come back. While anyone
-    waits for an answer there is no spare micro-batch: groups of answers would crumble into more and smaller ones,
-    and each token would queue behind one more chunk of another prompt.
+    A sequence that is computed apart competes with the group of all others, and whichever has waited longest is
+    chosen.
+
+    rows: the running sequences that may compute now. under_way: micro-batches in flight. While an answer is being
+    decoded there is no spare micro-batch: groups of answers would break up into more and smaller ones, and each
+    token would queue behind one more chunk of another prompt.
     """
     apart = [row for row in rows if row.is_apart and row.known > row.entered]
     if not apart:
@@ -164,7 +169,7 @@ class IdleSlot:
 
 
 class CacheQuery(Protocol):
-    """The request as far as a slot's cache matters: its conversation and its tokens."""
+    """The part of a request that matters to a slot's cache: its conversation and its tokens."""
 
     @property
     def conversation(self) -> str | None: ...
@@ -190,7 +195,7 @@ class Waiting(CacheQuery, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The waiting request `index` gets `slot`, of which `keep` positions are reused. The slots in `evicted` are
+    """The waiting request at `index` gets `slot` and reuses its first `keep` positions. The slots in `evicted` are
     emptied."""
 
     index: int
@@ -202,10 +207,11 @@ class Admission:
 def admit(
     waiting: Sequence[Waiting], idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
 ) -> Admission | None:
-    """Choose the request that gets a slot now, or None while no slot is free or the KV cache is too short for the next
-    in turn.
+    """Choose the request that gets a slot now, or return None.
 
-    reserved_cells: positions promised to running requests. The request that shares most with an idle slot of its
+    None means that no slot is free, or that the KV cache has too little room for the next request.
+
+    reserved_cells: positions reserved for running requests. The request that shares most with an idle slot of its
     own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times. A request that goes first may
     only be overtaken by another such request.
     """
@@ -237,13 +243,15 @@ def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def reusable(request: CacheQuery, idle: Sequence[IdleSlot]) -> int:
-    """Return how many positions of a request the slots hold already."""
+    """Return how many positions of a request the slots already hold."""
     return _best_slot(request, idle)[1] if idle else 0
 
 
 def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot, int]:
-    """Return the idle slot to use and the positions to keep: the longest shared prefix, else an empty slot, else the
-    oldest."""
+    """Return the idle slot to use and the number of positions to keep.
+
+    The slot with the longest shared prefix is preferred, then an empty one, then the oldest.
+    """
     best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
     if request.conversation is None:
         return best, 0
@@ -306,8 +314,10 @@ class UsualDuration:
 
 
 def queue_place(waiting: Sequence[Waiting], goes_first: bool) -> int:
-    """Return the place of a new request in the queue. A request that goes first overtakes each of the others at most
-    MAX_OVERTAKEN times, and they count it."""
+    """Return the place of a new request in the queue.
+
+    A request that goes first overtakes each of the others at most MAX_OVERTAKEN times, which they count.
+    """
     place = len(waiting)
     while goes_first and place and not waiting[place - 1].goes_first:
         if waiting[place - 1].overtaken >= MAX_OVERTAKEN:
@@ -323,8 +333,8 @@ def queued_requests(
 ) -> tuple[QueuedRequest, ...]:
     """Return the waiting requests, by their conversations, in order. elapsed_s: how long each running request has run.
 
-    A slot is free when its request has taken the usual time. A request that takes longer may end at any moment, and
-    is expected to take as long again as it is late.
+    A slot is expected to become free when its request has taken the usual time. A request that takes longer may end
+    at any moment, and is expected to take as long again as it is late.
     """
     if not usual.is_known:
         return tuple(QueuedRequest(conversation, place, None) for place, conversation in enumerate(waiting, 1))

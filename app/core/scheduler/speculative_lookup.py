@@ -1,8 +1,8 @@
 """Speculation: the token that may come next, looked up in earlier text, and whether computing it early pays. Pure.
 
-While the machines of a pool wait for each other over one answer, one of them may compute the next position for a
-guessed token. A text that repeats itself or its prompt is guessed well, any other hardly; so an answer scores the
-guesses it would have made, at no cost, and a pipeline measures the time that right and wrong ones take.
+While machines wait for each other over a single answer, one of them may compute the next position for a guessed
+token. A text that repeats itself or its prompt is easy to guess; any other is not. So an answer scores the guesses
+that it would have made, at no cost, and a pipeline measures the time that right and wrong guesses take.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TokenMatch:
 
 
 class Lookup:
-    """The last place of each short run of tokens in one text, and thus the tokens that may follow it now."""
+    """The last place of each short run of tokens in one text, which shows the tokens that may follow now."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}  # maps a run of tokens to the position after it
@@ -81,7 +81,7 @@ class Score:
         return right / (self.made[grade] + FIRST_WEIGHT)
 
     def after(self, guess: TokenMatch, token: int) -> Score:
-        """Return the score after the guess's actual token is known."""
+        """Return the score once the actual token is known."""
         grade = guess.grade
         return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
 
@@ -111,12 +111,11 @@ LEAST_GAIN = 0.01  # minimum gain to expect from a guess, as a share of a plain 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The time of a token in a pipeline with one answer: the seconds of a plain token, and the other kinds' share of
-    that.
+    """The time of a token in a pipeline with one answer: the seconds of a plain token, and other kinds relative to it.
 
-    The shares begin with the values of two equal machines and follow the measurements. A plain token's time ends
-    when the first run has computed the next position as well, in one trip with the last run; any other token's does
-    not. `first_s`, the time of a position in the first run as measured with a guess, makes them comparable.
+    The shares start with the values of two equal machines and follow the measurements. The time of a plain token
+    includes computing the next position on the first run, in one trip with the last run; that of any other token
+    does not. `first_s`, the time of a position on the first run as measured with a guess, makes them comparable.
     """
 
     first_s: float = 0.0
