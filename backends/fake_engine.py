@@ -156,11 +156,11 @@ class FakeStage:
         mark = self._marks[segment.slot][-1]
         spread = np.arange(self.n_vocab, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         scores = ((spread ^ np.uint64(mark)) >> np.uint64(40)).astype(VALUE) / np.float32(1 << 23)
-        favourite = FIRST_BYTE + LETTERS[mark % len(LETTERS)]
+        favorite = FIRST_BYTE + LETTERS[mark % len(LETTERS)]
         length = self.options.length
-        if favourite >= self.n_vocab or (length and segment.end >= length):
-            favourite = END
-        scores[favourite] = 8.0
+        if favorite >= self.n_vocab or (length and segment.end >= length):
+            favorite = END
+        scores[favorite] = 8.0
         return scores
 
     def _pretend(self, n_rows: int) -> None:

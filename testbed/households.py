@@ -36,8 +36,8 @@ def model(layers: list[int], boundaries: tuple[int, ...] | None = None, width: i
         cuts=Cuts(boundaries=tuple(range(1, n)) if boundaries is None else boundaries),
         kv_bytes_per_token=(1024,) * n,
         file_bytes=sum(layers) + 45 * MIB,
-        quantisation="Q4_K_M",
-        licence="",
+        quantization="Q4_K_M",
+        license="",
         has_template=True,
     )
 

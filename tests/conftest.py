@@ -35,7 +35,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
 os.environ["SSL_CERT_DIR"] = os.devnull
 
-# No deadline: a shared machine may stall for a second. Derandomised: a failure is there tomorrow.
+# No deadline: a shared machine may stall for a second. Derandomized: a failure is there tomorrow.
 EXAMPLES = int(os.environ.get("POOLHOUSE_EXAMPLES", "50"))  # of each property; `make props` asks for more
 hypothesis.settings.register_profile("poolhouse", deadline=None, derandomize=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("poolhouse")

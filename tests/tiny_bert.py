@@ -126,7 +126,7 @@ def _linear(x: Values, w: Weights, name: str) -> Values:
 
 
 def _norm(x: Values, w: Weights, name: str) -> Values:
-    centred = x - x.mean(axis=-1, keepdims=True)
-    spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPSILON)
-    made: Values = centred / spread * w[f"{name}.weight"] + w[f"{name}.bias"]
+    centered = x - x.mean(axis=-1, keepdims=True)
+    spread = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + EPSILON)
+    made: Values = centered / spread * w[f"{name}.weight"] + w[f"{name}.bias"]
     return made

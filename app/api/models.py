@@ -15,14 +15,14 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     id: str = ""
     architecture: str = ""
-    quantisation: str = ""
+    quantization: str = ""
     n_layers: int = 0
     width: int = 0
     n_vocab: int | None = None
     context_length: int | None = None
     file_bytes: int = 0
-    quantised_kv: bool = False  # its KV cache may be quantized
-    licence: str | None = None
+    quantized_kv: bool = False  # its KV cache may be quantized
+    license: str | None = None
 
 
 class ShelfModel(Model, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     ranks: bool = False
     n_parameters: int | None = None
     downloaded: bool = False  # by Poolhouse: removing the model deletes the file
-    in_catalogue: bool = False
+    in_catalog: bool = False
     source: str | None = msgspec.field(name="from", default=None)  # the program that put the file there
     away: bool = False  # its disk is disconnected; otherwise a missing file is gone
     missing: str | None = None
@@ -52,7 +52,7 @@ class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     id: str = ""
     architecture: str = ""
-    quantisation: str = ""
+    quantization: str = ""
     file_bytes: int = 0
     embeds: bool = False
     writes: bool = True
@@ -95,7 +95,7 @@ class HubFile(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str = ""
     parts: int = 1
-    quantisation: str = ""
+    quantization: str = ""
     size_bytes: int | None = None
     sha256: str | None = None
     recommended: bool = False
@@ -106,8 +106,8 @@ class HubFile(msgspec.Struct, frozen=True, kw_only=True):
     download: str | None = None  # the ID of its download
 
 
-class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model of the catalogue that comes with Poolhouse."""
+class CatalogModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model of the catalog that comes with Poolhouse."""
 
     id: str
     name: str = ""
@@ -121,7 +121,7 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True):
     n_layers: int | None = None
     context_length: int | None = None
     kv_bytes_per_token: int | None = None
-    licence: str = ""
+    license: str = ""
     gated: bool = False
     splits: bool = True
     repository: str = ""
@@ -130,11 +130,11 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True):
     files: list[HubFile] = []
 
 
-class Catalogue(msgspec.Struct, frozen=True):
-    """Answer of `GET /catalogue`. `made`: the day of the list."""
+class Catalog(msgspec.Struct, frozen=True):
+    """Answer of `GET /catalog`. `made`: the day of the list."""
 
     made: str = ""
-    models: list[CatalogueModel] = []
+    models: list[CatalogModel] = []
 
 
 class HubModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ class HubModel(msgspec.Struct, frozen=True, kw_only=True):
     likes: int | None = None
     updated: str | None = None
     gated: bool = False
-    licence: str | None = None
+    license: str | None = None
     architecture: str | None = None
     parameters: int | None = None
     context_length: int | None = None
@@ -177,7 +177,7 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     size_bytes: int = 0
     architecture: str | None = None
-    quantisation: str | None = None
+    quantization: str | None = None
     n_layers: int | None = None
     context_length: int | None = None
     splits: bool = False
@@ -240,7 +240,7 @@ class Starter(msgspec.Struct, frozen=True):
     id: str
     name: str = ""
     file: str = ""
-    quantisation: str = ""
+    quantization: str = ""
     size_bytes: int | None = None
     needs_bytes: int = 0
     lends_bytes: int = 0

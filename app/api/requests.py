@@ -192,7 +192,7 @@ class PlanModel(Request, frozen=True):
 
 
 class Sketch(Request, frozen=True, kw_only=True):
-    """Facts from a catalogue about a file that is not here."""
+    """Facts from a catalog about a file that is not here."""
 
     key: Annotated[str, Meta(min_length=1, max_length=400)]
     file_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
@@ -201,7 +201,7 @@ class Sketch(Request, frozen=True, kw_only=True):
     kv_bytes_per_token: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
     context_length: Count = 1 << 24
     splits: bool = True
-    quantisation: Annotated[str, Meta(max_length=100)] = ""
+    quantization: Annotated[str, Meta(max_length=100)] = ""
     parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
     active_parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
 

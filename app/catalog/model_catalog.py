@@ -17,7 +17,7 @@ from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import BadInput
 from app.decoding import decode
 
-FILE = Path(__file__).resolve().parents[2] / "resources" / "catalogue.json"
+FILE = Path(__file__).resolve().parents[2] / "resources" / "catalog.json"
 
 Short = Annotated[str, Meta(min_length=1, max_length=120)]
 Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
@@ -60,7 +60,7 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     file: Short
-    quantisation: Short
+    quantization: Short
     size_bytes: Size | None
     sha256: Hash | None
     recommended: bool = False
@@ -87,7 +87,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_layers: Annotated[int, Meta(ge=1, le=512)] | None
     context_length: Count | None
     kv_bytes_per_token: Count | None
-    licence: License
+    license: License
     gated: bool
     repository: Short
     revision: Short
@@ -151,15 +151,15 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         begins = [model for model in self.models if plain and model.id.startswith(plain)]
         matches = exact or begins
         if len(matches) != 1:
-            code = "catalogue_ambiguous" if matches else "catalogue_unknown"
+            code = "catalog_ambiguous" if matches else "catalog_unknown"
             there = ", ".join(model.id for model in matches or self.models)
             raise BadInput(code, name=name[:100], there=there)
         files = matches[0].files
         for file in files:
-            if file.quantisation.casefold() == quantization or (not quantization and file.recommended):
+            if file.quantization.casefold() == quantization or (not quantization and file.recommended):
                 return matches[0], file
-        there = ", ".join(file.quantisation for file in files)
-        raise BadInput("catalogue_no_version", name=matches[0].id, there=there)
+        there = ", ".join(file.quantization for file in files)
+        raise BadInput("catalog_no_version", name=matches[0].id, there=there)
 
     def has(self, sha256: str) -> bool:
         """Return whether the catalog has a file with this hash."""
@@ -172,10 +172,10 @@ def shipped(path: Path = FILE) -> Catalog:
     try:
         catalog = decode(path.read_bytes(), Catalog)
     except (OSError, ValueError):
-        raise BadInput("catalogue_damaged") from None
+        raise BadInput("catalog_damaged") from None
     for offer in catalog.models:
         for file in offer.files:
             checked(offer.repository, file.file, offer.revision)
             if file.parts and len(file.parts) != len(part_names(file.file)):
-                raise BadInput("catalogue_damaged")
+                raise BadInput("catalog_damaged")
     return catalog

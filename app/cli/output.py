@@ -167,10 +167,10 @@ def _pull_hint(name: str) -> str:
     try:
         offer, file = shipped().named(name)
     except BadInput as odd:
-        if odd.reason.code != "catalogue_ambiguous" or not name:
+        if odd.reason.code != "catalog_ambiguous" or not name:
             return ""
         return in_words("models_not_pulled", name=name, there=odd.reason.facts["there"])
-    pulled = offer.id if file.recommended else f"{offer.id}:{file.quantisation}"
+    pulled = offer.id if file.recommended else f"{offer.id}:{file.quantization}"
     return in_words("model_not_pulled", model=pulled)
 
 

@@ -88,10 +88,10 @@ class Model:
     cuts: Cuts
     kv_bytes_per_token: tuple[int, ...]  # for each layer, in f16
     file_bytes: int
-    quantisation: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" if the file has none
-    licence: str  # as stated in the file; "" if it states none
+    quantization: str  # llama.cpp's name for the mix, such as "Q4_K_M"; "" if the file has none
+    license: str  # as stated in the file; "" if it states none
     has_template: bool  # whether it was made for chats
-    quantised_kv: bool = True  # whether its heads consist of whole blocks of KvType.Q8_0
+    quantized_kv: bool = True  # whether its heads consist of whole blocks of KvType.Q8_0
     state_bytes: tuple[int, ...] = ()  # for each layer and one slot, regardless of length; empty if there is none
     embeds: bool = False  # whether it produces one vector for a whole text
     writes: bool = True  # whether it scores the next token; encoders and rerankers do not

@@ -150,7 +150,7 @@ def _kv_bytes(plan: Plan, model: Model) -> dict[str, int]:
     return {
         kind.value: model.kv_bytes(model.layers, cells, work.slots, kind)
         for kind in KvType
-        if kind is KvType.F16 or model.quantised_kv
+        if kind is KvType.F16 or model.quantized_kv
     }
 
 

@@ -157,7 +157,7 @@ class _Named:
         return self._name_of(tensor) == self._name
 
 
-def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
+def neighbors(segments: Sequence[Segment]) -> list[list[int]]:
     """Group the segments that can be computed in one pass. Return their indexes.
 
     When each slot has its own KV cells, one pass of llama.cpp covers only adjacent slots with equal row counts
@@ -360,7 +360,7 @@ class LlamaStage:
     def _groups(self, segments: Sequence[Segment]) -> list[list[int]]:
         """Return groups of segment indexes, each computed in one pass."""
         if self._config.apart:
-            groups = neighbours(segments)
+            groups = neighbors(segments)
             return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
         return by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
 

@@ -77,7 +77,7 @@ def main(n_machines: int, seconds: float) -> None:
         data = {
             "an answer runs": watched(1, page.showNormal),
             "nothing runs": watched(0, page.showNormal),
-            "minimised, an answer runs": watched(1, page.showMinimized),
+            "minimized, an answer runs": watched(1, page.showMinimized),
             "hidden, an answer runs": watched(1, page.hide),
         }
     print(json.dumps(data))

@@ -43,7 +43,7 @@ def window(bench: Bench) -> None:
         _row("window there, node started with it", [run[0] for run in cold], COLD_BAR_S, "s"),
         _row("memory", [run[1] / 1e6 for run in warm + cold], MEMORY_BAR_BYTES / 1e6, "MB"),
         _row("at rest, % of a core", [100 * run[2] for run in warm], 100 * REST_BAR, "%"),
-        _row("minimised, % of a core", [100 * run[3] for run in warm], 100 * REST_BAR, "%"),
+        _row("minimized, % of a core", [100 * run[3] for run in warm], 100 * REST_BAR, "%"),
     ]
     head = ["", "median", "lowest–highest", "bar", "holds"]
     data = {"warm": warm, "cold": cold}
@@ -80,7 +80,7 @@ def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, flo
         _xdotool(environment, *SEARCH, "windowminimize", "%@")
         time.sleep(SETTLE_S)
         if _is_shown(environment):
-            raise RuntimeError("the window cannot be minimised")
+            raise RuntimeError("the window cannot be minimized")
         return shown_s, held, rest, _share(process)
     finally:
         end(program)

@@ -52,7 +52,7 @@ RECIPES = (
     Recipe("seed-oss", "SeedOssForCausalLM", "biases, and a head size of its own"),
     Recipe("exaone4", "Exaone4ForCausalLM", "norms of query, key and outputs; no windows",
            {**OWN_HEAD, "sliding_window": None, "layer_types": ["full_attention"] * 4}),
-    Recipe("ernie4-5", "Ernie4_5ForCausalLM", "pairs of neighbours are turned", seed=2),
+    Recipe("ernie4-5", "Ernie4_5ForCausalLM", "pairs of neighbors are turned", seed=2),
     Recipe("hunyuan-dense", "HunYuanDenseV1ForCausalLM", "norms after the turning"),
     Recipe("apertus", "ApertusForCausalLM", "an activation with four numbers of its own a layer",
            OWN_HEAD),

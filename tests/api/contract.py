@@ -38,7 +38,7 @@ TYPES: dict[str, Any] = {
     "GET /settings": computer.Settings,
     "GET /doctor": computer.Checks,
     "GET /journal": computer.Journal,
-    "GET /catalogue": models.Catalogue,
+    "GET /catalog": models.Catalog,
     "GET /downloads": downloads.Downloads,
     "GET /folder": downloads.ModelsFolderRoom,
     "GET /token": models.TokenState,

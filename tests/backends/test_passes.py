@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from backends.contract import Hidden, Logits, Segment, Tokens, keeps_apart
-from backends.llamacpp.stage import Parts, neighbours
+from backends.llamacpp.stage import Parts, neighbors
 from backends.wire_numbers import bytes_of
 
 WIDTH, VOCABULARY = 3, 5
 
 
-def test_neighbours_with_as_many_rows_go_together() -> None:
+def test_neighbors_with_as_many_rows_go_together() -> None:
     segments = [Segment(4, 1, 9), Segment(0, 1, 7), Segment(2, 8, 0), Segment(1, 1, 3), Segment(3, 8, 0)]
-    assert neighbours(segments) == [[1, 3], [0], [2, 4]]
-    assert neighbours(segments[:1]) == [[0]]
+    assert neighbors(segments) == [[1, 3], [0], [2, 4]]
+    assert neighbors(segments[:1]) == [[0]]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_parts_hold_the_rows_of_the_whole(kind: type[Tokens | Hidden], seed:
     whole = Hidden(segments, bytes_of(rows)) if kind is Hidden else Tokens(segments, range(n_rows))
     due = sorted(chance.sample(range(5), 3))
     inner, tail = Parts(whole, due, WIDTH), Parts(whole, due, WIDTH)
-    for group in neighbours(segments):
+    for group in neighbors(segments):
         part, part_due = inner.take(group)
         ids = (
             [int(row[0]) // WIDTH for row in np.frombuffer(part.rows, np.float32).reshape(-1, WIDTH)]
@@ -63,7 +63,7 @@ def test_the_parts_hold_the_rows_of_the_whole(kind: type[Tokens | Hidden], seed:
 def test_nothing_due_is_no_logits() -> None:
     segments = (Segment(0, 1, 0), Segment(5, 1, 0))
     parts = Parts(Tokens(segments, (1, 2)), (), WIDTH)
-    for group in neighbours(segments):
+    for group in neighbors(segments):
         _, due = parts.take(group)
         assert due == []
         parts.give(group, Logits((), memoryview(b"")))

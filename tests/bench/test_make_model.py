@@ -1,4 +1,4 @@
-"""The benchmark's model has the promised size, and its header is one the catalogue reads."""
+"""The benchmark's model has the promised size, and its header is one the catalog reads."""
 
 from __future__ import annotations
 

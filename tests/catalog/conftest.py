@@ -19,7 +19,7 @@ LIMIT_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """One machine's catalogue."""
+    """One machine's catalog."""
 
     folder: Path
     shelf: Shelf

@@ -68,11 +68,11 @@ SNAPSHOT: Json = {
 }  # fmt: skip
 
 MODELS: list[Json] = [
-    {"name": "guide", "id": "1" * 64, "architecture": "llama", "quantisation": "Q8_0",
+    {"name": "guide", "id": "1" * 64, "architecture": "llama", "quantization": "Q8_0",
      "n_layers": 12, "n_vocab": 4096, "width": 256, "context_length": 2048,
      "file_bytes": 11 << 20, "parameters": None, "path": "/x/guide.gguf", "splits": True,
      "whole_reason": None, "builtin": True},
-    {"name": "[bold]odd", "id": "2" * 64, "architecture": "mamba", "quantisation": "F16",
+    {"name": "[bold]odd", "id": "2" * 64, "architecture": "mamba", "quantization": "F16",
      "n_layers": 4, "width": 64, "context_length": 1024, "file_bytes": 3 << 30,
      "parameters": 7_000_000, "path": "/x/odd.gguf", "splits": False,
      "whole_reason": "mamba models run whole on one machine.", "builtin": False},

@@ -189,7 +189,7 @@ def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any, home: Pa
 
 
 STARTER = {
-    "id": "tiny-1b", "name": "Tiny 1B", "file": "tiny.gguf", "quantisation": "Q4_K_M",
+    "id": "tiny-1b", "name": "Tiny 1B", "file": "tiny.gguf", "quantization": "Q4_K_M",
     "size_bytes": 700 << 20, "needs_bytes": 1 << 30, "lends_bytes": 4 << 30, "tok_s": 11.6,
 }  # fmt: skip
 BEGIN = (
@@ -205,7 +205,7 @@ def test_a_shelf_with_nothing_of_ones_own_says_which_model_to_begin_with(poolhou
     assert said.startswith(BEGIN)
 
 
-def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(poolhouse: Any, answering: Any) -> None:
+def test_the_catalog_begins_with_the_starter_and_says_what_runs_whole_only(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/starter"): {"starter": STARTER}})
     said = " ".join(poolhouse("pull").out.split())
     assert said.startswith(BEGIN)
@@ -213,7 +213,7 @@ def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(poo
     assert "Hash not yet known, so the first download pins it: gemma-3-27b, " in said
 
 
-def test_the_catalogue_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
+def test_the_catalog_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/starter"): {"starter": None}})
     said = " ".join(poolhouse("pull").out.split())
     assert said.startswith("None of these fits comfortably in the memory that this household lends now. Close large")
@@ -221,7 +221,7 @@ def test_the_catalogue_says_where_nothing_of_it_fits(poolhouse: Any, answering: 
     assert poolhouse("pull", "--json").json["starter"] is None
 
 
-def test_the_catalogue_is_listed_without_a_node(poolhouse: Any) -> None:
+def test_the_catalog_is_listed_without_a_node(poolhouse: Any) -> None:
     said = poolhouse("pull")
     assert said.code == 0
     assert said.out.startswith("Name ")

@@ -32,7 +32,7 @@ def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
     [("Qwen3-8b", "qwen3-8b"), ("phi-4-m", "phi-4-mini"), ("llama-3.1-8b:q8_0", "llama-3.1-8b:Q8_0")],
 )
 @pytest.mark.parametrize("command", ["plan", "load"])
-def test_a_model_of_the_catalogue_is_not_denied(
+def test_a_model_of_the_catalog_is_not_denied(
     poolhouse: Any, answering: Any, home: Path, command: str, name: str, pulled: str
 ) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name=name, there="guide")
@@ -42,7 +42,7 @@ def test_a_model_of_the_catalogue_is_not_denied(
     assert poolhouse(command, name).err == f"{plain} {more}\n"
 
 
-def test_the_beginning_of_several_in_the_catalogue(poolhouse: Any, answering: Any, home: Path) -> None:
+def test_the_beginning_of_several_in_the_catalog(poolhouse: Any, answering: Any, home: Path) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name="gemma-3", there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
     plain = "You have no model called gemma-3. In the catalog it could be any of: "

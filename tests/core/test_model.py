@@ -16,7 +16,7 @@ def model(tied: bool = False) -> Model:
         id="0" * 64, name="m", architecture="llama", n_layers=4, width=8, n_vocab=100,
         context_length=512, kv_bytes_per_token=(1, 2, 3, 4), file_bytes=9999, cuts=Cuts((1, 3)),
         weights=Weights((10, 20, 30, 40), embedding_bytes=1000, head_bytes=2000, tied=tied, shared_bytes=5),
-        quantisation="F16", licence="", has_template=True,
+        quantization="F16", license="", has_template=True,
     )  # fmt: skip
 
 

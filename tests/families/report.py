@@ -57,7 +57,7 @@ do when a prompt comes in other chunks. Slots with cells of their own are not af
 (`tests/families/test_shared_cells.py`).
 
 *A context kept as q8_0* changes the scores of the whole model and of the cut one alike; for one family of each kind
-`tests/families/test_quantised_kv.py` shows this bit for bit.
+`tests/families/test_quantized_kv.py` shows this bit for bit.
 
 Engine: llama-cpp-python {version}, on the processor. {exact} exact, {noise} within noise, {whole} whole only.
 

@@ -51,7 +51,7 @@ def test_a_model_of_that_size_runs_whole(known: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "n_layers", "long"), NOT_LONG)
 def test_no_run_of_that_length_is_cut(name: str, n_layers: int, long: int, tmp_path: Path) -> None:
-    """Neither is it cut, nor may a person ask for it; the neighbours are."""
+    """Neither is it cut, nor may a person ask for it; the neighbors are."""
     home, entry = model_of(name, n_layers, tmp_path)
     model = entry.model
     runs = {layers for cuts in proof.twos(model) for layers, _ in proof.runs(n_layers, cuts)}

@@ -52,10 +52,10 @@ PROOFS = (
         "tests/catalog/stages/test_stage_store.py::test_60_flips_and_cuts_of_a_stage_are_found",
         "tests/catalog/gguf/test_gguf_check.py::test_300_flips_and_cuts_are_refused_or_harmless",
         "tests/catalog/transfers/test_file_transfer.py::test_a_flipped_byte_is_never_used_and_the_next_try_is_good",
-        "tests/catalog/test_catalogue.py::test_every_file_is_promised_to_the_byte_or_says_that_it_is_not",
+        "tests/catalog/test_catalog.py::test_every_file_is_promised_to_the_byte_or_says_that_it_is_not",
     )),
-    Proof("F12", "distant protocols, and neighbours as if released; another model; no other engine build", (
-        "tests/network/peer/test_peer_links.py::test_neighbouring_protocols_link",
+    Proof("F12", "distant protocols, and neighbors as if released; another model; no other engine build", (
+        "tests/network/peer/test_peer_links.py::test_neighboring_protocols_link",
         "tests/network/peer/test_peer_links.py::test_distant_protocols_are_told_both_versions",
         "tests/network/peer/test_peer_links.py::test_what_was_never_released_is_told_both_versions",
         "tests/network/membership/test_code_exchange.py::test_another_version_is_told_both",

@@ -22,7 +22,7 @@ from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answering import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Metrics
-from app.inference.worker.embedder import Vector, normalised
+from app.inference.worker.embedder import Vector, normalized
 from app.node.models.embeddings import Embedded
 from testbed import tiny
 from tests import tiny_bert
@@ -76,7 +76,7 @@ async def test_several_at_once_are_what_each_is(client: openai.AsyncOpenAI, bert
 async def test_fewer_dimensions_are_the_first_ones_at_length_one(client: openai.AsyncOpenAI, bert: str) -> None:
     whole = (await client.embeddings.create(model=bert, input=IDS)).data[0].embedding
     less = (await client.embeddings.create(model=bert, input=IDS, dimensions=8)).data[0].embedding
-    assert np.allclose(less, normalised(whole[:8]), atol=1e-6)
+    assert np.allclose(less, normalized(whole[:8]), atol=1e-6)
     with pytest.raises(openai.BadRequestError, match="have 32 values"):
         await client.embeddings.create(model=bert, input=IDS, dimensions=33)
 
@@ -232,8 +232,8 @@ async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
 
 
 def test_zeros_stay_zeros() -> None:
-    assert list(normalised([0.0, 0.0])) == [0.0, 0.0]
-    assert list(normalised([3.0, 4.0])) == pytest.approx([0.6, 0.8])
+    assert list(normalized([0.0, 0.0])) == [0.0, 0.0]
+    assert list(normalized([3.0, 4.0])) == pytest.approx([0.6, 0.8])
 
 
 VECTOR = Vector([number / 7 for number in range(1024)], 3)

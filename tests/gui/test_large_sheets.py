@@ -217,7 +217,7 @@ OTHERS: dict[str, Opens] = {
     "settings": settings,
     "removal": removal,
     "name": lambda services, parent: NameDialog(services.theme, "Save as preset", "Name", nothing, parent),
-    "licence": lambda services, parent: TextDialog(services, "Licence", "All rights. " * 999, parent),
+    "license": lambda services, parent: TextDialog(services, "License", "All rights. " * 999, parent),
     "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
     "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),
     "locked": lambda services, parent: LockedChats(services.lock, services.theme, QWidget(), parent).ask_anew(),

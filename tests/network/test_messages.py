@@ -342,7 +342,7 @@ def test_no_changed_field_raises_anything_but_bad_message(message: Message, name
         return
 
 
-def test_protocols_understand_each_other_as_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_protocols_understand_each_other_as_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "OLDEST_PROTOCOL", 3)
     together = [(index, other) for index in range(7) for other in range(7) if messages.speak_together(index, other)]
     assert together == [(3, 3), (3, 4), (4, 3), (4, 4), (4, 5), (5, 4), (5, 5), (5, 6), (6, 5), (6, 6)]

@@ -23,7 +23,7 @@ from app.node.downloads.model_sources import HouseholdPins
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
 Json = dict[str, Any]
-NO_CATALOGUE = Catalog("2026-01-01", ())
+NO_CATALOG = Catalog("2026-01-01", ())
 
 
 class Roomy(Disk):
@@ -43,7 +43,7 @@ class Place:
         self,
         server: HubServer,
         folder: Path,
-        catalogue: Catalog = NO_CATALOGUE,
+        catalog: Catalog = NO_CATALOG,
         member: Callable[[Record], Files] = no_members,
         is_near: Callable[[str], bool] = lambda _: False,
     ) -> None:
@@ -56,7 +56,7 @@ class Place:
         self.pins = Pins(folder / "models" / "pins.json")
         held = HouseholdPins(self.pins, no_pin, lambda _: None)
         around = DownloadServices(
-            lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near,
+            lambda: server.hub, lambda: catalog, self._token, self.news.set, member=member, is_near=is_near,
             pin=held.of, keep_pin=held.keep,
         )  # fmt: skip
         self.folders = ModelsFolders(self.files)
@@ -92,13 +92,13 @@ async def running(place: Place) -> AsyncGenerator[Place, None]:
             task.cancel()
 
 
-def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = None) -> Catalog:
-    """A catalogue of the server's one file."""
+def catalog_of(server: HubServer, sha256: str | None, n_bytes: int | None = None) -> Catalog:
+    """A catalog of the server's one file."""
     file = OfferedFile(FILE, "Q4_K_M", n_bytes, sha256, recommended=True)
     offer = Offer(
         id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", about_in={}, good_at=(),
         parameters=None, active_parameters=None, architecture="llama", n_layers=None,
-        context_length=None, kv_bytes_per_token=None, licence="MIT", gated=False,
+        context_length=None, kv_bytes_per_token=None, license="MIT", gated=False,
         repository=REPOSITORY, revision=COMMIT, files=(file,),
     )  # fmt: skip
     return Catalog("2026-01-01", (offer,))

@@ -98,7 +98,7 @@ def test_at_rest_and_at_work_nobody_else_is_reached_for(tmp_path: Path) -> None:
             try:
                 den.wait()
                 assert den.run("ask", "What is a pool?", "--max-tokens", "8")["text"]
-                for path in ("/models", "/catalogue", "/doctor?whole=1"):
+                for path in ("/models", "/catalog", "/doctor?whole=1"):
                     assert den.ask("GET", path)
                 window(net, den.root)
             finally:

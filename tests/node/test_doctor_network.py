@@ -23,7 +23,7 @@ TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 
 def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
-    assert not same_protocol([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbours can talk
+    assert not same_protocol([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbors can talk
     assert "Update this one." in cure_of(same_protocol([1, 99])[0])
     assert "Update the older one." in cure_of(same_protocol([0])[0])
 

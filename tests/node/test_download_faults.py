@@ -40,6 +40,15 @@ def test_an_error_without_a_sentence_is_forgotten(tmp_path: Path, code: str, fac
     assert list(book.all()) == [sayable]
 
 
+def test_a_record_with_the_earlier_spelling_is_read(tmp_path: Path) -> None:
+    book = DownloadRecords(ModelsFolders(tmp_path))
+    record = msgspec.structs.replace(RECORD, hash_from="catalog")
+    book.write(record)
+    (path,) = tmp_path.rglob(f"{record.id}.json")
+    path.write_bytes(path.read_bytes().replace(b'"catalog"', b'"catalog"'))
+    assert list(book.all()) == [record]
+
+
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(BadInput) as caught:

@@ -15,7 +15,7 @@ from app.core.errors import DoesNotFit
 from testbed import tiny
 from tests.catalog.hub_server import HubServer
 from tests.catalog.test_parts import in_parts
-from tests.node.download_place import Place, catalogue_of, running
+from tests.node.download_place import Place, catalog_of, running
 
 NAMES = [f"sub/big-Q8_0-{number:05}-of-00003.gguf" for number in (1, 2, 3)]
 FIRST = 2 << 20  # bytes of each file that come before the store holds the rest back
@@ -140,19 +140,19 @@ async def test_a_file_that_is_missing_is_said(hub: HubServer, place: Place) -> N
     assert NAMES[1] in (failed.reason or "")
 
 
-async def test_the_catalogues_word_counts_for_each_file(hub: HubServer, tmp_path: Path, parts: list[bytes]) -> None:
-    known = catalogue_of(hub, None)
+async def test_the_catalogs_word_counts_for_each_file(hub: HubServer, tmp_path: Path, parts: list[bytes]) -> None:
+    known = catalog_of(hub, None)
     offer = known.models[0]
     promised = [OfferedPart(len(part), hashlib.sha256(part).hexdigest()) for part in parts]
-    catalogue = _with_parts(known, promised)
-    assert catalogue.has(str(joint(parts)))
-    async with running(Place(hub, tmp_path / "a", catalogue)) as place:
+    catalog = _with_parts(known, promised)
+    assert catalog.has(str(joint(parts)))
+    async with running(Place(hub, tmp_path / "a", catalog)) as place:
         place.disk.free = LEFT_FREE_BYTES + sum(map(len, parts)) - 1
         with pytest.raises(DoesNotFit):
             await place.start(file=NAMES[0])
         place.disk.free += 1
         done = await place.ended((await place.start(file=NAMES[0])).id)
-        assert (done.state, done.hash_from) == ("done", "catalogue")
+        assert (done.state, done.hash_from) == ("done", "catalog")
     wrong = _with_parts(known, [*promised[:2], OfferedPart(len(parts[2]), "0" * 64)])
     async with running(Place(hub, tmp_path / "b", wrong)) as place:
         failed = await place.ended((await place.start(file=NAMES[0])).id)

@@ -23,7 +23,7 @@ from app.node.downloads.model_sources import HouseholdPins
 from testbed import tiny
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
 from tests.network.nodes import opened
-from tests.node.download_place import Place, catalogue_of, running
+from tests.node.download_place import Place, catalog_of, running
 
 PIN = Pin(repository=REPOSITORY, file=FILE, revision=COMMIT, sha256="a" * 64, total_bytes=5, taken=1.0)
 
@@ -37,7 +37,7 @@ async def server(tmp_path: Path) -> AsyncGenerator[HubServer, None]:
 
 def unknown(server: HubServer) -> Catalog:
     """Its one file, of which neither hash nor size nor commit could be looked up."""
-    listed = catalogue_of(server, None)
+    listed = catalog_of(server, None)
     (offer,) = listed.models
     return msgspec.structs.replace(listed, models=(msgspec.structs.replace(offer, revision=MAIN),))
 
@@ -79,12 +79,12 @@ async def test_other_bytes_than_the_first_are_refused_in_one_sentence(server: Hu
     assert not list(place.files.glob("*.gguf")), "nothing of it is used"
 
 
-async def test_a_file_that_the_catalogue_vouches_for_is_not_pinned(server: HubServer, tmp_path: Path) -> None:
-    place = Place(server, tmp_path / "vouched", catalogue_of(server, server.sha256))
-    place.pins.keep(PIN)  # of another time: the catalogue's own word counts
+async def test_a_file_that_the_catalog_vouches_for_is_not_pinned(server: HubServer, tmp_path: Path) -> None:
+    place = Place(server, tmp_path / "vouched", catalog_of(server, server.sha256))
+    place.pins.keep(PIN)  # of another time: the catalog's own word counts
     async with running(place):
         done = await place.ended((await place.start()).id)
-    assert (done.state, done.hash_from) == ("done", "catalogue")
+    assert (done.state, done.hash_from) == ("done", "catalog")
 
 
 async def test_machines_of_a_household_tell_each_other_what_they_took_first(tmp_path: Path) -> None:

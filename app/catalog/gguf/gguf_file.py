@@ -1,5 +1,5 @@
-"""A GGUF file: the facts in its name, its parts, and its header, which is read within hard limits, checked, or
-written."""
+"""A GGUF file: the facts in its name, its parts, and its header. The header is read within hard limits and checked; it
+can also be written."""
 
 from __future__ import annotations
 

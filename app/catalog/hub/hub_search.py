@@ -98,7 +98,7 @@ class HubModel:
     likes: int | None
     updated: str | None
     gated: bool
-    licence: str | None
+    license: str | None
     architecture: str | None
     parameters: int | None
     context_length: int | None
@@ -113,7 +113,7 @@ class HubFile:
     """A model of a repository, in one file or several. `reason` states why it cannot be used, if so."""
 
     file: str  # the first one if there are several
-    quantisation: str | None
+    quantization: str | None
     size_bytes: int | None
     sha256: str | None
     recommended: bool = False
@@ -204,7 +204,7 @@ def _hub_model(model: _Model) -> HubModel | None:
     except BadInput:
         return None
     tags = model.tags or []
-    licences = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
+    licenses = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
     file = model.gguf or _Gguf()
     return HubModel(
         repository=model.id,
@@ -212,7 +212,7 @@ def _hub_model(model: _Model) -> HubModel | None:
         likes=_number(model.likes),
         updated=model.last_modified.date().isoformat() if model.last_modified else None,
         gated=bool(model.gated),
-        licence=licences[0][:60] if licences else None,
+        license=licenses[0][:60] if licenses else None,
         architecture=file.architecture[:60] if file.architecture else None,
         parameters=_number(file.total),
         context_length=_number(file.context_length),

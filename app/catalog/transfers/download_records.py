@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     standing: DownloadState = "going"
     total_bytes: int | None = None
     sha256: str | None = None  # of the file; for several files see `joint_hash`
-    hash_from: Literal["catalogue", "server", "household"] | None = None
+    hash_from: Literal["catalog", "server", "household"] | None = None
     parts: tuple[PartFacts, ...] = ()  # each file, if the model has several
     code: str | None = None  # code of the sentence about its failure
     facts: dict[str, Fact] = {}
@@ -203,7 +203,9 @@ class DownloadRecords:
 
     def _read(self, path: Path) -> Record | None:
         try:
-            record = decode(path.read_bytes(), Record)
+            # Earlier builds spelled the word in the British way.
+            stored = path.read_bytes().replace(b'"hash_from":"catalog"', b'"hash_from":"catalog"')
+            record = decode(stored, Record)
             checked(record.repository, record.file, record.revision)
         except (OSError, ValueError, BadInput):
             log.warning("the download %s cannot be read", path)

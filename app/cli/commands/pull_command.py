@@ -223,11 +223,11 @@ async def _find_on_hub(node: NodeClient, repository: str, version: str) -> HubFi
     listing = await node.get(f"/search/files?repo={segment(repository)}", HubListing)
     files = [file for file in listing.files if file.usable]
     for file in files:
-        chosen = (file.quantisation or "").casefold() == version.casefold()
+        chosen = (file.quantization or "").casefold() == version.casefold()
         if chosen if version else file.recommended:
             return HubFile(repository, file.file, listing.revision, file.sha256)
-    available = ", ".join(file.quantisation or file.file for file in files) or Reason("none")
-    raise BadInput("catalogue_no_version", name=repository, there=available)
+    available = ", ".join(file.quantization or file.file for file in files) or Reason("none")
+    raise BadInput("catalog_no_version", name=repository, there=available)
 
 
 async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
@@ -299,7 +299,7 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
     for offer in offers:
         best = _recommended(offer)
         n_bytes = size(best.size_bytes) if best.size_bytes else "unknown"
-        table.add_row(offer.id, n_bytes, terminal_text.name(offer.licence), ", ".join(offer.good_at))
+        table.add_row(offer.id, n_bytes, terminal_text.name(offer.license), ", ".join(offer.good_at))
     notes = []
     if unsplittable := ", ".join(entry.id for entry in offers if not entry.splits):
         notes.append(f"Cannot be split, so it needs one machine: {unsplittable}.")

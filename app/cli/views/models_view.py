@@ -31,7 +31,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
         table.add_row(
             name,
             terminal_text.name(model.architecture),
-            terminal_text.name(model.quantisation),
+            terminal_text.name(model.quantization),
             str(model.n_layers),
             f"{model.context_length:,}" if model.context_length else "unknown",
             size(model.file_bytes),

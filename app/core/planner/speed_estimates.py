@@ -218,8 +218,8 @@ def estimated_model(
         cuts=Cuts(boundaries=tuple(range(1, layers)) if splits else (), whole_reason=None if splits else family),
         kv_bytes_per_token=(kv,) * layers,
         file_bytes=file_bytes,
-        quantisation="",
-        licence="",
+        quantization="",
+        license="",
         has_template=False,
     )
 

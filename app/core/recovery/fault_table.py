@@ -128,7 +128,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         api_content_unsupported api_count_elsewhere api_key_last api_key_name api_key_unknown api_keys_many
         api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing
         api_tools_unknown api_unsupported attachment_large attachment_no_text attachment_unreadable
-        attachments_many bad_request bias_unknown catalogue_ambiguous catalogue_no_version catalogue_unknown
+        attachments_many bad_request bias_unknown catalog_ambiguous catalog_no_version catalog_unknown
         code_form code_wrong codes_wrong context_too_long context_too_short demo_too_many device_unknown
         download_unknown file_is_folder file_missing file_odd file_unreadable found_not_here host_not_left_out
         hours_odd hub_name_odd interface_not_own interface_unknown last_load_failed lend_more_than_there
@@ -247,7 +247,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.APP),
         """
         pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
-        catalogue_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
+        catalog_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
         check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined
         cure_home_unwritable demo_without_model erase_away erase_keyring erase_left erase_while_running
         history_busy history_key_gone history_key_unkept history_key_unreadable history_key_wrong history_locked

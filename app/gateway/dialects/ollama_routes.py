@@ -335,7 +335,7 @@ def model_description(model: Json, card: ModelCard | None, since: str, context: 
     entries = dict(card.card.entries) if card is not None else {}
     return {
         "modified_at": card.modified if card is not None else since,
-        "license": model.get("licence") or "",
+        "license": model.get("license") or "",
         "modelfile": f"FROM {model['name']}\n",
         "parameters": _parameters(context),
         "template": card.card.template if card is not None else "",
@@ -377,7 +377,7 @@ def _details(model: Json) -> Json:
         "family": (family := model.get("architecture") or ""),
         "families": [family] if family else [],
         "parameter_size": parameter_size(model.get("n_parameters") or 0),
-        "quantization_level": model.get("quantisation") or "",
+        "quantization_level": model.get("quantization") or "",
     }
 
 

@@ -83,7 +83,7 @@ class ServerRoutes:
             "total_slots": running.slots,
             "model_alias": name,
             "model_path": f"{name}.gguf",
-            "model_ftype": running.entry.model.quantisation,
+            "model_ftype": running.entry.model.quantization,
             "modalities": {"vision": False, "video": False, "audio": False},
             "endpoint_slots": False,
             "endpoint_props": False,

@@ -1,1 +1,1 @@
-"""The servers of the API: on loopback, on the LAN, and for guests of the household."""
+"""The API's servers: on loopback, on the LAN, and for guests of the household."""

@@ -40,7 +40,7 @@ FOR_GUESTS = {
 
 Json = dict[str, Any]
 LOOK_SECONDS = 0.25  # between checks that a guest still has access
-FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes",
+FACTS = ("name", "id", "architecture", "quantization", "file_bytes", "embeds", "writes",
          "ranks", "n_parameters")  # fmt: skip
 
 

@@ -52,7 +52,7 @@ class AppContext:
 
 
 def restart(services: AppContext) -> None:
-    """Restart the node, whichever version it is. Running answers end; lent memory is handed back first."""
+    """Restart the node, whichever version it is. Running answers end; layers lent to others are handed back first."""
     client, pool = services.client, services.pool
     followed = client.endpoint
     pool.ends = True

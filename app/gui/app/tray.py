@@ -346,7 +346,7 @@ class Tray(QObject):
         self._is_asking = True
         self._window.ask(
             self.tr("This desktop doesn't show tray icons, so Poolhouse stays in the taskbar."),
-            (self.tr("Minimise"), self._minimize),
+            (self.tr("Minimize"), self._minimize),
             (self.tr("Quit"), self._leave),
         )
 

@@ -8,12 +8,12 @@ from urllib.parse import quote
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.api.models import Catalogue, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterAnswer
+from app.api.models import Catalog, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterAnswer
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import Item, found_item, matches, offer_item, other_item, shelf_item
 
-SEARCH, FILES, FOUND, CATALOGUE, SHELF = "search", "files", "found", "catalogue", "shelf"
+SEARCH, FILES, FOUND, CATALOG, SHELF = "search", "files", "found", "catalog", "shelf"
 STARTER = "starter"
 MOST_FOUND = 30
 
@@ -54,7 +54,7 @@ class Library(QObject):
         """Request the local models and the catalog."""
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit, answer=Models))
-        calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers, answer=Catalogue))
+        calls.keep(CATALOG, client.get("/catalog", self._offers_came, self._no_offers, answer=Catalog))
         self.ask_starter()
 
     def ask_starter(self) -> None:
@@ -109,8 +109,8 @@ class Library(QObject):
         self.has_shelf = True
         self.changed.emit()
 
-    def _offers_came(self, answer: Catalogue) -> None:
-        self._calls.done(CATALOGUE)
+    def _offers_came(self, answer: Catalog) -> None:
+        self._calls.done(CATALOG)
         self.offers = [offer_item(offer) for offer in answer.models]
         self.changed.emit()
 
@@ -130,7 +130,7 @@ class Library(QObject):
 
     def _no_offers(self, error: AppError) -> None:
         """Report the error once, because the rest of the page works without the catalog."""
-        self._calls.done(CATALOGUE)
+        self._calls.done(CATALOG)
         if not self._complained:
             self._complained = True
             self.failed.emit(error)

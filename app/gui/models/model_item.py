@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from PySide6.QtCore import QCoreApplication
 
-from app.api.models import CatalogueModel, FoundFile, HubFile, HubListing, HubModel, ShelfModel
+from app.api.models import CatalogModel, FoundFile, HubFile, HubListing, HubModel, ShelfModel
 from app.gui.look import formats
 from app.gui.look.sentences import model_name
 
@@ -15,7 +15,7 @@ translate = QCoreApplication.translate
 
 BILLION = 1e9
 BYTES_PER_PARAMETER = 0.61  # Q4_K_M, the most recommended: 4.85 bits
-Facts = ShelfModel | FoundFile | CatalogueModel | HubModel
+Facts = ShelfModel | FoundFile | CatalogModel | HubModel
 
 
 class Kind(StrEnum):
@@ -42,7 +42,7 @@ class Item:
                 return Kind.SHELF
             case FoundFile():
                 return Kind.OTHER_APP
-            case CatalogueModel():
+            case CatalogModel():
                 return Kind.OFFER
             case _:
                 return Kind.FOUND
@@ -53,14 +53,14 @@ class Item:
         return self.facts if isinstance(self.facts, ShelfModel) else None
 
     @property
-    def remote(self) -> CatalogueModel | HubModel | None:
+    def remote(self) -> CatalogModel | HubModel | None:
         """The downloadable model; None if it is on this computer."""
-        return self.facts if isinstance(self.facts, CatalogueModel | HubModel) else None
+        return self.facts if isinstance(self.facts, CatalogModel | HubModel) else None
 
     @property
     def files(self) -> list[HubFile]:
         """The known files of the model, by quantization."""
-        return self.facts.files if isinstance(self.facts, CatalogueModel | HubListing) else []
+        return self.facts.files if isinstance(self.facts, CatalogModel | HubListing) else []
 
     @property
     def title(self) -> str:
@@ -99,9 +99,9 @@ class Item:
         return self.remote is not None and self.remote.gated
 
     @property
-    def quantisation(self) -> str:
+    def quantization(self) -> str:
         """The quantization of its file, if it has only one file."""
-        return self.facts.quantisation or "" if isinstance(self.facts, ShelfModel | FoundFile) else ""
+        return self.facts.quantization or "" if isinstance(self.facts, ShelfModel | FoundFile) else ""
 
     @property
     def file_bytes(self) -> int:
@@ -128,7 +128,7 @@ class Item:
     @property
     def revision(self) -> str | None:
         """The revision of its repository, if known."""
-        return self.facts.revision if isinstance(self.facts, CatalogueModel | HubListing) else None
+        return self.facts.revision if isinstance(self.facts, CatalogModel | HubListing) else None
 
     def file(self, name: str | None = None) -> HubFile | None:
         """Return a file by name, or by default the one to download: the recommended one, otherwise the first usable
@@ -147,7 +147,7 @@ def other_item(file: FoundFile) -> Item:
     return Item(f"other:{file.path}", file.name, file)
 
 
-def offer_item(offer: CatalogueModel) -> Item:
+def offer_item(offer: CatalogModel) -> Item:
     return Item(f"offer:{offer.id}", offer.name, offer)
 
 
@@ -163,15 +163,15 @@ def small_print(item: Item) -> str:
         case ShelfModel():
             guide = translate("Models", "small, for learning the app") if facts.builtin else ""
             # such a file was not checked for the catalog, wherever it came from
-            unknown = "" if facts.builtin or facts.in_catalogue else translate("Models", "not in the catalog")
-            parts = [facts.quantisation, size, guide, unknown]
+            unknown = "" if facts.builtin or facts.in_catalog else translate("Models", "not in the catalog")
+            parts = [facts.quantization, size, guide, unknown]
         case FoundFile():
-            parts = [facts.quantisation or "", size, facts.app]
-        case CatalogueModel():
+            parts = [facts.quantization or "", size, facts.app]
+        case CatalogModel():
             file = item.file()
             whole = "" if facts.splits else translate("Models", "whole only")
             size = size or translate("Models", "size not known")
-            parts = [facts.maker, file.quantisation if file is not None else "", size, whole]
+            parts = [facts.maker, file.quantization if file is not None else "", size, whole]
         case _:
             downloads = ""
             if facts.downloads:
@@ -193,12 +193,12 @@ def parameters(count: float | None) -> str:
 def matches(item: Item, words: str) -> bool:
     """Return whether every word occurs in the model's information."""
     facts = item.facts
-    texts = [item.name, facts.architecture or "", item.quantisation]
+    texts = [item.name, facts.architecture or "", item.quantization]
     if item.remote is not None:
         texts += [item.remote.maker, item.remote.repository]
     if isinstance(facts, FoundFile):
         texts.append(facts.app)
-    if isinstance(facts, CatalogueModel):
+    if isinstance(facts, CatalogModel):
         texts += facts.good_at
     text = " ".join(texts).casefold()
     return all(word in text for word in words.casefold().split())

@@ -175,7 +175,7 @@ class ModelList(FullHeightFrame):
         sections = [
             (self.tr("On this computer"), chosen(library.shelf, words)),
             (apps.format(count=len(library.others)), chosen(library.others, words)),
-            (self.tr("Catalogue"), chosen(elsewhere, words)),
+            (self.tr("Catalog"), chosen(elsewhere, words)),
             (self.tr("On Hugging Face"), [] if kind == HERE else library.found),
         ]
         rows: list[Row] = []
@@ -226,7 +226,7 @@ class ModelList(FullHeightFrame):
             mark = self.tr("File missing")
         elif self._recommended is not None and item.key == self._recommended.key:
             mark = self.tr("Recommended")
-        return Row(item=item, judgement=self._judging.of(item), mark=mark)
+        return Row(item=item, judgment=self._judging.of(item), mark=mark)
 
     def _current(self, index: QModelIndex, _: QModelIndex) -> None:
         row: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
@@ -317,5 +317,5 @@ def _first(item: Item | None, items: list[Item]) -> list[Item]:
 
 
 def _may_fit(row: Row) -> bool:
-    judgement = row.judgement
-    return judgement is not None and (judgement.fits or bool(judgement.quantisation))
+    judgment = row.judgment
+    return judgment is not None and (judgment.fits or bool(judgment.quantization))

@@ -25,7 +25,7 @@ from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme
 from app.gui.models.model_item import Item, small_print
-from app.gui.models.verdicts import Judgement, short
+from app.gui.models.verdicts import Judgment, short
 
 Index = QModelIndex | QPersistentModelIndex
 HOVER_MOVES = (QEvent.Type.HoverEnter, QEvent.Type.HoverMove)
@@ -43,7 +43,7 @@ class Row:
 
     heading: str = ""
     item: Item | None = None
-    judgement: Judgement | None = None
+    judgment: Judgment | None = None
     mark: str = ""  # a highlighted word, such as "loaded"
 
     @property
@@ -51,7 +51,7 @@ class Row:
         """The row as read by a screen reader."""
         if self.item is None:
             return self.heading
-        verdict = short(self.judgement) if self.judgement else ""
+        verdict = short(self.judgment) if self.judgment else ""
         parts = (self.item.title, small_print(self.item), verdict, self.mark)
         return ", ".join(part for part in parts if part)
 
@@ -169,28 +169,28 @@ class RowPainter(QStyledItemDelegate):
 
     def _needed(self, row: Row) -> int:
         """Return the width that the verdict needs."""
-        if row.judgement is None:
+        if row.judgment is None:
             return 0
         px = self._theme.px
-        return self._width(short(row.judgement), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
+        return self._width(short(row.judgment), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
 
     def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
         """Paint the verdict and return its width."""
-        if row.judgement is None:
+        if row.judgment is None:
             return 0
-        words, side = short(row.judgement), self._theme.px(sizes.SECTION)
-        used = self._text(painter, room, words, row.judgement.color, sizes.CAPTION, right=True)
+        words, side = short(row.judgment), self._theme.px(sizes.SECTION)
+        used = self._text(painter, room, words, row.judgment.color, sizes.CAPTION, right=True)
         place = QRect(room.right() - used - side - self._theme.px(sizes.XS), 0, side, side)
         place.moveTop(room.center().y() - side // 2)
-        color = getattr(self._theme.colors, row.judgement.color)
-        icon(row.judgement.icon, color).paint(painter, place)
+        color = getattr(self._theme.colors, row.judgment.color)
+        icon(row.judgment.icon, color).paint(painter, place)
         return used + side + self._theme.px(sizes.XS)
 
     def _extra(self, painter: QPainter, room: QRect, row: Row) -> int:
-        judgement = row.judgement
+        judgment = row.judgment
         words = row.mark
-        if not words and judgement is not None and judgement.tok_s:
-            words = formats.speed(judgement.tok_s)
+        if not words and judgment is not None and judgment.tok_s:
+            words = formats.speed(judgment.tok_s)
         color = "accent" if row.mark else "muted"
         return self._text(painter, room, words, color, sizes.CAPTION, right=True)
 

@@ -262,11 +262,11 @@ class ModelsPage(Page):
             self._wanted = key
             self.library.look()
 
-    def _show_smaller(self, item: Item, quantisation: str) -> None:
+    def _show_smaller(self, item: Item, quantization: str) -> None:
         """Show another file of a local model that is too big."""
         if (offer := offer_of(item, self.list.items())) is not None:
             self._show(offer.key)
-            self.details.files.choose(quantisation)
+            self.details.files.choose(quantization)
 
     def _files_came(self, item: Item) -> None:
         if item.key == self.list.chosen_key:

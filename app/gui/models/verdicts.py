@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
-from app.api.models import CatalogueModel, FoundFile, HubFile, ShelfModel, Verdicts
+from app.api.models import CatalogModel, FoundFile, HubFile, ShelfModel, Verdicts
 from app.api.models import Verdict as Estimate
 from app.api.plans import Plan
 from app.api.requests import Judge, Sketch
@@ -31,13 +31,13 @@ translate = QCoreApplication.translate
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """A verdict, and the data that the list shows with it."""
 
     verdict: Verdict
     estimate: bool = False  # based on the size of a file, not on its contents
     tok_s: float | None = None
-    quantisation: str = ""  # a smaller one that fits, if this one does not
+    quantization: str = ""  # a smaller one that fits, if this one does not
 
     @property
     def fits(self) -> bool:
@@ -45,26 +45,26 @@ class Judgement:
 
     @property
     def icon(self) -> str:
-        if self.quantisation:
+        if self.quantization:
             return "info"
         icons = {VerdictWord.FITS: "check", VerdictWord.TIGHT: "warning", VerdictWord.SMALLER: "info"}
         return icons.get(self.verdict.word, "error")
 
     @property
     def color(self) -> str:
-        if self.quantisation:
+        if self.quantization:
             return "warning"
         colors = {VerdictWord.FITS: "good", VerdictWord.TOO_BIG: "error"}
         return colors.get(self.verdict.word, "warning")
 
 
-def of_plan(plan: Plan) -> Judgement:
+def of_plan(plan: Plan) -> Judgment:
     """Return the judgment for a plan, which proves that the model fits."""
     verdict = verdict_of((machine.needs_bytes, machine.lends_bytes) for machine in plan.machines)
-    return Judgement(verdict, tok_s=plan.forecast.decode_tok_s if plan.forecast else None)
+    return Judgment(verdict, tok_s=plan.forecast.decode_tok_s if plan.forecast else None)
 
 
-def of_error(error: AppError) -> Judgement | None:
+def of_error(error: AppError) -> Judgment | None:
     """Return the judgment for a refusal because of too little memory, or None for any other error."""
     if not isinstance(error, DoesNotFit):
         return None
@@ -78,10 +78,10 @@ def of_error(error: AppError) -> Judgement | None:
         parts = Parts(weights, kv, int(error.reason.number("work_bytes")), have)
     # the amount stated in the error, if there is one
     short = int(error.reason.number("short_bytes")) or max(0, need - have)
-    return Judgement(Verdict(word, short_bytes=short, context=context, parts=parts))
+    return Judgment(Verdict(word, short_bytes=short, context=context, parts=parts))
 
 
-def of_estimate(estimate: Estimate, quantisation: str = "") -> Judgement:
+def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
     """Return the judgment for an estimate, by its plan if the node placed the model."""
     if estimate.plan is not None:
         return replace(of_plan(estimate.plan), estimate=True)
@@ -93,12 +93,12 @@ def of_estimate(estimate: Estimate, quantisation: str = "") -> Judgement:
         estimate.context,
         Parts(parts.weight_bytes, parts.kv_bytes, parts.work_bytes, parts.lends_bytes) if parts else None,
     )
-    return Judgement(verdict, estimate=True, quantisation=quantisation)
+    return Judgment(verdict, estimate=True, quantization=quantization)
 
 
-def short(judgement: Judgement) -> str:
+def short(judgment: Judgment) -> str:
     """Return the text for the list."""
-    verdict = judgement.verdict
+    verdict = judgment.verdict
     match verdict.word:
         case VerdictWord.FITS:
             return translate("Models", "Fits")
@@ -107,29 +107,29 @@ def short(judgement: Judgement) -> str:
         case VerdictWord.SMALLER:
             count = formats.number(verdict.context)
             return translate("Models", "Fits with {count} tokens").format(count=count)
-        case VerdictWord.TOO_BIG if judgement.quantisation:
-            return translate("Models", "{quantisation} fits").format(quantisation=judgement.quantisation)
+        case VerdictWord.TOO_BIG if judgment.quantization:
+            return translate("Models", "{quantization} fits").format(quantization=judgment.quantization)
         case VerdictWord.TOO_BIG if verdict.short_bytes:
             size = formats.size(verdict.short_bytes)
-            return translate("Models", "Too large by {size}").format(size=size)
+            return translate("Models", "Too big by {size}").format(size=size)
         case _:
-            return translate("Models", "Too large")
+            return translate("Models", "Too big")
 
 
-def title(judgement: Judgement) -> str:
+def title(judgment: Judgment) -> str:
     """Return the title for the details."""
-    verdict = judgement.verdict
+    verdict = judgment.verdict
     if verdict.word is VerdictWord.SMALLER:
         return translate("Models", "Fits with a smaller context")
     if verdict.word is VerdictWord.TOO_BIG and verdict.short_bytes:
         size = formats.size(verdict.short_bytes)
-        return translate("Models", "Too large by {size}").format(size=size)
-    return short(judgement)
+        return translate("Models", "Too big by {size}").format(size=size)
+    return short(judgment)
 
 
-def beside(judgement: Judgement) -> str:
+def beside(judgment: Judgment) -> str:
     """Return the number shown with the title."""
-    verdict = judgement.verdict
+    verdict = judgment.verdict
     match verdict.word:
         case VerdictWord.FITS:
             size = formats.size(verdict.spare_bytes)
@@ -142,7 +142,7 @@ def beside(judgement: Judgement) -> str:
             text = translate("Models", "{count} tokens").format(count=count)
         case _:
             text = ""
-    if judgement.estimate:
+    if judgment.estimate:
         estimate = translate("Models", "estimate")
         text = f"{text} · {estimate}" if text else estimate
     return text
@@ -160,19 +160,19 @@ def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
     size = facts.size_bytes if isinstance(facts, FoundFile) else file.size_bytes if file is not None else None
     if not size or isinstance(facts, ShelfModel):
         return None
-    quantisation = file.quantisation if file is not None else item.quantisation
+    quantization = file.quantization if file is not None else item.quantization
     made = Sketch(
         key=key,
         architecture=(facts.architecture or "")[:100],
         file_bytes=size,
         context_length=min(facts.context_length or MOST_CONTEXT, MOST_CONTEXT),
         splits=item.splits,
-        quantisation=quantisation[:100],
+        quantization=quantization[:100],
     )
     match facts:
         case FoundFile():
             return msgspec.structs.replace(made, n_layers=facts.n_layers)
-        case CatalogueModel():
+        case CatalogModel():
             return msgspec.structs.replace(
                 made,
                 n_layers=facts.n_layers,
@@ -190,7 +190,7 @@ def smaller_files(offer: Item, limit_bytes: int) -> list[HubFile]:
     return sorted(smaller, key=lambda file: -(file.size_bytes or 0))
 
 
-def with_smaller(estimate: Estimate, smaller: Iterable[tuple[HubFile, Estimate]]) -> Judgement:
+def with_smaller(estimate: Estimate, smaller: Iterable[tuple[HubFile, Estimate]]) -> Judgment:
     """Return the judgment. If the model is too big, include the largest of its smaller files that fits."""
     if estimate.word != VerdictWord.TOO_BIG:
         return of_estimate(estimate)
@@ -199,7 +199,7 @@ def with_smaller(estimate: Estimate, smaller: Iterable[tuple[HubFile, Estimate]]
 
 def largest_fitting(smaller: Iterable[tuple[HubFile, Estimate]]) -> str:
     """Return the quantization of the first of these files that fits, or "" if none does."""
-    return next((file.quantisation for file, estimate in smaller if of_estimate(estimate).fits), "")
+    return next((file.quantization for file, estimate in smaller if of_estimate(estimate).fits), "")
 
 
 class Judging(QObject):
@@ -213,21 +213,21 @@ class Judging(QObject):
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client, self._calls = client, Calls()
-        self._known: dict[str, Judgement] = {}
+        self._known: dict[str, Judgment] = {}
         self._waiting: list[Item] = []
         self._too_big: list[tuple[Item, Item]] = []  # local model, and the offer with its smaller files
         self._items: dict[str, Item] = {}
 
-    def of(self, item: Item) -> Judgement | None:
+    def of(self, item: Item) -> Judgment | None:
         """Return the judgment of a model, or None while it is unknown."""
         return self._known.get(item.key)
 
-    def put(self, item: Item, judgement: Judgement) -> None:
+    def put(self, item: Item, judgment: Judgment) -> None:
         """Store a judgment made by the details. The smaller file that would fit is not requested again."""
         was = self._known.get(item.key)
-        same = was is not None and was.verdict.word is judgement.verdict.word
-        kept = was.quantisation if was is not None and same else ""
-        self._known[item.key] = replace(judgement, quantisation=judgement.quantisation or kept)
+        same = was is not None and was.verdict.word is judgment.verdict.word
+        kept = was.quantization if was is not None and same else ""
+        self._known[item.key] = replace(judgment, quantization=judgment.quantization or kept)
         self.changed.emit()
 
     def ask(self, items: list[Item]) -> None:
@@ -261,11 +261,11 @@ class Judging(QObject):
         self._next_plan()
 
     def _refused(self, item: Item, error: AppError) -> None:
-        judgement = of_error(error)
-        if judgement is not None:
-            self.put(item, judgement)
+        judgment = of_error(error)
+        if judgment is not None:
+            self.put(item, judgment)
             offer = offer_of(item, self._items.values())
-            if judgement.verdict.word is VerdictWord.TOO_BIG and offer is not None:
+            if judgment.verdict.word is VerdictWord.TOO_BIG and offer is not None:
                 self._too_big.append((item, offer))
         self._next_plan()
 
@@ -282,7 +282,7 @@ class Judging(QObject):
         self._calls.done(SIBLINGS)
         for item, offer in self._too_big:
             smaller = _estimated_files(item.key, smaller_files(offer, item.file_bytes), answer.verdicts)
-            self._known[item.key] = replace(self._known[item.key], quantisation=largest_fitting(smaller))
+            self._known[item.key] = replace(self._known[item.key], quantization=largest_fitting(smaller))
         self.changed.emit()
 
     def _estimate(self, sketches: list[Sketch], done: Callable[[Verdicts], None], call: str = ESTIMATES) -> None:

@@ -1,4 +1,4 @@
-"""Dialogs that change the household: to add a machine with a code, and to leave."""
+"""Dialogs for changing the household: adding a machine with a code, and leaving the household."""
 
 from __future__ import annotations
 

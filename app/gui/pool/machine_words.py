@@ -253,7 +253,7 @@ def kind_badge(name: str) -> Badge:
 
 def poor_link_badge(link: LinkFacts) -> Badge:
     """Return a badge for a link that has a faster interface available. The details panel can switch to it."""
-    text = _tr("{kind}, not the fastest").format(kind=kind_badge(link.worst_kind).word)
+    text = _tr("{kind}, not the fastest option").format(kind=kind_badge(link.worst_kind).word)
     return Badge(text, "warning", "warning")
 
 

@@ -25,7 +25,7 @@ OURS = "poolhouse"
 BESIDE = ("PySide6-Essentials", "llama-cpp-python")  # listed even if our installed metadata is older
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXTS = re.compile(r"(?:^|/)(?:licen[cs]e|copying|notice|lgpl|gpl)[^/]*$", re.IGNORECASE)
-SHIPPED = Path(__file__).resolve().parents[3] / "resources" / "licences"
+SHIPPED = Path(__file__).resolve().parents[3] / "resources" / "licenses"
 FIELDS = ("License-Expression", "License")
 UNKNOWN = "see its license text"
 
@@ -99,7 +99,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-LICENCE = Path(__file__).resolve().parents[3] / "LICENSE"
+LICENSE = Path(__file__).resolve().parents[3] / "LICENSE"
 LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
 
 
@@ -111,7 +111,7 @@ class About(Group):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("About"))
         own = button(self.tr("Show license"), self._own)
-        icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(ICONS_FOLDER / "LICENCE.md")))
+        icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(ICONS_FOLDER / "LICENSE.md")))
         icons.setAccessibleName(self.tr("Show the license of the icons"))
         qt = button(self.tr("Show"), lambda: self._show_library("PySide6-Essentials"))
         qt.setAccessibleName(self.tr("Show the license of Qt"))
@@ -134,7 +134,7 @@ class About(Group):
         )
         self.list = QTreeWidget()
         self.list.setColumnCount(3)
-        self.list.setHeaderLabels([self.tr("Library"), self.tr("Version"), self.tr("Licence")])
+        self.list.setHeaderLabels([self.tr("Library"), self.tr("Version"), self.tr("License")])
         self.list.setRootIsDecorated(False)
         self.list.setFixedHeight(services.theme.px(LIST_HEIGHT))
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -170,7 +170,7 @@ class About(Group):
         Job(lambda: license_text(name), show, lambda _: None, self)
 
     def _own(self) -> None:
-        self._text("Poolhouse", _of(LICENCE))
+        self._text("Poolhouse", _of(LICENSE))
 
     def _text(self, title: str, text: str) -> None:
         TextDialog(self.services, title, text, self.window()).open()

@@ -129,7 +129,8 @@ class AllowedNames:
 
 
 class AccessLists:
-    """The lists of host names and web origins. `save` sends a partial request; `tell` shows the answer."""
+    """The lists of allowed host names and web origins. `save` sends only the changed setting; `tell` displays the
+    response."""
 
     def __init__(self, group: Group, save: Callable[[dict[str, object]], None]) -> None:
         self._group, self._save = group, save

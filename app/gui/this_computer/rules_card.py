@@ -193,7 +193,7 @@ class RulesCard(QFrame):
     def _battery_row(self) -> QWidget:
         title = self.tr("On battery")
         self.battery_percent = Number(
-            self.tr("Pause below this charge"),
+            self.tr("Pause below this battery level"),
             "%",
             (1, 100),
             lambda percent: self._lending.change({"battery_percent": percent}),
@@ -302,7 +302,7 @@ class RulesCard(QFrame):
     def _show_gpu(self, on: bool, busy_percent: float | None) -> None:
         self.gpu.show_on(on)
         if not on:
-            self._gpu.say(self.tr("Lends while other programs run."))
+            self._gpu.say(self.tr("Lends memory even while other programs are running."))
             return
         words = self.tr("Now: this system doesn't report how busy it is.")
         if busy_percent is not None:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QRadioButton, QVBoxLayout, QWidget
 
 from app.api.computer import Computer
-from app.api.models import Catalogue, Starter, StarterAnswer
+from app.api.models import Catalog, Starter, StarterAnswer
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app import navigation
@@ -434,9 +434,9 @@ class Recommendation(QWidget):
     def _take_starter(self, answer: StarterAnswer) -> None:
         self._call, self._starter = None, answer.starter
         if self._starter is not None:
-            self._call = self._client.get("/catalogue", self._listed, self._none, answer=Catalogue)
+            self._call = self._client.get("/catalog", self._listed, self._none, answer=Catalog)
 
-    def _listed(self, answer: Catalogue) -> None:
+    def _listed(self, answer: Catalog) -> None:
         self._call, starter = None, self._starter
         assert starter is not None
         model = next(model for model in answer.models if model.id == starter.id)

@@ -80,7 +80,7 @@ class Embedder:
         if len(got.vector) != self.width * VALUE_BYTES:
             self._worker.kill(Reason("worker_garbled", {"worker": "embedder", "cause": Reason("vector")}))
             raise StageLost("worker_garbled", worker="embedder", cause=Reason("vector"))
-        return Vector(normalised(array("f", got.vector)[:size]), got.n_tokens)
+        return Vector(normalized(array("f", got.vector)[:size]), got.n_tokens)
 
     async def rank(self, query: str, text: str) -> Score:
         """Return how relevant a text is to a query. Raises BadInput or StageLost."""
@@ -98,7 +98,7 @@ class Embedder:
         await self._worker.close()
 
 
-def normalised(values: Sequence[float]) -> Sequence[float]:
+def normalized(values: Sequence[float]) -> Sequence[float]:
     """Return the vector scaled to length one. A zero vector is unchanged."""
     length = sqrt(sum(value * value for value in values))
     return array("f", (value / length for value in values)) if length else values

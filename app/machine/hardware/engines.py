@@ -102,7 +102,7 @@ def accelerators(engine: Engine) -> list[Device]:
 
 
 def device_label(device: Device) -> str:
-    """Return a device with its memory in a readable form."""
+    """Return a readable label for a device, including its memory."""
     name = device.description or device.name
     return f"{name} ({size(device.total_bytes)})" if device.total_bytes else name
 

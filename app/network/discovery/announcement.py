@@ -104,7 +104,7 @@ def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]
         address = _parsed(text)
         if address is None or not _is_local(address, mine):
             continue
-        on_link = any(_is_neighbour(address, own) for own in mine)
+        on_link = any(_is_neighbor(address, own) for own in mine)
         near.append((not on_link, address.version == 6, text))
     return tuple(text for _, _, text in sorted(near))[:MOST_ADDRESSES]
 
@@ -112,7 +112,7 @@ def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]
 def on_one_link(host: str, ours: Sequence[str]) -> bool:
     """Return whether `host` is probably in the same network as one of our addresses."""
     address, mine = _parsed(host), [own for own in map(_parsed, ours) if own]
-    return address is not None and any(_is_neighbour(address, own) for own in mine)
+    return address is not None and any(_is_neighbor(address, own) for own in mine)
 
 
 def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
@@ -123,10 +123,10 @@ def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
     if address.is_multicast or address.is_unspecified:
         return False
     local = any(address in network for network in _LOCAL if network.version == address.version)
-    return local or any(_is_neighbour(address, own) for own in mine)
+    return local or any(_is_neighbor(address, own) for own in mine)
 
 
-def _is_neighbour(address: IpAddress, other: IpAddress) -> bool:
+def _is_neighbor(address: IpAddress, other: IpAddress) -> bool:
     """Return whether two addresses are probably on one link. This is a guess: their prefix lengths are unknown."""
     if address.version != other.version:
         return False

@@ -18,7 +18,7 @@ def routes(shop: ModelSources) -> list[web.RouteDef]:
     """Return the routes for obtaining models."""
     pages = _Routes(shop)
     return [
-        web.get("/catalogue", pages.catalogue),
+        web.get("/catalog", pages.catalog),
         web.get("/search", pages.search),
         web.get("/search/files", pages.files),
         web.get("/found", pages.found),
@@ -43,8 +43,8 @@ class _Routes:
     def __init__(self, shop: ModelSources) -> None:
         self._shop = shop
 
-    async def catalogue(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.catalogue())
+    async def catalog(self, request: web.Request) -> web.Response:
+        return answer(await self._shop.catalog())
 
     async def search(self, request: web.Request) -> web.Response:
         limit = request.query.get("limit", "30")

@@ -231,7 +231,7 @@ class DownloadServices:
     """The services of the node that downloads use."""
 
     hub: Callable[[], Hub]  # may raise AppError
-    catalogue: Callable[[], Catalog]
+    catalog: Callable[[], Catalog]
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]  # called when something shown has changed
     contacted: Callable[[], None] = lambda: None  # called when the hub is contacted
@@ -255,14 +255,14 @@ class DownloadRequest:
 def new_record(wish: DownloadRequest, around: DownloadServices, pin: Pin | None = None) -> Record:
     """Return the record of a new download, with the facts of the catalog or else of the household's pin. Raises
     AppError."""
-    known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
+    known = promised(around.catalog(), wish.repository, wish.file, wish.revision)
     of_parts = known[1].parts if known else ()
     facts = tuple(PartFacts(part.size_bytes, part.sha256) for part in of_parts)
     parts = new_parts(wish.file, facts)
     sha256 = joint_hash(part.sha256 for part in parts)
     if known and not parts:
         sha256 = known[1].sha256
-    hash_from: Literal["catalogue", "server"] | None = "catalogue" if sha256 else None
+    hash_from: Literal["catalog", "server"] | None = "catalog" if sha256 else None
     copy = wish.copy
     if copy and not sha256 and copy.sha256 and not parts:
         sha256, hash_from = copy.sha256, "server"  # according to the hub's listing
@@ -304,13 +304,13 @@ def _pinned(wish: DownloadRequest, around: DownloadServices, pin: Pin) -> Record
 
 def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
     """Return whether the file is in the catalog but its hash could not be looked up."""
-    known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
+    known = promised(around.catalog(), wish.repository, wish.file, wish.revision)
     return known is not None and known[1].whole_hash is None
 
 
-def promised(catalogue: Catalog, repository: str, file: str, revision: str | None) -> tuple[Offer, OfferedFile] | None:
+def promised(catalog: Catalog, repository: str, file: str, revision: str | None) -> tuple[Offer, OfferedFile] | None:
     """Return the catalog's facts of a file, or None if it has none for the requested revision."""
-    known = catalogue.find(repository, file)
+    known = catalog.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):
         return None
     return known

@@ -312,7 +312,7 @@ class Downloads:
 
     async def _pin(self, record: Record, n_bytes: int) -> None:
         """Pin the facts of a file with an unknown hash, so that later downloads must match."""
-        listed = self._around.catalogue().find(record.repository, record.file)
+        listed = self._around.catalog().find(record.repository, record.file)
         if record.machine is None and listed is not None and listed[1].whole_hash is None:
             pin = pin_of(record, n_bytes, time.time())
             if pin is not None:

@@ -15,8 +15,8 @@ import msgspec
 from app.api import models, requests
 from app.api.downloads import Download
 from app.api.models import (
-    Catalogue,
-    CatalogueModel,
+    Catalog,
+    CatalogModel,
     FoundFile,
     FoundFiles,
     FoundPlace,
@@ -154,11 +154,11 @@ class ModelSources:
             group.create_task(self.downloads.run(), name="download models")
             group.create_task(self.folder.run(), name="look after the folder of models")
 
-    async def catalogue(self) -> Catalogue:
+    async def catalog(self) -> Catalog:
         """Return the catalog that ships with the app, without asking any server."""
         known = await asyncio.to_thread(shipped)
         on_shelf = await asyncio.to_thread(self._by_hash)
-        return Catalogue(known.made, [self._catalogue_model(offer, on_shelf) for offer in known.models])
+        return Catalog(known.made, [self._catalog_model(offer, on_shelf) for offer in known.models])
 
     async def search(self, text: str, limit: int) -> HubSearch:
         """Search the hub for repositories. Raises AppError."""
@@ -245,7 +245,7 @@ class ModelSources:
         return msgspec.structs.replace(
             described,
             downloaded=is_own,
-            in_catalogue=sha256 is not None and shipped().has(sha256),
+            in_catalog=sha256 is not None and shipped().has(sha256),
             source=app,
             away=away is not None,  # its disk is disconnected; otherwise a missing file has been deleted
             missing=sentence(missing),
@@ -279,11 +279,11 @@ class ModelSources:
         """Return the hash that identifies the model everywhere. Reads the disk."""
         return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
 
-    def _catalogue_model(self, offer: Offer, on_shelf: dict[str, str]) -> CatalogueModel:
+    def _catalog_model(self, offer: Offer, on_shelf: dict[str, str]) -> CatalogModel:
         files = [
             HubFile(
                 file.file,
-                file.quantisation,
+                file.quantization,
                 file.size_bytes,
                 file.whole_hash,
                 file.recommended,
@@ -291,7 +291,7 @@ class ModelSources:
             )
             for file in offer.files
         ]
-        return CatalogueModel(
+        return CatalogModel(
             id=offer.id,
             name=offer.name,
             maker=offer.maker,
@@ -304,7 +304,7 @@ class ModelSources:
             n_layers=offer.n_layers,
             context_length=offer.context_length,
             kv_bytes_per_token=offer.kv_bytes_per_token,
-            licence=offer.licence,
+            license=offer.license,
             gated=offer.gated,
             splits=offer.splits,
             repository=offer.repository,
@@ -321,7 +321,7 @@ class ModelSources:
         return models.HubFile(
             file=file.file,
             parts=file.n_parts,
-            quantisation=file.quantisation or "",
+            quantization=file.quantization or "",
             size_bytes=file.size_bytes,
             sha256=file.sha256,
             recommended=file.recommended,
@@ -359,7 +359,7 @@ def _found_file(other: ForeignModel, on_shelf: str | None) -> FoundFile:
         name=other.name,
         size_bytes=other.size_bytes,
         architecture=model.architecture if model else None,
-        quantisation=model.quantisation if model else None,
+        quantization=model.quantization if model else None,
         n_layers=model.n_layers if model else None,
         context_length=model.context_length if model else None,
         splits=bool(model and model.cuts.boundaries),

@@ -39,7 +39,7 @@ class OfferedModel(msgspec.Struct, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     id: Text = ""
     architecture: Text = ""
-    quantisation: Text = ""
+    quantization: Text = ""
     file_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
     embeds: bool = False
     writes: bool = True

@@ -165,7 +165,7 @@ class Planner:
         users = order.users or USERS
         if users >= LEAST_SLOTS:  # each slot has its own cells, which come in whole steps
             context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
-        if order.kv is not KvType.F16 and not model.quantised_kv:
+        if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
         work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv)
         if order.shape in ("one", "split") and order.split is not None:

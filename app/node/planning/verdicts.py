@@ -59,7 +59,7 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
         offer.id,
         offer.name,
         file.file,
-        file.quantisation,
+        file.quantization,
         file.size_bytes,
         parts.needs_bytes,
         parts.lends_bytes,
@@ -76,7 +76,7 @@ def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
         kv_bytes_per_token=offer.kv_bytes_per_token,
         context_length=offer.context_length or MOST_CONTEXT,
         splits=offer.splits,
-        quantisation=file.quantisation,
+        quantization=file.quantization,
         parameters=offer.parameters,
         active_parameters=offer.active_parameters,
     )
@@ -129,7 +129,7 @@ def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
     """Return the basis to measure for a sketch, or None for an unknown family."""
     if sketch.architecture not in FAMILIES:
         return None
-    kind = kind_of(sketch.quantisation)
+    kind = kind_of(sketch.quantization)
     _, values, n_bytes = next(tensor for tensor in tensor_types.TENSORS.values() if tensor[0] == kind)
     effort = estimated_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
     return Basis(stand_in(kind), effort)

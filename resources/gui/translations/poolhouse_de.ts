@@ -36,7 +36,7 @@
         <translation>Bibliothek</translation>
     </message>
     <message>
-        <source>Licence</source>
+        <source>License</source>
         <translation>Lizenz</translation>
     </message>
     <message>
@@ -83,7 +83,7 @@
         <translation>Lizenz: nicht angegeben</translation>
     </message>
     <message>
-        <source>License: {licence}</source>
+        <source>License: {license}</source>
         <translation>Lizenz: {licence}</translation>
     </message>
     <message>
@@ -2105,7 +2105,7 @@
 <context>
     <name>FileChoice</name>
     <message>
-        <source>Quantisation</source>
+        <source>Quantization</source>
         <translation>Quantisierung</translation>
     </message>
     <message>
@@ -3232,7 +3232,7 @@
         <translation>{interface}, jetzt nicht verbunden</translation>
     </message>
     <message>
-        <source>{kind}, not the fastest</source>
+        <source>{kind}, not the fastest option</source>
         <translation>{kind}, nicht der beste Weg</translation>
     </message>
     <message>
@@ -4469,7 +4469,7 @@
         <translation>Wird neu aufgebaut</translation>
     </message>
     <message>
-        <source>Catalogue</source>
+        <source>Catalog</source>
         <translation>Katalog</translation>
     </message>
     <message>
@@ -4902,11 +4902,11 @@
         <translation>Knapp</translation>
     </message>
     <message>
-        <source>Too large</source>
+        <source>Too big</source>
         <translation>Zu groß</translation>
     </message>
     <message>
-        <source>Too large by {size}</source>
+        <source>Too big by {size}</source>
         <translation>Um {size} zu groß</translation>
     </message>
     <message>
@@ -5006,7 +5006,7 @@
         <translation>Auf diesem Datenträger sind {free} frei.</translation>
     </message>
     <message>
-        <source>{quantisation} fits</source>
+        <source>{quantization} fits</source>
         <translation>{quantisation} passt</translation>
     </message>
     <message>
@@ -6341,7 +6341,7 @@
         <translation>Verleiht bei jeder Temperatur.</translation>
     </message>
     <message>
-        <source>Lends while other programs run.</source>
+        <source>Lends memory even while other programs are running.</source>
         <translation>Verleiht neben anderen Programmen.</translation>
     </message>
     <message>
@@ -6389,7 +6389,7 @@
         <translation>Im Akkubetrieb</translation>
     </message>
     <message>
-        <source>Pause below this charge</source>
+        <source>Pause below this battery level</source>
         <translation>Unter diesem Ladestand pausieren</translation>
     </message>
     <message>
@@ -7026,7 +7026,7 @@
         <translation>Es läuft hier im Infobereich weiter. Um es zu beenden, wählen Sie „Beenden“ in diesem Menü.</translation>
     </message>
     <message>
-        <source>Minimise</source>
+        <source>Minimize</source>
         <translation>Minimieren</translation>
     </message>
     <message>
@@ -7424,7 +7424,7 @@
         <translation>Arbeitsspeicher</translation>
     </message>
     <message>
-        <source>Show {quantisation}</source>
+        <source>Show {quantization}</source>
         <translation>{quantisation} zeigen</translation>
     </message>
     <message>
@@ -7436,7 +7436,7 @@
         <translation>Mit diesem Kontext braucht es mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
-        <source>{quantisation} would fit.</source>
+        <source>{quantization} would fit.</source>
         <translation>{quantisation} würde passen.</translation>
     </message>
 </context>

@@ -107,12 +107,12 @@ def test_multiplications_are_those_counted_by_hand(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantisation", "kind"),
+    ("quantization", "kind"),
     [("Q4_K_M", "Q4_K"), ("UD-Q4_K_XL", "Q4_K"), ("Q8_0", "Q8_0"), ("BF16", "BF16"), ("F16", "F16"),
      ("IQ4_XS", "IQ4_XS"), ("MXFP4_MOE", "MXFP4"), ("Q3_K_S", "Q3_K"), ("", "Q4_K")],
 )  # fmt: skip
-def test_the_number_type_behind_a_mix(quantisation: str, kind: str) -> None:
-    assert kind_of(quantisation) == kind
+def test_the_number_type_behind_a_mix(quantization: str, kind: str) -> None:
+    assert kind_of(quantization) == kind
 
 
 @pytest.mark.parametrize("kind", ["Q4_K", "Q8_0", "F16", "MXFP4", "NVFP4", "I8"])

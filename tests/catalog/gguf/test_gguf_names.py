@@ -8,7 +8,7 @@ from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantizat
 
 
 @pytest.mark.parametrize(
-    ("file", "quantisation"),
+    ("file", "quantization"),
     [
         ("Qwen_Qwen3-8B-Q4_K_M.gguf", "Q4_K_M"),
         ("gemma-3-4b-it-q4_0.gguf", "Q4_0"),
@@ -22,8 +22,8 @@ from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantizat
         ("model.gguf", None),
     ],
 )
-def test_the_quantisation_of_a_name(file: str, quantisation: str | None) -> None:
-    assert quantization_of(file) == quantisation
+def test_the_quantization_of_a_name(file: str, quantization: str | None) -> None:
+    assert quantization_of(file) == quantization
 
 
 def test_parts_and_companions_are_told_apart() -> None:

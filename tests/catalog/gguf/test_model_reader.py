@@ -47,14 +47,14 @@ def test_the_facts_of_a_model(tmp_path: Path, tied: bool) -> None:
     assert entry.file_bytes == path.stat().st_size
     assert entry.kv_bytes_per_token == (2 * (64 + 64) * 2,) * 3  # kv heads, head dim twice, f16
     assert entry.kv_bytes(Layers(1, 3), 100) == 100 * 2 * 512
-    assert entry.quantisation == "Q4_K_M"
+    assert entry.quantization == "Q4_K_M"
     assert entry.has_template
     assert (entry.cuts.boundaries, entry.cuts.whole_reason) == ((1, 2), None)
 
 
 def test_a_file_that_names_no_mix_is_named_by_most_of_its_bytes(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "t.gguf", layers=3, width=256, ffn=512, quant="Q4_K")
-    assert model(path).quantisation == "Q4_K"
+    assert model(path).quantization == "Q4_K"
 
 
 def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_what_a_file_says_of_itself(tmp_path: Path) -> None:
         number("llama.attention.value_length", 4),
     ]
     entry = model(tmp_path / "m.gguf", small(more=more))
-    assert entry.quantisation == "Q4_K_M"
-    assert entry.licence == "apache-2.0??[31m"
+    assert entry.quantization == "Q4_K_M"
+    assert entry.license == "apache-2.0??[31m"
     assert entry.kv_bytes_per_token == (2 * 10 * 2, 1 * 10 * 2)
     assert not entry.has_template
 

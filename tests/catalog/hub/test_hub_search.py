@@ -58,8 +58,8 @@ async def test_the_files_of_a_repository_the_smallest_first(server: HubServer) -
     assert result.revision == COMMIT
     small, large, *parts = result.files
     assert (small.file, small.size_bytes, small.sha256) == (FILE, len(DATA), server.sha256)
-    assert (small.quantisation, small.recommended, small.reason) == ("Q4_K_M", True, None)
-    assert (large.quantisation, large.recommended) == ("Q8_0", False)
+    assert (small.quantization, small.recommended, small.reason) == ("Q4_K_M", True, None)
+    assert (large.quantization, large.recommended) == ("Q8_0", False)
     (several,) = parts
     assert (several.file, several.n_parts) == ("Tiny-F16-00001-of-00002.gguf", 2)
     assert (several.size_bytes, several.reason) == (8 << 30, None)

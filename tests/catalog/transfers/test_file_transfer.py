@@ -136,7 +136,7 @@ async def test_a_flipped_byte_is_never_used_and_the_next_try_is_good(line: Line)
     assert (await line.run()).read_bytes() == DATA
 
 
-async def test_another_file_than_the_catalogues_is_refused_at_once(line: Line) -> None:
+async def test_another_file_than_the_catalogs_is_refused_at_once(line: Line) -> None:
     line.wanted = replace(line.wanted, sha256="0" * 64)
     await line.fails("download_other_file")
     assert line.moves in ([], [0])

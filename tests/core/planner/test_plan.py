@@ -33,8 +33,8 @@ def model(n_layers: int = 8, layer_bytes: int = 100 * MIB, splits: bool = True) 
         cuts=Cuts(boundaries=tuple(range(1, n_layers)) if splits else ()),
         kv_bytes_per_token=(256,) * n_layers,
         file_bytes=n_layers * layer_bytes,
-        quantisation="Q8_0",
-        licence="",
+        quantization="Q8_0",
+        license="",
         has_template=True,
     )
 

@@ -93,7 +93,7 @@ def _lenders(chance: Random, n: int, lends_mib: float) -> list[Candidate]:
 def test_large_households_need_few_looks(n_machines: int, n_layers: int, plenty: float, users: int) -> None:
     for seed in range(3):
         chance = Random(seed)
-        # as quantised files are: every third layer, and those at both ends, are larger
+        # as quantized files are: every third layer, and those at both ends, are larger
         eighth = n_layers // 8
         layers = [(230 if n < eighth or n >= 7 * eighth or n % 3 == 2 else 200) * MIB for n in range(n_layers)]
         made, work = model(layers, width=8192), Workload(2048, users)

@@ -77,7 +77,7 @@ def test_answers_are_shared_between_the_machines_oldest_first() -> None:
     assert batch == Batch(tuple(Segment(slot, 1, 10) for slot in (4, 5, 6, 7)), True)
 
 
-def test_groups_become_neighbours() -> None:
+def test_groups_become_neighbors() -> None:
     """Answers that began in any order: each group returns, and the next one is formed of what is there."""
     rows = {slot: Row(slot, 10, 11, since=slot % 2) for slot in range(8)}
     under_way, formed = [[0, 2, 4, 6], [1, 3, 5, 7]], list[list[int]]()

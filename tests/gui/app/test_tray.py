@@ -156,7 +156,7 @@ def test_a_tray_that_goes_away_brings_the_window_back(
     assert window.isMinimized()
 
 
-def test_without_a_tray_the_window_minimises_and_says_so_once(window: Window, at_lone: Desk) -> None:
+def test_without_a_tray_the_window_minimizes_and_says_so_once(window: Window, at_lone: Desk) -> None:
     at_lone.services.preferences.forget(NO_TRAY)
     tray = Tray(at_lone.services, window, lambda: None)
     assert not tray.is_there
@@ -164,7 +164,7 @@ def test_without_a_tray_the_window_minimises_and_says_so_once(window: Window, at
     assert tray.keeps(window)
     assert not window.isMinimized()  # what is said could not be read
     assert "stays in the taskbar" in window._told.sentence
-    assert [button.text() for button in offered(window)] == ["Minimise", "Quit"]
+    assert [button.text() for button in offered(window)] == ["Minimize", "Quit"]
     assert tray.keeps(window)
     assert window.isMinimized()
     assert not window._told.sentence

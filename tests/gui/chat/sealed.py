@@ -15,7 +15,7 @@ from app.gui.chat.history.history_encryption import Turn
 from tests.gui.chat.talk import history, talked
 
 KEY, OTHER = bytes(range(32)), bytes(32)
-SECRETS = ("cormorant", "Greylag", "system-teal", "draft-heron", "Folder-Ibis", "attached-egret",
+SECRETS = ("cormorant", "Graylag", "system-teal", "draft-heron", "Folder-Ibis", "attached-egret",
            "empty-folder-stork", "Kept-Title", "model-rail", "drafted-crane")  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def filled(kept: History) -> Chat:
     kept.make_folder("empty-folder-stork")
     chat = kept.begin()
     details = {"attachments": [{"name": "a.txt", "text": "attached-egret"}]}
-    message = Message(kept.new_message_id(), None, Role.USER, "The Greylag", kept.now(), details)
+    message = Message(kept.new_message_id(), None, Role.USER, "The Graylag", kept.now(), details)
     chat = replace(add(chat, message), system="system-teal", draft="draft-heron", model="model-rail",
                    draft_files=({"name": "b.txt", "text": "drafted-crane"},))  # fmt: skip
     kept.keep(chat)

@@ -52,8 +52,8 @@ def test_nothing_readable_is_left(qtbot: QtBot, tmp_path: Path) -> None:
     kept.keep(replace(chat, draft="draft-heron again"))
     talked(kept, "Another cormorant", folder="Folder-Ibis")
     kept.rename(chat.id, "Kept-Title 2")
-    kept.rename_folder("empty-folder-stork", "Greylag-folder")
-    assert kept.folders() == ["Folder-Ibis", "Greylag-folder"]
+    kept.rename_folder("empty-folder-stork", "Graylag-folder")
+    assert kept.folders() == ["Folder-Ibis", "Graylag-folder"]
     assert readable(tmp_path) == []  # also in what SQLite keeps beside it
     kept.close()
     assert readable(tmp_path) == []
@@ -227,7 +227,7 @@ def test_meanwhile_words_are_kept_and_deeds_are_refused(qtbot: QtBot, tmp_path: 
         new = talked(kept, "A cormorant said meanwhile")
         kept.pin([chat.id], True)
         assert kept.chat(new.id) is not None
-        assert kept.search("greylag") or kept.turning.busy  # both kinds are read
+        assert kept.search("graylag") or kept.turning.busy  # both kinds are read
     assert [trouble.reason.code for trouble in troubles] == ["history_busy"]
     assert readable(tmp_path) == []
     kept.close()
@@ -294,7 +294,7 @@ def test_a_damaged_file_is_followed_by_an_encrypted_one(qtbot: QtBot, tmp_path: 
     assert again.codec.seals
     talked(again, "A new cormorant")
     aside = tmp_path / "history-damaged-1.sqlite3"
-    assert [path(chat)[0].text for chat in rescue(aside, again.codec, lambda _: None)] == ["The Greylag"]
+    assert [path(chat)[0].text for chat in rescue(aside, again.codec, lambda _: None)] == ["The Graylag"]
     with pytest.raises(AppError):
         rescue(aside, Plain(), lambda _: None)
     again.close()
@@ -326,7 +326,7 @@ def test_encrypted_chats_are_exported(qtbot: QtBot, tmp_path: Path) -> None:
     assert kept.file is not None
     assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
     out = target.read_text("utf-8")
-    words = ("cormorant", "Greylag", "system-teal", "Folder-Ibis", "attached-egret", "Kept-Title")
+    words = ("cormorant", "Graylag", "system-teal", "Folder-Ibis", "attached-egret", "Kept-Title")
     assert [word for word in words if word not in out] == []
     kept.close()
 

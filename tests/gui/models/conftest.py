@@ -21,7 +21,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> Iterator[ModelsPage]:
     made.resize(1000, 760)
     made.show()
     made.shown()
-    qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: made.details.verdict.judgment is not None, timeout=WITHIN_MS)
     made.notice.clear()
     yield made
     made.end()

@@ -1,4 +1,4 @@
-"""Models of a catalogue for tests, and downloads as the node sends them."""
+"""Models of a catalog for tests, and downloads as the node sends them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.api.models import CatalogueModel, HubFile
+from app.api.models import CatalogModel, HubFile
 from app.decoding import convert
 from tests.findings import tells
 
@@ -14,10 +14,10 @@ Json = dict[str, Any]
 GIB = 1 << 30
 
 
-def file(quantisation: str, gib: float, **changes: Any) -> HubFile:
+def file(quantization: str, gib: float, **changes: Any) -> HubFile:
     facts = {
-        "file": f"m-{quantisation}.gguf",
-        "quantisation": quantisation,
+        "file": f"m-{quantization}.gguf",
+        "quantization": quantization,
         "size_bytes": int(gib * GIB),
         "sha256": None,
         "recommended": False,
@@ -29,7 +29,7 @@ def file(quantisation: str, gib: float, **changes: Any) -> HubFile:
     return convert(facts | changes, HubFile)
 
 
-def offer(ident: str = "large-70b", *files: HubFile, **changes: Any) -> CatalogueModel:
+def offer(ident: str = "large-70b", *files: HubFile, **changes: Any) -> CatalogModel:
     """A model with 80 layers, that splits."""
     facts = {
         "id": ident,
@@ -43,14 +43,14 @@ def offer(ident: str = "large-70b", *files: HubFile, **changes: Any) -> Catalogu
         "n_layers": 80,
         "context_length": 131072,
         "kv_bytes_per_token": 320 << 10,
-        "licence": "Example licence 1.0",
+        "license": "Example license 1.0",
         "gated": False,
         "splits": True,
         "repository": "maker/large-70b",
         "revision": "main",
         "page": "https://example.org/large-70b",
     }
-    made = convert(facts | changes, CatalogueModel)
+    made = convert(facts | changes, CatalogModel)
     return replace(made, files=list(files) or [file("Q4_K_M", 39.7, recommended=True), file("Q2_K", 0.5)])
 
 
@@ -72,7 +72,7 @@ def download(state: str, **changes: Any) -> Json:
         "reason": None,
         "code": None,
         "sha256": None,
-        "hash_from": "catalogue",
+        "hash_from": "catalog",
         "model": None,
         "started": 1,
     } | changes

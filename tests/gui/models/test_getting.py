@@ -57,7 +57,7 @@ def page(qtbot: QtBot, qapp: QApplication, shop: TestNode, hub: HubServer) -> It
     qtbot.addWidget(made)
     made.resize(1000, 760)
     made.show()
-    qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: made.details.verdict.judgment is not None, timeout=WITHIN_MS)
     yield made
     made.end()
     hub.faults.pause_s = 0.0
@@ -81,9 +81,9 @@ def found_online(qtbot: QtBot, page: ModelsPage) -> None:
 @pytest.mark.long
 def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: QtBot, page: ModelsPage) -> None:
     found_online(qtbot, page)
-    until(qtbot, lambda: page.details.verdict.judgement)
-    assert page.details.verdict.judgement is not None
-    assert page.details.verdict.judgement.estimate
+    until(qtbot, lambda: page.details.verdict.judgment)
+    assert page.details.verdict.judgment is not None
+    assert page.details.verdict.judgment.estimate
     page.details.foot.bar.buttons[Do.DOWNLOAD].click()
     until(qtbot, lambda: "downloaded and verified" in page.notice.sentence)
     button = next(button for button in page.notice.findChildren(QPushButton) if button.text() == "Show")
@@ -167,16 +167,16 @@ def test_what_is_too_big_names_the_smaller_version_that_fits(qtbot: QtBot, page:
     page.library.offers = [item]
     page.library.changed.emit()
     assert page.list.select(item.key)
-    until(qtbot, lambda: (known := page.judging.of(item)) and known.quantisation == "Q2_K")
+    until(qtbot, lambda: (known := page.judging.of(item)) and known.quantization == "Q2_K")
     details = page.details
     details.plan()
     until(qtbot, lambda: details.verdict.use.isVisibleTo(page))
-    assert details.verdict.title.text().startswith("Too large by ")
+    assert details.verdict.title.text().startswith("Too big by ")
     assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 39.7 GiB"
     details.verdict.use.click()
     until(qtbot, lambda: details.verdict.title.text() in ("Fits", "Tight"))
     assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 102 MiB"
-    assert "Example licence 1.0" in details.about._licence.whole()
+    assert "Example license 1.0" in details.about._license.whole()
 
 
 def test_a_gated_model_takes_a_token(qtbot: QtBot, page: ModelsPage) -> None:

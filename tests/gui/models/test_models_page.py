@@ -62,7 +62,7 @@ def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
 
 
 STARTER = {
-    "id": "small-1b", "name": "Small 1B", "file": "m-Q4_K_M.gguf", "quantisation": "Q4_K_M",
+    "id": "small-1b", "name": "Small 1B", "file": "m-Q4_K_M.gguf", "quantization": "Q4_K_M",
     "size_bytes": 700 << 20, "needs_bytes": 1 << 30, "lends_bytes": 4 << 30, "tok_s": None,
 }  # fmt: skip
 
@@ -70,7 +70,7 @@ STARTER = {
 def recommend(page: ModelsPage, **changes: Any) -> None:
     """Return the answer of a node that recommends one of two models."""
     offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
-    page.library._offers_came(convert({"models": offers}, models.Catalogue))
+    page.library._offers_came(convert({"models": offers}, models.Catalog))
     page.library._starter_came(convert({"starter": STARTER | changes}, models.StarterAnswer))
 
 
@@ -98,10 +98,10 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert page.list.chosen_key == "offer:small-1b"
 
 
-def test_what_suits_is_the_first_of_the_catalogue_once_a_model_is_here(page: ModelsPage) -> None:
+def test_what_suits_is_the_first_of_the_catalog_once_a_model_is_here(page: ModelsPage) -> None:
     recommend(page)
     shown = lines(page)
-    first = shown.index("Catalogue") + 1
+    first = shown.index("Catalog") + 1
     assert shown[first].startswith("Small 1B, ")
     assert shown[first].endswith("Recommended")
     assert len([line for line in shown if line.startswith("Small 1B, ")]) == 1
@@ -127,7 +127,7 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
         offer("split", known, name="Split"),
         offer("unsized", unsized, name="Unsized"),
     ]
-    page.library._offers_came(convert({"models": offers}, models.Catalogue))
+    page.library._offers_came(convert({"models": offers}, models.Catalog))
     said = {line.split(",")[0]: line for line in lines(page)}
     assert "whole only" in said["Whole"]
     assert "whole only" not in said["Split"]

@@ -15,12 +15,12 @@ from app.core.planner.verdict import Verdict, VerdictWord
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.model_item import shelf_item
 from app.gui.models.model_rows import LINE_HEIGHT, Row, RowPainter
-from app.gui.models.verdicts import Judgement
+from app.gui.models.verdicts import Judgment
 from tests.gui.speaking import speaking
 
-TOO_BIG = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=816 << 20))
+TOO_BIG = Judgment(Verdict(VerdictWord.TOO_BIG, short_bytes=816 << 20))
 SMALL = 340  # pixels of a line in a window at its smallest
-OFFER = shelf_item(ShelfModel(name="Ministral 3 Instruct", quantisation="Q8_0"))
+OFFER = shelf_item(ShelfModel(name="Ministral 3 Instruct", quantization="Q8_0"))
 
 
 class Seen(RowPainter):
@@ -52,17 +52,17 @@ def test_the_name_is_whole_and_the_verdict_goes_below_it(qtbot: QtBot, theme: Th
     qtbot.addWidget(parent)
     painted, image = Seen(theme, parent), QImage(width, LINE_HEIGHT, QImage.Format.Format_RGB32)
     painter = QPainter(image)
-    painted._line(painter, image.rect(), Row(item=OFFER, judgement=TOO_BIG))
+    painted._line(painter, image.rect(), Row(item=OFFER, judgment=TOO_BIG))
     painter.end()
     wrote = dict(painted.wrote)
-    assert wrote.keys() >= {"Ministral 3 Instruct", "Too large by 816 MiB"}
-    assert (wrote["Ministral 3 Instruct"] == wrote["Too large by 816 MiB"]) is beside
+    assert wrote.keys() >= {"Ministral 3 Instruct", "Too big by 816 MiB"}
+    assert (wrote["Ministral 3 Instruct"] == wrote["Too big by 816 MiB"]) is beside
 
 
 def test_the_guide_is_whole_in_german_in_a_small_window(qtbot: QtBot, qapp: QApplication, theme: Theme) -> None:
     parent = QListView()
     qtbot.addWidget(parent)
-    model = ShelfModel(name="guide", quantisation="Q8_0", file_bytes=5_660_000, builtin=True)
+    model = ShelfModel(name="guide", quantization="Q8_0", file_bytes=5_660_000, builtin=True)
     painted, image = Seen(theme, parent), QImage(SMALL, LINE_HEIGHT, QImage.Format.Format_RGB32)
     painter = QPainter(image)
     with speaking(qapp, "de"):

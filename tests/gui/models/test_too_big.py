@@ -43,7 +43,7 @@ def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
     made = ModelsPage(parts.services)
     qtbot.addWidget(made)
     made.show()
-    qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: made.details.verdict.judgment is not None, timeout=WITHIN_MS)
     return made
 
 
@@ -51,7 +51,7 @@ def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
     qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
-    assert details.verdict.title.text().startswith("Too large by")
+    assert details.verdict.title.text().startswith("Too big by")
     assert "32 MiB are free for models now" in details.verdict.sum.text()
     assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
     details.foot.bar.buttons[Do.ANYWAY].click()
@@ -76,7 +76,7 @@ def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, att
     qtbot.waitUntil(fits, timeout=WITHIN_MS)
     given(attic, 32 << 20)
     qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
-    assert details.verdict.title.text().startswith("Too large by")
+    assert details.verdict.title.text().startswith("Too big by")
     assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
 
 
@@ -104,7 +104,7 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         known = page.judging.of(large)
         assert known is not None
         assert short(known) == "Q2_K fits"
-        page.judging.put(large, replace(known, quantisation=""))  # as the details find it anew
+        page.judging.put(large, replace(known, quantization=""))  # as the details find it anew
         assert page.judging.of(large) == known
         details.verdict.use.click()
         qtbot.waitUntil(lambda: page.list.chosen_key == "offer:large", timeout=WITHIN_MS)

@@ -26,7 +26,7 @@ from app.gui.models.details.verdict_view import Memory, memories, of_machine, wh
 from app.gui.models.model_item import matches, offer_item, shelf_item, small_print
 from app.gui.models.model_loading import LoadSteps, step_words
 from app.gui.models.transfers import Transfer, TransferRow, of_download
-from app.gui.models.verdicts import Judgement, sketch, smaller_files, with_smaller
+from app.gui.models.verdicts import Judgment, sketch, smaller_files, with_smaller
 from tests.gui.models.offers import GIB, download, file, offer
 
 Json = dict[str, Any]
@@ -81,47 +81,47 @@ def test_the_sum_of_a_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judgement", "short", "title", "beside"),
+    ("judgment", "short", "title", "beside"),
     [
-        (Judgement(Verdict(VerdictWord.FITS, spare_bytes=2 * GIB)), "Fits", "Fits", "2.0 GiB to spare"),
+        (Judgment(Verdict(VerdictWord.FITS, spare_bytes=2 * GIB)), "Fits", "Fits", "2.0 GiB to spare"),
         (
-            Judgement(Verdict(VerdictWord.TIGHT, spare_bytes=GIB), estimate=True),
+            Judgment(Verdict(VerdictWord.TIGHT, spare_bytes=GIB), estimate=True),
             "Tight",
             "Tight",
             "only 1.0 GiB to spare · estimate",
         ),
         (
-            Judgement(Verdict(VerdictWord.SMALLER, context=6144)),
+            Judgment(Verdict(VerdictWord.SMALLER, context=6144)),
             "Fits with 6,144 tokens",
             "Fits with a smaller context",
             "6,144 tokens",
         ),
         (
-            Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB)),
-            "Too large by 27.0 GiB",
-            "Too large by 27.0 GiB",
+            Judgment(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB)),
+            "Too big by 27.0 GiB",
+            "Too big by 27.0 GiB",
             "",
         ),
         (
-            Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB), quantisation="Q2_K"),
+            Judgment(Verdict(VerdictWord.TOO_BIG, short_bytes=27 * GIB), quantization="Q2_K"),
             "Q2_K fits",
-            "Too large by 27.0 GiB",
+            "Too big by 27.0 GiB",
             "",
         ),
-        (Judgement(Verdict(VerdictWord.TOO_BIG)), "Too large", "Too large", ""),
+        (Judgment(Verdict(VerdictWord.TOO_BIG)), "Too big", "Too big", ""),
     ],
 )
-def test_words_of_a_verdict(judgement: Judgement, short: str, title: str, beside: str) -> None:
-    said = (verdicts.short(judgement), verdicts.title(judgement), verdicts.beside(judgement))
+def test_words_of_a_verdict(judgment: Judgment, short: str, title: str, beside: str) -> None:
+    said = (verdicts.short(judgment), verdicts.title(judgment), verdicts.beside(judgment))
     assert said == (short, title, beside)
 
 
 def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
     error = DoesNotFit("pool_too_small", model="m", need_bytes=9 * GIB, lent_bytes=8 * GIB,
                        machines=1, what_helps=Reason("helps_context", {"context": 512}), fits_context=512)  # fmt: skip
-    judgement = verdicts.of_error(error)
-    assert judgement is not None
-    assert (judgement.verdict.word, judgement.verdict.context) == (VerdictWord.SMALLER, 512)
+    judgment = verdicts.of_error(error)
+    assert judgment is not None
+    assert (judgment.verdict.word, judgment.verdict.context) == (VerdictWord.SMALLER, 512)
     assert verdicts.sentence(error) == "A context of 512 tokens fits."
     other = BadInput("model_unknown", name="x", there="guide")
     assert verdicts.of_error(other) is None
@@ -150,13 +150,13 @@ def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
     item = offer_item(offer())
     assert small_print(item) == "Maker · Q4_K_M · 39.7 GiB"
     assert small_print(GUIDE) == "5.0 MiB · small, for learning the app"
-    facts = {"quantisation": "Q8_0", "file_bytes": 1 << 30}
+    facts = {"quantization": "Q8_0", "file_bytes": 1 << 30}
     assert (
         small_print(shelf_item(convert({"name": "x"} | facts, models.ShelfModel)))
         == "Q8_0 · 1.0 GiB · not in the catalog"
     )
     assert (
-        small_print(shelf_item(convert({"name": "x", "in_catalogue": True} | facts, models.ShelfModel)))
+        small_print(shelf_item(convert({"name": "x", "in_catalog": True} | facts, models.ShelfModel)))
         == "Q8_0 · 1.0 GiB"
     )
     assert matches(item, "large code")
@@ -170,13 +170,13 @@ def test_the_next_smaller_file_that_fits() -> None:
     best = item.file()
     assert best is not None
     smaller = smaller_files(item, item.file_bytes)
-    assert [hub_file.quantisation for hub_file in smaller] == ["Q3_K_M", "Q2_K"]
+    assert [hub_file.quantization for hub_file in smaller] == ["Q3_K_M", "Q2_K"]
     made = sketch(item, best, "key")
     assert made is not None
     assert (made.n_layers, made.splits, made.file_bytes) == (80, True, 4 * GIB)
     too_big, fits = models.Verdict("too big", short_bytes=GIB), models.Verdict("tight", spare_bytes=1)
-    judgement = with_smaller(too_big, list(zip(smaller, [too_big, fits], strict=True)))
-    assert (judgement.quantisation, judgement.fits) == ("Q2_K", False)
+    judgment = with_smaller(too_big, list(zip(smaller, [too_big, fits], strict=True)))
+    assert (judgment.quantization, judgment.fits) == ("Q2_K", False)
     assert with_smaller(fits, []).fits
 
 
@@ -264,7 +264,7 @@ def test_what_can_be_done() -> None:
     def done(item: Any, now: Now, file: str | None = None) -> list[Do]:
         return [action.do for action in actions(Setup(item, file, 4096), now)]
 
-    too_big = Judgement(Verdict(VerdictWord.TOO_BIG, short_bytes=1))
+    too_big = Judgment(Verdict(VerdictWord.TOO_BIG, short_bytes=1))
     loaded = plans.LoadedModel(model="mine", state="ready", context=4096, users=1)
     assert done(GUIDE, IDLE) == [Do.LOAD]
     assert done(MINE, IDLE) == [Do.LOAD, Do.DELETE]

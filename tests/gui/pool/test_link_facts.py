@@ -26,11 +26,11 @@ IDS = [f"{number:064x}" for number in range(4)]
 BETTER = {"code": "interface_through_vpn", "facts": {"machine": "attic-pc", "used": "wg0", "interface": "eth0"}}
 
 
-@pytest.mark.parametrize("centre", [IDS[0], IDS[2]])
-def test_every_link_that_does_not_end_in_the_centre_is_found_once(centre: str) -> None:
+@pytest.mark.parametrize("center", [IDS[0], IDS[2]])
+def test_every_link_that_does_not_end_in_the_center_is_found_once(center: str) -> None:
     """This machine's own links too, where another one's placement is shown."""
-    links = lender_links(snapshot_of(household(4)), centre)
-    pairs = {frozenset(pair) for pair in combinations(IDS, 2) if centre not in pair}
+    links = lender_links(snapshot_of(household(4)), center)
+    pairs = {frozenset(pair) for pair in combinations(IDS, 2) if center not in pair}
     assert {frozenset(lender_link.ends) for lender_link in links} == pairs
     assert len(links) == len(pairs)
     assert [lender_link.names for lender_link in links] == sorted(lender_link.names for lender_link in links)
@@ -159,7 +159,7 @@ def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: 
     assert link_facts is not None
     badges = rows_of(link_facts, compact=compact)
     assert len(badges) == rows
-    assert (badges[1].word, badges[1].color) == ("VPN, not the fastest", "warning")
+    assert (badges[1].word, badges[1].color) == ("VPN, not the fastest option", "warning")
 
 
 def test_a_card_s_words_hold_power_and_another_version() -> None:

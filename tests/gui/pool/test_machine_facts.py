@@ -65,7 +65,7 @@ def test_who_uses_a_machine_its_power_and_another_engine_are_told() -> None:
     assert "Engine" not in dict(inspector._machine_details(kitchen))
 
 
-def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
+def test_the_placement_of_another_machine_has_that_one_in_the_center() -> None:
     snapshot = household(3)
     item, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
     assert hosts_of(snapshot_of(snapshot)) == ((item["id"], "den-pc"),)
@@ -234,7 +234,7 @@ def test_of_a_split_beside_whole_machines_all_that_share_it_are_active() -> None
     assert result["den-pc"].startswith("layers ")  # what it holds of the split
 
 
-def test_layers_are_counted_from_one_and_neighbours_are_one_run() -> None:
+def test_layers_are_counted_from_one_and_neighbors_are_one_run() -> None:
     assert merged_ranges([(4, 8), (0, 4), (12, 13)]) == ((0, 8), (12, 13))
     assert machine_words.layer_ranges(((0, 8), (12, 13))) == "layers 1–8, 13"
     assert machine_words.layer_ranges(()) == ""

@@ -218,7 +218,7 @@ def test_advanced_shows_the_log_also_without_a_node(qtbot: QtBot, away: Desk, tm
     assert last_lines(tmp_path / "nothing") == ""
 
 
-def test_about_lists_every_library_with_its_licence(qtbot: QtBot, page: SettingsPage) -> None:
+def test_about_lists_every_library_with_its_license(qtbot: QtBot, page: SettingsPage) -> None:
     page.open("About")
     about = page.group
     assert isinstance(about, About)

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.api.models import CatalogueModel, Starter
+from app.api.models import CatalogModel, Starter
 from app.decoding import convert
 from app.gui.look import formats
 from app.gui.models.details.about_view import about_of
@@ -42,10 +42,10 @@ def test_it_recommends_what_the_node_names_and_nothing_where_nothing_fits(
     assert (starter is None) == (lent == "64MiB")
     assert made.isVisible() == (starter is not None)
     if starter is not None:
-        models = at.control("GET", "/catalogue")["models"]
+        models = at.control("GET", "/catalog")["models"]
         facts = next(model for model in models if model["id"] == starter["id"])
         assert made.title.text() == f"Recommended: {starter['name']}"
-        assert made.about.text() == f"{about_of(convert(facts, CatalogueModel))} {why(convert(starter, Starter))}"
+        assert made.about.text() == f"{about_of(convert(facts, CatalogModel))} {why(convert(starter, Starter))}"
         size = formats.size(starter["size_bytes"])
         assert made.fetch.text() == f"{size} download from huggingface.co."
     parts.services.pool.stop()

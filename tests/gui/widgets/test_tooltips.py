@@ -7,7 +7,7 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.api.models import CatalogueModel, HubFile
+from app.api.models import CatalogModel, HubFile
 from app.core.errors import Reason
 from app.gui.activity.bench_view import MODEL, BenchModel
 from app.gui.activity.log_view import Entry, LogModel
@@ -77,7 +77,7 @@ def test_buttons(qtbot: QtBot, away: Desk) -> None:
 def test_models(qtbot: QtBot) -> None:
     why = Reason("embedding_model_unknown", {"name": ODD, "there": "x"})
     file = HubFile(file="a.gguf", usable=False, reason_facts=why)
-    item = offer_item(CatalogueModel(id="a", name="a", page=f"https://a.b/{ODD}", files=[file]))
+    item = offer_item(CatalogModel(id="a", name="a", page=f"https://a.b/{ODD}", files=[file]))
     about, choice = AboutView(), FileChoice()
     for made in (about, choice):
         qtbot.addWidget(made)

@@ -1,4 +1,4 @@
-"""The speedometer on the real engine: every quantisation computes, and what it says is like the whole."""
+"""The speedometer on the real engine: every quantization computes, and what it says is like the whole."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize("quant", ["F16", "Q8_0", "Q4_K", "Q4_K_M"])  # the last has Q6_K as well
-async def test_each_quantisation_is_measured(tmp_path: Path, quant: str) -> None:
+async def test_each_quantization_is_measured(tmp_path: Path, quant: str) -> None:
     made = shape(tmp_path, layers=4, width=256, ffn=512, quant=quant)
     phases: list[tuple[int, int]] = []
     folder = tmp_path / "trial"

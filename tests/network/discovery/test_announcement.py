@@ -115,7 +115,7 @@ def test_others_are_not(address: str) -> None:
     assert believable((address,), HOME) == ()
 
 
-def test_neighbours_are_dialled_wherever_they_are() -> None:
+def test_neighbors_are_dialled_wherever_they_are() -> None:
     ours = ("203.0.113.20", "2001:db8:1:2::20")
     assert believable(("203.0.113.9", "203.0.114.9"), ours) == ("203.0.113.9",)
     assert believable(("2001:db8:1:2::9", "2001:db8:1:3::9"), ours) == ("2001:db8:1:2::9",)

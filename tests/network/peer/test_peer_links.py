@@ -115,7 +115,7 @@ async def test_our_answer_tells_how_far_the_work_is(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("apart", [-1, 0, 1])
-async def test_neighbouring_protocols_link(nodes: Nodes, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_neighboring_protocols_link(nodes: Nodes, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.network.messages.OLDEST_PROTOCOL", PROTOCOL - 1)
     den, attic = await gone(nodes)
     async with Puppet(den, attic) as puppet:

@@ -1,4 +1,4 @@
-"""Downloads from the first byte to the shelf: pauses, restarts, errors, the disk, the catalogue's word."""
+"""Downloads from the first byte to the shelf: pauses, restarts, errors, the disk, the catalog's word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.core.errors import BadInput, DoesNotFit, Reason
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, closed_hub
-from tests.node.download_place import Place, catalogue_of, running
+from tests.node.download_place import Place, catalog_of, running
 
 OTHER_COMMIT = "f" * 40
 
@@ -276,17 +276,15 @@ async def test_files_of_others_are_never_deleted(place: Place, tmp_path: Path) -
         assert path.exists()
 
 
-async def test_the_catalogues_word_counts(server: HubServer, tmp_path: Path) -> None:
-    known = catalogue_of(server, server.sha256)
+async def test_the_catalogs_word_counts(server: HubServer, tmp_path: Path) -> None:
+    known = catalog_of(server, server.sha256)
     async with running(Place(server, tmp_path, known)) as place:
         done = await place.ended((await place.start()).id)
-        assert (done.state, done.hash_from) == ("done", "catalogue")
+        assert (done.state, done.hash_from) == ("done", "catalog")
 
 
-async def test_another_file_than_the_catalogues_can_still_be_had_by_searching(
-    server: HubServer, tmp_path: Path
-) -> None:
-    known = catalogue_of(server, "0" * 64)
+async def test_another_file_than_the_catalogs_can_still_be_had_by_searching(server: HubServer, tmp_path: Path) -> None:
+    known = catalog_of(server, "0" * 64)
     async with running(Place(server, tmp_path, known)) as place:
         failed = await place.ended((await place.start()).id)
         assert failed.code == "download_other_file"
@@ -296,7 +294,7 @@ async def test_another_file_than_the_catalogues_can_still_be_had_by_searching(
 
 
 async def test_what_does_not_fit_is_refused_before_it_begins(server: HubServer, tmp_path: Path) -> None:
-    known = catalogue_of(server, None, len(server.data))
+    known = catalog_of(server, None, len(server.data))
     async with running(Place(server, tmp_path, known)) as place:
         place.disk.free = LEFT_FREE_BYTES + len(server.data) - 1
         with pytest.raises(DoesNotFit) as caught:

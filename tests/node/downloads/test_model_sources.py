@@ -26,11 +26,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 Json = dict[str, Any]
 OFFER = {
     "id", "name", "maker", "about", "about_in", "good_at", "parameters", "active_parameters", "architecture",
-    "n_layers", "context_length", "kv_bytes_per_token", "licence", "gated", "splits", "repository",
+    "n_layers", "context_length", "kv_bytes_per_token", "license", "gated", "splits", "repository",
     "revision", "page", "files",
 }  # fmt: skip
 FILE_KEYS = {
-    "file", "parts", "quantisation", "size_bytes", "sha256", "recommended", "usable", "reason", "on_shelf",
+    "file", "parts", "quantization", "size_bytes", "sha256", "recommended", "usable", "reason", "on_shelf",
     "download", "reason_facts",
 }  # fmt: skip
 
@@ -124,14 +124,14 @@ async def test_from_the_search_to_the_shelf_and_off_again(den: TestNode, server:
         assert (await client.get("/status"))["downloads"] == {}
 
 
-async def test_the_catalogue_and_the_files_of_other_apps(den: TestNode) -> None:
+async def test_the_catalog_and_the_files_of_other_apps(den: TestNode) -> None:
     other = den.root.parent / "person" / ".lmstudio" / "models" / "maker" / "Tiny" / "Tiny-F16.gguf"
     other.parent.mkdir(parents=True)
     tiny.llama(other, layers=2)
     async with den.client() as client:
-        catalogue = await client.get("/catalogue")
-        assert all(set(offer) == OFFER for offer in catalogue["models"])
-        assert all(set(f) == FILE_KEYS for offer in catalogue["models"] for f in offer["files"])
+        catalog = await client.get("/catalog")
+        assert all(set(offer) == OFFER for offer in catalog["models"])
+        assert all(set(f) == FILE_KEYS for offer in catalog["models"] for f in offer["files"])
         value = await client.get("/found")
         (file,) = value["files"]
         assert (file["app"], file["name"], file["usable"]) == ("LM Studio", "Tiny-F16", True)

@@ -31,7 +31,7 @@ from testbed import tiny
 from tests.catalog.hub_server import HubServer, closed_hub
 from tests.catalog.test_parts import in_parts
 from tests.network.nodes import Node, opened
-from tests.node.download_place import Place, catalogue_of, running
+from tests.node.download_place import Place, catalog_of, running
 
 Json = dict[str, Any]
 MBIT = 100
@@ -74,7 +74,7 @@ class Household:
     attic: Node
     place: Place
     copy: PeerCopy
-    catalogue: Catalog
+    catalog: Catalog
 
     async def start(self) -> Download:
         return await self.place.start(copy=self.copy)
@@ -99,12 +99,12 @@ async def home(server: HubServer, tmp_path: Path) -> AsyncGenerator[Household, N
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         den, attic = await nodes.paired("den", "attic")
         closed = HubServer(server.data, port=int(closed_hub().endpoint.rpartition(":")[2]))
-        catalogue = catalogue_of(server, server.sha256, len(server.data))
+        catalog = catalog_of(server, server.sha256, len(server.data))
         copies = PeerCopies(attic.network)
-        place = Place(closed, tmp_path / "attic", catalogue, copies.files_of)
+        place = Place(closed, tmp_path / "attic", catalog, copies.files_of)
         await stack.enter_async_context(running(place))
         try:
-            yield Household(source, den, attic, place, PeerCopy(den.network.id, "den"), catalogue)
+            yield Household(source, den, attic, place, PeerCopy(den.network.id, "den"), catalog)
         finally:
             source.go_on.set()
 
@@ -115,7 +115,7 @@ async def test_it_arrives_whole_and_nobody_else_is_asked(home: Household) -> Non
     assert (begun.source, begun.machine) == ("den", home.den.network.id)
     done = await home.place.ended(begun.id)
     assert (done.state, done.reason) == ("done", None)
-    assert (done.sha256, done.hash_from) == (home.source.sha256, "catalogue")
+    assert (done.sha256, done.hash_from) == (home.source.sha256, "catalog")
     path = home.file_of(done)
     assert path.name == f"{home.source.sha256}.gguf"
     assert path.read_bytes() == home.place.server.data
@@ -208,7 +208,7 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, mo
     monkeypatch.setattr(file_transfer, "TURN_SECONDS", 0.02)
     first = await home.half()
     copies = PeerCopies(home.attic.network)
-    other = Place(home.place.server, home.place.folder / "b", home.catalogue, copies.files_of)
+    other = Place(home.place.server, home.place.folder / "b", home.catalog, copies.files_of)
     async with running(other):
         key = (await other.start(copy=home.copy)).id
         waits = said(Reason(file_transfer.MY_TURN, {"name": "den"}))
@@ -228,7 +228,7 @@ async def test_who_has_it_is_known_by_its_hash_alone(home: Household) -> None:
 async def test_a_file_that_nobody_knows_by_its_hash_is_not_copied(
     server: HubServer, tmp_path: Path, promised: str | None, expected: str | None
 ) -> None:
-    async with running(Place(server, tmp_path, catalogue_of(server, promised))) as place:
+    async with running(Place(server, tmp_path, catalog_of(server, promised))) as place:
         with pytest.raises(BadInput) as refused:
             await place.start(copy=PeerCopy("a" * 64, "den", expected))
         assert refused.value.reason.code == "copy_no_hash"
@@ -241,18 +241,18 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
     facts = [OfferedPart(len(d), hashlib.sha256(d).hexdigest()) for d in map(Path.read_bytes, paths)]
     whole = str(joint_hash(part.sha256 for part in facts))
     home.source.files, home.source.sha256 = tuple(paths), whole
-    offer = home.catalogue.models[0]
+    offer = home.catalog.models[0]
     file = structs.replace(
         offer.files[0], file=names[0], parts=tuple(facts), size_bytes=sum(fact.size_bytes for fact in facts)
     )  # fmt: skip
-    known = structs.replace(home.catalogue, models=(structs.replace(offer, files=(file,)),))
+    known = structs.replace(home.catalog, models=(structs.replace(offer, files=(file,)),))
     copies = PeerCopies(home.attic.network)
     home.source.go_on.set()
     async with running(Place(home.place.server, tmp_path / "b", known, copies.files_of)) as place:
         done = await place.ended((await place.start(file=names[1], copy=home.copy)).id)
         assert (done.state, done.reason, done.sha256) == ("done", None, whole)
         assert place.shelf.entries()
-    unknown = catalogue_of(home.place.server, None)
+    unknown = catalog_of(home.place.server, None)
     async with running(Place(home.place.server, tmp_path / "c", unknown)) as place:
         with pytest.raises(BadInput):  # no hash of each file is known
             await place.start(file=names[0], copy=replace(home.copy, sha256=whole))
@@ -264,7 +264,7 @@ async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
     monkeypatch.setattr(downloads, "STALL_LOOK_SECONDS", 0.02)
     network = SimpleNamespace(links={}, members={})  # den is away
     copies = PeerCopies(cast("Network", network))
-    place = Place(home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near)
+    place = Place(home.place.server, tmp_path / "b", home.catalog, copies.files_of, copies.is_near)
     home.source.go_on.set()
     async with running(place):
         key = (await place.start(copy=home.copy)).id

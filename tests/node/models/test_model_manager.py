@@ -543,7 +543,7 @@ async def test_each_of_several_conversations_gets_whole_steps_of_cells(
     assert (await hosting.plan(order, lambda _: None)).context == granted
 
 
-async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: ModelManager) -> None:
+async def test_a_context_is_not_quantized_where_heads_are_too_small(hosting: ModelManager) -> None:
     with pytest.raises(BadInput) as error:
         await hosting.plan(requests.PlanModel(model="one", kv=KvType.Q8_0), lambda _: None)
     assert error.value.reason.code == "kv_odd"

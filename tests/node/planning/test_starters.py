@@ -17,7 +17,7 @@ from tests.node.pool import node
 GIB = 1 << 30
 
 
-async def test_the_best_of_the_catalogue_that_fits_the_memory_of_today(tmp_path: Path) -> None:
+async def test_the_best_of_the_catalog_that_fits_the_memory_of_today(tmp_path: Path) -> None:
     """2 GiB hold the smallest of the starters with room to spare; the next one would be tight."""
     with node(tmp_path, "den", lend="2GiB") as den:
         async with den.client() as client:
@@ -30,12 +30,12 @@ async def test_the_best_of_the_catalogue_that_fits_the_memory_of_today(tmp_path:
 
 
 async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) -> None:
-    """Threads that read the catalogue for the first time together once ended the node, and no verdict came."""
+    """Threads that read the catalog for the first time together once ended the node, and no verdict came."""
     with node(tmp_path, "den", lend="2GiB") as den:
         async with den.client() as client:
             plan = client.post("/plan", {"model": "guide", "measure": False})
             shelf, offers, starter, planned = await asyncio.gather(
-                client.get("/models"), client.get("/catalogue"), client.get("/starter"), plan
+                client.get("/models"), client.get("/catalog"), client.get("/starter"), plan
             )
     assert [model["name"] for model in shelf["models"]] == ["guide"]
     assert starter["starter"]["id"] in {model["id"] for model in offers["models"]}

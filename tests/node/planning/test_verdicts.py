@@ -56,7 +56,7 @@ async def test_its_place_is_shown_when_asked_for(den: TestNode) -> None:
 @pytest.mark.long
 async def test_a_model_that_is_not_here_is_estimated_after_a_test_of_the_machine(den: TestNode) -> None:
     # so large that a token's time is that of its weights, also on a busy computer
-    known = SKETCH | {"file_bytes": 600 * MIB, "architecture": "qwen3moe", "quantisation": "Q4_K_M"}
+    known = SKETCH | {"file_bytes": 600 * MIB, "architecture": "qwen3moe", "quantization": "Q4_K_M"}
     experts = known | {"key": "experts", "parameters": 500 * MIB, "active_parameters": 100 * MIB}
     result = await judged(den, sketches=[known], place=True)
     assert result["small"]["plan"]["forecast"] is None

@@ -223,7 +223,7 @@ async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
 
 @pytest.mark.parametrize("n_huge", [1, 28, 64])
 async def test_huge_values_of_a_row_in_8_bits_blame_nobody(scene: Scene, n_huge: int) -> None:
-    """28 are carried exactly; one more in each block takes from its neighbours alone. A lie in that row is found."""
+    """28 are carried exactly; one more in each block takes from its neighbors alone. A lie in that row is found."""
     chance, width = np.random.default_rng(SEED), 2048
     rows = chance.standard_normal((16, width), dtype=np.float32)
     rows[0, 7 : 32 * n_huge : 32] = 127.0

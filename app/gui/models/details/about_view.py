@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication, QLocale, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QWidget
 
-from app.api.models import CatalogueModel, FoundFile, ShelfModel
+from app.api.models import CatalogModel, FoundFile, ShelfModel
 from app.api.plans import LoadedModel
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
@@ -19,7 +19,7 @@ translate = QCoreApplication.translate
 SHOWN = 80  # characters of a license as stated in a file
 
 
-def about_of(model: CatalogueModel) -> str:
+def about_of(model: CatalogModel) -> str:
     """Return the description of a model, in the window's language if the catalog has one."""
     return model.about_in.get(QLocale().name()[:2]) or model.about
 
@@ -33,7 +33,7 @@ class AboutView(QWidget):
         super().__init__()
         self.name = ElidedLabel("", "title")
         self._facts, self._about = paragraph("", "muted"), paragraph("")
-        self._licence = ElidedLabel("", "caption")
+        self._license = ElidedLabel("", "caption")
         self.notes = paragraph("", "muted")
         self._page = button(self.tr("Model page"), self._open, "link")
         self._address = ""
@@ -42,7 +42,7 @@ class AboutView(QWidget):
         self.better = button(self.tr("Find one that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
         self._guide.setLayout(column(paragraph(words), better, gap=0))
-        foot = row(self._licence, self._page, gap=sizes.S)
+        foot = row(self._license, self._page, gap=sizes.S)
         foot.setStretch(0, 1)
         box = column(self.name, self._facts, self._about, self.notes, gap=sizes.XS)
         box.addLayout(foot)
@@ -57,10 +57,10 @@ class AboutView(QWidget):
         self._about.setVisible(bool(self._about.text()))
         self.tell_notes(item, None)
         self._guide.setVisible(item.is_guide)
-        licence = "" if isinstance(item.facts, FoundFile) else (item.facts.licence or "")[:SHOWN]
-        known = self.tr("License: {licence}").format(licence=licence)
-        self._licence.say(known if licence else self.tr("License: not stated"))
-        self._licence.setVisible(item.kind is not Kind.OTHER_APP)
+        license_name = "" if isinstance(item.facts, FoundFile) else (item.facts.license or "")[:SHOWN]
+        known = self.tr("License: {license}").format(license=license_name)
+        self._license.say(known if license_name else self.tr("License: not stated"))
+        self._license.setVisible(item.kind is not Kind.OTHER_APP)
         self._address = item.remote.page if item.remote is not None else ""
         self._page.setVisible(bool(self._address))
         self._page.setToolTip(tooltip(self._address))
@@ -73,7 +73,7 @@ class AboutView(QWidget):
             case FoundFile():
                 words = self.tr("It belongs to {app}. Poolhouse uses it in place and never moves or changes it.")
                 return said(facts.reason_facts) if facts.reason_facts is not None else words.format(app=facts.app)
-            case CatalogueModel():
+            case CatalogModel():
                 return about_of(facts)
         return ""
 
@@ -85,19 +85,19 @@ class AboutView(QWidget):
 
     def _parts(self, item: Item) -> list[str]:
         facts = item.facts
-        parts = [item.quantisation]
+        parts = [item.quantization]
         if item.remote is not None:
             parts = [item.remote.maker, parameters(item.remote.parameters)]
         elif item.file_bytes:
             parts.append(formats.size(item.file_bytes))
-        if isinstance(facts, ShelfModel | FoundFile | CatalogueModel) and facts.n_layers:
+        if isinstance(facts, ShelfModel | FoundFile | CatalogModel) and facts.n_layers:
             parts.append(self.tr("{count} layers").format(count=facts.n_layers))
         if not item.splits:
             parts.append(self.tr("runs whole on one machine"))
         if isinstance(facts, ShelfModel) and not facts.builtin:
             if facts.source not in (None, "Poolhouse"):
                 parts.append(self.tr("from {app}").format(app=facts.source))
-            if not facts.in_catalogue:
+            if not facts.in_catalog:
                 parts.append(self.tr("not in the catalog"))
         return [part for part in parts if part]
 

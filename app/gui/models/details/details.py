@@ -117,7 +117,7 @@ class Details(FullHeightFrame):
         self.foot.setVisible(not mine)
         if mine:
             self.steps.show_steps(setup.item.name, self._loading.steps)
-        self.foot.beside.setVisible(setup.may_join and self.foot.beside.judgement is not None)
+        self.foot.beside.setVisible(setup.may_join and self.foot.beside.judgment is not None)
         self.foot.bar.show_actions(actions(setup, self._now()))
         self._tell_lost(setup.item)
         loaded = self._services.pool.now.model(setup.item.name)
@@ -225,44 +225,44 @@ class Details(FullHeightFrame):
         self.tell_actions()
 
     def _planned(self, plan: Plan) -> None:
-        judgement = self.verdict.show_plan(plan)
+        judgment = self.verdict.show_plan(plan)
         self.form.kv.show_bytes(plan.kv_bytes)
         self.form.shape.show_plan(plan)
         self.forecast.show_plan(plan, missing=self.item is not None and self.item.is_missing)
         self._need_bytes = 0
         if self.item is not None and self._is_usual():
-            self._judging.put(self.item, judgement)
+            self._judging.put(self.item, judgment)
         self.tell_actions()
 
     def _refused(self, error: AppError) -> None:
-        judgement = self.verdict.show_error(error)
+        judgment = self.verdict.show_error(error)
         self.form.kv.show_bytes({})
         self.form.shape.show_plan(None)
         self.forecast.clear()
         self._need_bytes = int(error.reason.number("need_bytes"))
         self._tell_smaller()
-        if judgement is not None and self.item is not None and self._is_usual():
-            self._judging.put(self.item, judgement)
+        if judgment is not None and self.item is not None and self._is_usual():
+            self._judging.put(self.item, judgment)
         self.tell_actions()
 
     def _tell_smaller(self) -> None:
         """Name the smaller file that the list found to fit, if a local model is too big."""
         known = self._judging.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
-            self.verdict.show_smaller(known.quantisation)
+            self.verdict.show_smaller(known.quantization)
 
-    def _use_file(self, quantisation: str) -> None:
+    def _use_file(self, quantization: str) -> None:
         if self.item is not None and self.item.is_here:
-            self.smaller.emit(self.item, quantisation)
+            self.smaller.emit(self.item, quantization)
         else:
-            self.files.choose(quantisation)
+            self.files.choose(quantization)
 
     def _estimated(self, estimate: Verdict) -> None:
         if self.item is None:
             return
         known, best = self._judging.of(self.item), self.item.file()
         is_best = best is not None and self.files.file == best.file
-        smaller = known.quantisation if known and is_best else ""
+        smaller = known.quantization if known and is_best else ""
         self.verdict.show_estimate(estimate, smaller, splits=self.item.splits)
         if estimate.plan is not None:
             self.form.kv.show_bytes(estimate.plan.kv_bytes)
@@ -304,11 +304,11 @@ class Details(FullHeightFrame):
         return Now(
             chosen or snapshot.loaded,
             bool(self._loading.model),
-            self.verdict.judgement,
+            self.verdict.judgment,
             0 < self._need_bytes <= (total_bytes or 0),
             snapshot.downloads,
             snapshot.embeds.model if snapshot.embeds else "",
-            self.foot.beside.judgement,
+            self.foot.beside.judgment,
             self.copies.machines,
         )
 

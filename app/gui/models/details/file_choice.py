@@ -36,13 +36,13 @@ class FileChoice(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.combo = DropDown()
-        self.combo.setAccessibleName(self.tr("Quantisation"))
+        self.combo.setAccessibleName(self.tr("Quantization"))
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
         self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
         self.combo.currentIndexChanged.connect(lambda _: self.changed.emit())
-        title = label(self.tr("Quantisation"))
+        title = label(self.tr("Quantization"))
         title.setBuddy(self.combo)
         self.setLayout(column(title, self.combo, gap=sizes.XS))
 
@@ -65,17 +65,17 @@ class FileChoice(QWidget):
         self.combo.blockSignals(blocked)
         self.setVisible(bool(item.files))
 
-    def choose(self, quantisation: str) -> None:
+    def choose(self, quantization: str) -> None:
         """Select the first file with this quantization."""
         for n in range(self.combo.count()):
-            if self.combo.itemText(n).startswith(quantisation):
+            if self.combo.itemText(n).startswith(quantization):
                 self.combo.setCurrentIndex(n)
                 return
 
     def _words(self, file: HubFile) -> str:
         size = formats.size(file.size_bytes) if file.size_bytes else ""
         count = self.tr("{count} files").format(count=file.parts) if file.parts > 1 else ""
-        words = " · ".join(part for part in (file.quantisation or file.file, size, count) if part)
+        words = " · ".join(part for part in (file.quantization or file.file, size, count) if part)
         if file.on_shelf:
             return self.tr("{words} (on this computer)").format(words=words)
         if file.recommended:

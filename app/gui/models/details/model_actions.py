@@ -17,7 +17,7 @@ from app.gui.look import formats, sizes
 from app.gui.models import verdicts
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import Item, Kind
-from app.gui.models.verdicts import Judgement
+from app.gui.models.verdicts import Judgment
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import paragraph
@@ -58,11 +58,11 @@ class Now:
 
     loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the loaded one
     is_loading: bool  # a model is being loaded
-    judgement: Judgement | None
+    judgment: Judgment | None
     may_try: bool  # it could run on this machine alone, using more memory than it lends
     downloads: dict[str, Download]
     embedder: str = ""  # name of the loaded embedding model or reranker
-    beside: Judgement | None = None  # for a load alongside the other models
+    beside: Judgment | None = None  # for a load alongside the other models
     copies: tuple[MachineRef, ...] = ()  # machines that can send this file
 
 
@@ -98,7 +98,7 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     if state == "lost":
         return [_primary(Do.LOAD, translate("Models", "Load again"), not now.is_loading), unload]
     gone = setup.item.is_missing
-    fits = now.judgement is None or now.judgement.fits
+    fits = now.judgment is None or now.judgment.fits
     load = _primary(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
     if loaded and load.enabled:
         fits = now.beside is None or now.beside.fits
@@ -141,7 +141,7 @@ def _getting(file: HubFile | None, now: Now) -> list[Action]:
     if download is not None and download.state != "done" and download.done_bytes:
         done, total = formats.size(download.done_bytes), formats.size(download.total_bytes or 0)
         text = translate("Models", "Resume at {done} of {total}").format(done=done, total=total)
-    role = "primary" if now.judgement is None or now.judgement.fits else ""
+    role = "primary" if now.judgment is None or now.judgment.fits else ""
     if now.copies and file.usable:
         words = translate("Models", "Copy from {machine}").format(machine=now.copies[0].name)
         return [Action(Do.COPY, words, role), Action(Do.DOWNLOAD, text)]
@@ -197,7 +197,7 @@ class BesideView(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.judgement: Judgement | None = None
+        self.judgment: Judgment | None = None
         self.words = paragraph("", "muted")
         self.setLayout(column(self.words))
         self.hide()
@@ -205,16 +205,16 @@ class BesideView(QWidget):
     def show_result(self, result: Plan | AppError | None) -> None:
         """Show a plan that leaves the other models their memory, or why there is none."""
         refused = verdicts.of_error(result) if isinstance(result, AppError) else None
-        self.judgement = verdicts.of_plan(result) if isinstance(result, Plan) else refused
-        if self.judgement is not None:
+        self.judgment = verdicts.of_plan(result) if isinstance(result, Plan) else refused
+        if self.judgment is not None:
             words = QCoreApplication.translate("Models", "Load alongside: {verdict}")
-            self.words.setText(words.format(verdict=_verdict(self.judgement)))
+            self.words.setText(words.format(verdict=_verdict(self.judgment)))
 
 
-def _verdict(judgement: Judgement) -> str:
+def _verdict(judgment: Judgment) -> str:
     """Return a text like `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
-    speed = formats.speed(judgement.tok_s) if judgement.tok_s and judgement.fits else ""
-    return " · ".join(filter(None, (verdicts.title(judgement), verdicts.beside(judgement), speed)))
+    speed = formats.speed(judgment.tok_s) if judgment.tok_s and judgment.fits else ""
+    return " · ".join(filter(None, (verdicts.title(judgment), verdicts.beside(judgment), speed)))
 
 
 class ActionFoot(QWidget):

@@ -62,7 +62,7 @@ class SetupForm(QWidget):
         """Set the form up for another model, with its settings if it is loaded; None for the defaults."""
         most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
-        self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantised_kv)
+        self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
         self.machines.offer(splits=item.splits)
         self._splits = item.splits and item.is_here
         self.shape.offer(shape)
@@ -114,7 +114,8 @@ class ContextSlider(QWidget):
         return self._steps[self._place(USUAL)]
 
     def offer(self, most: int, context: int | None = None) -> None:
-        """Offer the steps up to the longest context of a model, and select `context` or the next shorter one."""
+        """Offer the context lengths up to the model's maximum, `most`. Select `context`, or the longest offered that
+        does not exceed it."""
         self._steps = steps(max(1, most))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, len(self._steps) - 1)

@@ -18,7 +18,7 @@ from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme, set_role
 from app.gui.models import verdicts
-from app.gui.models.verdicts import Judgement
+from app.gui.models.verdicts import Judgment
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import ElidedLabel, label, paragraph
@@ -36,7 +36,7 @@ class VerdictView(QWidget):
     def __init__(self, theme: Theme, use_context: Callable[[int], object], use_file: Callable[[str], object]) -> None:
         super().__init__()
         self._theme = theme
-        self.judgement: Judgement | None = None
+        self.judgment: Judgment | None = None
         self._picture = label()
         self.title = label("", "section")
         self._beside = ElidedLabel("", "muted")
@@ -47,7 +47,7 @@ class VerdictView(QWidget):
         self.memory.setLayout(column(label(self.tr("Memory"), "section"), self.sum, self.bars))
         self._use_context, self._use_file = use_context, use_file
         self.use = button("", self._take, "inline")
-        self._fitting = ""  # the quantisation that fits
+        self._fitting = ""  # the quantization that fits
         use = row(self.use, None)
         head = row(self._picture, self.title, self._beside, gap=sizes.S)
         head.setStretch(2, 1)
@@ -58,7 +58,7 @@ class VerdictView(QWidget):
 
     def clear(self, sentence: str = "") -> None:
         """Show that nothing is known. sentence: the reason."""
-        self.judgement = None
+        self.judgment = None
         self.title.setText("")
         self._beside.say("")
         self._picture.clear()
@@ -66,87 +66,87 @@ class VerdictView(QWidget):
         self._tell(sentence, None)
         self.use.hide()
 
-    def show_plan(self, plan: Plan) -> Judgement:
+    def show_plan(self, plan: Plan) -> Judgment:
         """Show the verdict for a local model."""
-        judgement = verdicts.of_plan(plan)
-        self._show(judgement, "", plan)
-        return judgement
+        judgment = verdicts.of_plan(plan)
+        self._show(judgment, "", plan)
+        return judgment
 
-    def show_estimate(self, estimate: node_models.Verdict, quantisation: str, *, splits: bool) -> Judgement:
-        """Show the verdict for a model that is not local. quantisation: a smaller one that fits."""
-        judgement = verdicts.of_estimate(estimate)
+    def show_estimate(self, estimate: node_models.Verdict, quantization: str, *, splits: bool) -> Judgment:
+        """Show the verdict for a model that is not local. quantization: a smaller one that fits."""
+        judgment = verdicts.of_estimate(estimate)
         plan = estimate.plan
         words = ""
-        if plan is None and judgement.quantisation:
-            words = self.tr("{quantisation} would fit.").format(quantisation=judgement.quantisation)
+        if plan is None and judgment.quantization:
+            words = self.tr("{quantization} would fit.").format(quantization=judgment.quantization)
         elif plan is None and not splits:
             words = self.tr("It runs whole on one machine, so only this machine's memory counts.")
-        elif plan is None and judgement.verdict.word is VerdictWord.SMALLER:
+        elif plan is None and judgment.verdict.word is VerdictWord.SMALLER:
             words = self.tr("With this context it needs more memory than the machines lend now.")
         elif plan is None:
             words = self.tr("Even with a short context it needs more memory than the machines lend now.")
-        self._show(judgement, words, plan, "" if plan else quantisation)
-        return judgement
+        self._show(judgment, words, plan, "" if plan else quantization)
+        return judgment
 
-    def show_error(self, error: AppError) -> Judgement | None:
+    def show_error(self, error: AppError) -> Judgment | None:
         """Show that the model does not fit or cannot be planned."""
-        judgement = verdicts.of_error(error)
-        if judgement is None:
+        judgment = verdicts.of_error(error)
+        if judgment is None:
             self.clear(verdicts.sentence(error))
         else:
-            self._show(judgement, verdicts.sentence(error), None)
-        return judgement
+            self._show(judgment, verdicts.sentence(error), None)
+        return judgment
 
-    def show_smaller(self, quantisation: str) -> None:
+    def show_smaller(self, quantization: str) -> None:
         """Offer a smaller file of the model that would fit, if the model is too big."""
-        judgement = self.judgement
-        if judgement is None or judgement.verdict.word is not VerdictWord.TOO_BIG or judgement.estimate:
+        judgment = self.judgment
+        if judgment is None or judgment.verdict.word is not VerdictWord.TOO_BIG or judgment.estimate:
             return
-        self.judgement = replace(judgement, quantisation=quantisation)
-        self._offer(quantisation)
+        self.judgment = replace(judgment, quantization=quantization)
+        self._offer(quantization)
         self._paint()
 
-    def _show(self, judgement: Judgement, words: str, plan: Plan | None, fitting: str = "") -> None:
-        was = self.judgement.verdict.word if self.judgement else None
-        self.judgement = judgement
-        self.title.setText(verdicts.title(judgement))
-        self._beside.say(verdicts.beside(judgement))
+    def _show(self, judgment: Judgment, words: str, plan: Plan | None, fitting: str = "") -> None:
+        was = self.judgment.verdict.word if self.judgment else None
+        self.judgment = judgment
+        self.title.setText(verdicts.title(judgment))
+        self._beside.say(verdicts.beside(judgment))
         self._head.show()
         self._tell(words, plan)
         self._offer(fitting)
         self._paint()
-        if was is not None and was is not judgement.verdict.word:
+        if was is not None and was is not judgment.verdict.word:
             announce(self, self.title.text())
 
     def _offer(self, fitting: str) -> None:
         """Offer another file, or the context named in the verdict."""
-        judgement = self.judgement
-        smaller = judgement is not None and judgement.verdict.word is VerdictWord.SMALLER
+        judgment = self.judgment
+        smaller = judgment is not None and judgment.verdict.word is VerdictWord.SMALLER
         self._fitting = fitting
         self.use.setVisible(bool(fitting) or smaller)
-        show = self.tr("Show {quantisation}").format(quantisation=fitting)
+        show = self.tr("Show {quantization}").format(quantization=fitting)
         self.use.setText(show if fitting else self.tr("Use the smaller context"))
 
     def _take(self) -> None:
         if self._fitting:
             self._use_file(self._fitting)
-        elif self.judgement is not None:
-            self._use_context(self.judgement.verdict.context)
+        elif self.judgment is not None:
+            self._use_context(self.judgment.verdict.context)
 
     def _tell(self, words: str, plan: Plan | None) -> None:
         self.words.setText(words)
         self.words.setVisible(bool(words))
-        parts = self.judgement.verdict.parts if self.judgement else None
+        parts = self.judgment.verdict.parts if self.judgment else None
         self.memory.setVisible(plan is not None or parts is not None)
         self.sum.setText(whole_sum(plan) if plan else short_sum(parts) if parts else "")
         self.bars.show_parts(memories(plan) if plan else [])
 
     def _paint(self) -> None:
-        if self.judgement is None:
+        if self.judgment is None:
             return
-        color = self.judgement.color
+        color = self.judgment.color
         side = self._theme.px(sizes.TITLE)
-        picture = icon(self.judgement.icon, getattr(self._theme.colors, color))
+        picture = icon(self.judgment.icon, getattr(self._theme.colors, color))
         self._picture.setPixmap(picture.pixmap(side, side))
         set_role(self.title, f"verdict-{color}")
 

@@ -394,8 +394,8 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
     routes = tuple(_sideways(host, card, 1, _port(row, rows, host, sizes), sizes) for row, card in enumerate(cards))
     if rows == 1:
         plate = routes[0].plate
-        centred = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)
-        routes = (replace(routes[0], plate=centred),)
+        centered = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)
+        routes = (replace(routes[0], plate=centered),)
     return Places(host, cards, routes)
 
 

@@ -38,8 +38,8 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     client.call("POST", "/plan", body, plans.append, answer=Plan)
     until(qtbot, lambda: bool(plans))
     shown = plans[0].machines[0].lends_bytes - plans[0].machines[0].needs_bytes
-    assert view.judgement is not None
-    assert abs(view.judgement.verdict.spare_bytes - shown) < 256 * MIB  # free memory moves
+    assert view.judgment is not None
+    assert abs(view.judgment.verdict.spare_bytes - shown) < 256 * MIB  # free memory moves
     assert view.words.text().startswith("Load as well: Fits · ")
     assert bar.buttons[Do.BESIDE].isEnabled()
 
@@ -52,7 +52,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
 
     page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
     details.plan()
-    until(qtbot, lambda: view.words.text() == "Load alongside: Too large by 4.0 MiB")
+    until(qtbot, lambda: view.words.text() == "Load alongside: Too big by 4.0 MiB")
     assert requests[-1]["beside"]
     assert not bar.buttons[Do.BESIDE].isEnabled()
     assert bar.buttons[Do.LOAD].isEnabled()  # in its place it fits

@@ -79,7 +79,7 @@ def test_from_one_window_to_the_other(
     qtbot.addWidget(page)
     page.resize(1000, 760)
     page.show()
-    until(qtbot, lambda: page.details.verdict.judgement)
+    until(qtbot, lambda: page.details.verdict.judgment)
     page.list.search.setText("tiny")
     page.list._online.click()
     until(qtbot, lambda: page.library.found)

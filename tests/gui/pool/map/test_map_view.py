@@ -130,7 +130,7 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     assert {round(card.h) for card in view.places.cards} == {lender.h}
     view.show_machines(machines_of(snapshot_of(snapshot), center=attic))
     assert {round(card.h) for card in view.places.cards} == {host.h}
-    assert len(drawn(view)) == 3 + 2  # one way to the new centre ends here, the other is told
+    assert len(drawn(view)) == 3 + 2  # one way to the new center ends here, the other is told
     assert len([pair for pair in view.scene().items() if isinstance(pair, LinkLine)]) == 2
 
 

@@ -26,7 +26,7 @@ FAR = 0.3  # of a score whose spread is about 1; 0.09 was seen
 def test_a_cut_model_says_what_the_whole_says(name: str, tmp_path: Path) -> None:
     home = proof.home(tmp_path)
     entry = home.shelf.import_file(wide_heads(families()[name].path, tmp_path / "wide.gguf"))
-    assert entry.model.quantised_kv
+    assert entry.model.quantized_kv
     whole = said(home, entry, (), KvType.Q8_0)
     assert np.array_equal(said(home, entry, proof.twos(entry.model)[0], KvType.Q8_0), whole)
     exact = said(home, entry, (), KvType.F16)
@@ -35,7 +35,7 @@ def test_a_cut_model_says_what_the_whole_says(name: str, tmp_path: Path) -> None
 
 def test_heads_of_less_than_a_block_are_kept_exactly(tmp_path: Path) -> None:
     home = proof.home(tmp_path)
-    assert not home.shelf.import_file(families()["gemma2"].path).model.quantised_kv
+    assert not home.shelf.import_file(families()["gemma2"].path).model.quantized_kv
 
 
 def said(home: Home, entry: Entry, cuts: proof.Cuts, kv: KvType) -> list[Scores]:

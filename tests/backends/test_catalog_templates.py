@@ -1,4 +1,4 @@
-"""The chat template of each entry of the catalogue, as far as llama.cpp's source ships the one of its family."""
+"""The chat template of each entry of the catalog, as far as llama.cpp's source ships the one of its family."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def template_of(entry: str) -> str | None:
 def test_each_entry_has_a_template_or_a_reason_for_none() -> None:
     assert {entry for entry in ENTRIES if template_of(entry) is None} == WITHOUT
     of_reasons = {begin: {name for name in WITHOUT if name.startswith(begin)} for begin in NO_TEMPLATE}
-    assert all(of_reasons.values()), "a reason for an entry that the catalogue has not"
+    assert all(of_reasons.values()), "a reason for an entry that the catalog has not"
     assert set().union(*of_reasons.values()) == WITHOUT
 
 

@@ -1,4 +1,4 @@
-"""Files as people have them, with quantised weights: cut, they say what the whole says."""
+"""Files as people have them, with quantized weights: cut, they say what the whole says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("llama-tied", "gemma2", "olmo2", "glm4", "glm4-moe-mtp", "deepseek-v3",
 Q8_0 = 8  # ggml_type
 
 
-def quantised(path: Path, to: Path) -> Path:
+def quantized(path: Path, to: Path) -> Path:
     """The model of `path` in Q8_0, by llama.cpp's own hand."""
     llama = binding.load()
     params = llama.llama_model_quantize_default_params()
@@ -30,8 +30,8 @@ def quantised(path: Path, to: Path) -> Path:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", KINDS)
-async def test_a_quantised_file_is_cut_like_its_original(name: str, workers: Workers, tmp_path: Path) -> None:
-    path = quantised(families()[name].path, tmp_path / "small-Q8_0.gguf")
+async def test_a_quantized_file_is_cut_like_its_original(name: str, workers: Workers, tmp_path: Path) -> None:
+    path = quantized(families()[name].path, tmp_path / "small-Q8_0.gguf")
     kinds = [tensor.kind for tensor in read_header(path).tensors.values()]
     assert kinds.count(Q8_0) > len(kinds) // 4
     home = proof.home(tmp_path)

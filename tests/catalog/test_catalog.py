@@ -1,4 +1,4 @@
-"""The catalogue of the app: strict when read, honest in what it says, easy to name."""
+"""The catalog of the app: strict when read, honest in what it says, easy to name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_entry_can_be_asked_for() -> None:
         for file in offer.files:
             checked(offer.repository, file.file, offer.revision)
             assert is_model(file.file)
-            assert quantization_of(file.file) == file.quantisation, file.file
+            assert quantization_of(file.file) == file.quantization, file.file
 
 
 UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.1"}
@@ -36,7 +36,7 @@ UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.
 def test_every_file_is_promised_to_the_byte_or_says_that_it_is_not() -> None:
     """Its hash, or that of each of its files, is known; where it is not, the household pins the first one."""
     unknown = {offer.id for offer in shipped().models for file in offer.files if file.whole_hash is None}
-    assert unknown == UNKNOWN_HASH, "docs/catalogue.md counts them"
+    assert unknown == UNKNOWN_HASH, "docs/catalog.md counts them"
     pinned = [offer for offer in shipped().models if offer.is_pinned]
     assert len(pinned) >= 50
     for offer in pinned:
@@ -48,7 +48,7 @@ def test_every_file_is_promised_to_the_byte_or_says_that_it_is_not() -> None:
 def test_the_document_says_how_many_hashes_are_unknown() -> None:
     known = shipped()
     files = [file for offer in known.models for file in offer.files]
-    text = (FILE.parents[1] / "docs" / "catalogue.md").read_text("utf-8")
+    text = (FILE.parents[1] / "docs" / "catalog.md").read_text("utf-8")
     hashed = [file for file in files if file.whole_hash]
     at_commit = [file for offer in known.models if offer.is_pinned for file in offer.files if file.whole_hash]
     for said in (
@@ -62,7 +62,7 @@ def test_the_document_says_how_many_hashes_are_unknown() -> None:
         assert said in text, said
 
 
-# The architectures that llama.cpp of our engine knows, as far as the catalogue needs them (src/llama-arch.cpp).
+# The architectures that llama.cpp of our engine knows, as far as the catalog needs them (src/llama-arch.cpp).
 ENGINE_KNOWS = {
     "deepseek2", "deepseek4", "gemma3", "gemma4", "glm4moe", "gpt-oss", "granite", "granitehybrid", "lfm2", "lfm2moe",
     "llama", "llama4", "minimax-m2", "mistral3", "mistral4", "nemotron_h_moe", "olmo2", "phi3", "qwen2", "qwen3",
@@ -85,7 +85,7 @@ def test_the_larger_version_is_taken_where_there_is_memory_for_it() -> None:
 
     def taken(gib: float) -> str | None:
         offered_file = offer.version_for(int(gib * (1 << 30)))
-        return offered_file.quantisation if offered_file else None
+        return offered_file.quantization if offered_file else None
 
     assert [taken(gib) for gib in (8, 17, 18, 29, 30, 500)] == [
         None, None, "Q4_K_M", "Q4_K_M", "Q8_0", "Q8_0",
@@ -157,7 +157,7 @@ def test_hashes_are_those_of_one_file_each() -> None:
 
 
 def test_sizes_go_with_the_weights() -> None:
-    """A quantised file has between 2 and 10 bits for each weight: a slip of a digit shows."""
+    """A quantized file has between 2 and 10 bits for each weight: a slip of a digit shows."""
     for offer in shipped().models:
         for file in offer.files:
             if offer.parameters and file.size_bytes:
@@ -186,10 +186,10 @@ def test_every_model_is_found_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("", "catalogue_unknown"),
-        ("nothing", "catalogue_unknown"),
-        ("qwen3", "catalogue_ambiguous"),
-        ("llama-3.1-8b:Q2_K", "catalogue_no_version"),
+        ("", "catalog_unknown"),
+        ("nothing", "catalog_unknown"),
+        ("qwen3", "catalog_ambiguous"),
+        ("llama-3.1-8b:Q2_K", "catalog_no_version"),
     ],
 )
 def test_what_is_not_there_is_said(name: str, code: str) -> None:
@@ -208,17 +208,17 @@ def test_what_is_not_there_is_said(name: str, code: str) -> None:
         {"sha256": "abc"},
         {"size_bytes": -1},
         {"n_layers": 2.5},
-        {"licence": ""},
+        {"license": ""},
     ],
 )
-def test_a_catalogue_that_was_changed_badly_is_refused(change: dict[str, object], tmp_path: Path) -> None:
+def test_a_catalog_that_was_changed_badly_is_refused(change: dict[str, object], tmp_path: Path) -> None:
     whole = json.loads(FILE.read_text("utf-8"))
     first = whole["models"][0]
     for key, value in change.items():
         place = whole if key in ("made", "models", "more") else first
         place = first["files"][0] if key in ("sha256", "size_bytes") else place
         place[key] = value
-    path = tmp_path / "catalogue.json"
+    path = tmp_path / "catalog.json"
     path.write_text(json.dumps(whole), "utf-8")
     with pytest.raises(BadInput):
         shipped(path)

@@ -47,6 +47,6 @@ def test_its_effect_is_small_and_there(path: Path) -> None:
 
 
 def test_heads_must_be_whole_blocks(path: Path, tmp_path: Path) -> None:
-    assert model_of(read_header(path), "m", "0" * 64).quantised_kv
+    assert model_of(read_header(path), "m", "0" * 64).quantized_kv
     small = tiny.llama(tmp_path / "small.gguf", layers=2, width=64, heads=4)
-    assert not model_of(read_header(small), "m", "0" * 64).quantised_kv
+    assert not model_of(read_header(small), "m", "0" * 64).quantized_kv
