@@ -143,7 +143,7 @@ def _usage_sentence(error: TyperException) -> str:
         suggestions = " or ".join(error.possibilities or ())
         return f"{error.message}. " + (f"Did you mean {suggestions}?" if suggestions else help_lists)
     if hasattr(context.command, "commands"):  # an unknown command
-        return f"{sentence} {help_lists}"
+        return f"{sentence or 'Choose a command.'} {help_lists}"
     if hasattr(error, "option_name"):  # an option without its value, or with a value that it does not accept
         return f"{sentence.rstrip('.')}. {help_lists}"
     if not hasattr(error, "param_type"):  # nothing is missing, so there are too many arguments

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
 from app.core.errors import DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan
-from app.node.models.loaded_models import LoadedModels, alive, released_bytes, standby_bytes
+from app.node.models.loaded_models import LoadedModels, alive
 from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
 from app.node.placement.stages import Reservation, bytes_on
@@ -56,3 +56,22 @@ def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineI
         for machine, spare in there.items()
         if bytes_on(machine, plan.stages) > max(0, lends.get(machine, 0) - spare)
     )
+
+
+def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
+    """Return the bytes that each machine will free beyond what it reported as free if these placements end. The host's
+    own figures are always current. stays: placements of which only standby layers can be freed."""
+    back = standby_bytes(stays)
+    for placement in goes:
+        for machine, n_bytes in placement.releases().items():
+            if machine != placement.plan.host or not placement.ended.is_set():
+                back[machine] = back.get(machine, 0) + n_bytes
+    return back
+
+
+def standby_bytes(some: Iterable[Placement]) -> dict[MachineId, int]:
+    """Return the bytes of standby layers on each machine, which any model may claim."""
+    n_bytes: dict[MachineId, int] = {}
+    for stage in (stage for placement in alive(some) for stage in placement.claims.ahead()):
+        n_bytes[stage.machine] = n_bytes.get(stage.machine, 0) + stage.total_bytes
+    return n_bytes

@@ -130,25 +130,6 @@ def alive(some: Iterable[Placement]) -> list[Placement]:
     return [placement for placement in some if not placement.ended.is_set()]
 
 
-def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
-    """Return the bytes that each machine will free beyond what it reported as free if these placements end. The host's
-    own figures are always current. stays: placements of which only standby layers can be freed."""
-    back = standby_bytes(stays)
-    for placement in goes:
-        for machine, n_bytes in placement.releases().items():
-            if machine != placement.plan.host or not placement.ended.is_set():
-                back[machine] = back.get(machine, 0) + n_bytes
-    return back
-
-
-def standby_bytes(some: Iterable[Placement]) -> dict[MachineId, int]:
-    """Return the bytes of standby layers on each machine, which any model may claim."""
-    n_bytes: dict[MachineId, int] = {}
-    for stage in (stage for placement in alive(some) for stage in placement.claims.ahead()):
-        n_bytes[stage.machine] = n_bytes.get(stage.machine, 0) + stage.total_bytes
-    return n_bytes
-
-
 def with_neighbors(chosen: Plan, stays: Sequence[Placement]) -> Plan:
     """Return the plan with a reason that names the models that stay loaded."""
     names = ", ".join(placement.entry.name for placement in alive(stays))

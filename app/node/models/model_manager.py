@@ -30,17 +30,9 @@ from app.node.control.asking import always, by_another, delta_json, question_of
 from app.node.control.json_bodies import Report, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
-from app.node.models.host_memory import HostMemory
+from app.node.models.host_memory import HostMemory, released_bytes
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries
-from app.node.models.loaded_models import (
-    MOST_MODELS,
-    LoadedModels,
-    alive,
-    entry_to_load,
-    released_bytes,
-    waiting_chats,
-    with_neighbors,
-)
+from app.node.models.loaded_models import MOST_MODELS, LoadedModels, alive, entry_to_load, waiting_chats, with_neighbors
 from app.node.models.outcomes import Outcomes, counted_answer
 from app.node.placement.failover import Option, describe_notice
 from app.node.placement.placement import Placement
