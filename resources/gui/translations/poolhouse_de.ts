@@ -84,7 +84,7 @@
     </message>
     <message>
         <source>License: {license}</source>
-        <translation>Lizenz: {licence}</translation>
+        <translation>Lizenz: {license}</translation>
     </message>
     <message>
         <source>Find one that fits</source>
@@ -5007,7 +5007,7 @@
     </message>
     <message>
         <source>{quantization} fits</source>
-        <translation>{quantisation} passt</translation>
+        <translation>{quantization} passt</translation>
     </message>
     <message>
         <source>{size} to spare</source>
@@ -7425,7 +7425,7 @@
     </message>
     <message>
         <source>Show {quantization}</source>
-        <translation>{quantisation} zeigen</translation>
+        <translation>{quantization} zeigen</translation>
     </message>
     <message>
         <source>Use the smaller context</source>
@@ -7437,7 +7437,7 @@
     </message>
     <message>
         <source>{quantization} would fit.</source>
-        <translation>{quantisation} würde passen.</translation>
+        <translation>{quantization} würde passen.</translation>
     </message>
 </context>
 <context>

@@ -46,7 +46,7 @@ def test_every_name_that_is_looked_at_has_its_word() -> None:
 
 def test_a_finding_in_german(german: None) -> None:
     assert (name_of(MEMORY), cause(MEMORY)) == ("Arbeitsspeicher", "1,5 GiB von 8,0 GiB sind frei.")
-    assert advice(MEMORY) == "Schließen Sie Program, die nicht gebraucht werden."
+    assert advice(MEMORY) == "Schließen Sie Programme, die nicht gebraucht werden."
     assert headline(MEMORY) == "Arbeitsspeicher"
     assert cause(ALONE) == "IPv6 ist aus. IPv4 genügt."
 
