@@ -29,11 +29,9 @@ def files(*rooms: str) -> Iterator[tuple[Path, ast.Module]]:
 
 
 def fragments(tree: ast.Module) -> Iterator[str]:
-    """Yield first lines of docstrings that are fragments. That of a test is a note to its name, in any form."""
+    """Yield first lines of docstrings that are fragments."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            if getattr(node, "name", "").startswith("test_"):
-                continue
             text = ast.get_docstring(node) or ""
             if FRAGMENTS.match(text):
                 yield text.splitlines()[0]

@@ -17,7 +17,8 @@ TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "o
 
 
 def test_json_is_as_models_have_seen_it_in_training() -> None:
-    """It has transformers' spacing and arguments: the templates of GLM and ten other families use `ensure_ascii`."""
+    """The JSON has transformers' spacing and arguments: the templates of GLM and ten other families use
+    `ensure_ascii`."""
     plain = '{"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}'
     for filters in ("tojson", "tojson(ensure_ascii=False)", "tojson(separators=(', ', ': '))"):
         assert render("{{ tools[0] | " + filters + " }}", HELLO, tools=[TOOL]) == plain

@@ -99,7 +99,7 @@ def test_a_limit_holds_at_once_and_its_end_is_used() -> None:
 
 
 def test_prompts_and_answers_are_found_apart() -> None:
-    """Beside other work, threads that slow down single tokens may still speed up the chunks of a prompt."""
+    """Threads that slow down single tokens beside other work may still speed up the chunks of a prompt."""
 
     def cost(threads: int, _: int) -> float:
         return 0.5 / threads if machine.rows > 16 else beside_one_on_two(threads, 0)

@@ -31,7 +31,7 @@ def answered(path: Path, begin: int) -> tuple[list[bytes], set[int]]:
 
 
 def test_looking_for_a_number_changes_no_logit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a quiet machine every step takes equally long. Trials happen where they cannot be seen in the output."""
+    """Every step takes equally long on a quiet machine. Trials happen where they cannot be seen in the output."""
     ticks = itertools.count()
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.01))
     path = tiny.llama(tmp_path / "tiny.gguf", layers=2, width=256)

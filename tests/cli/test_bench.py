@@ -184,7 +184,7 @@ def test_a_split_by_hand_comes_back_by_hand(poolhouse: Any, answering: Any) -> N
 
 @pytest.mark.parametrize("plan", [ELSEWHERE, UNKNOWN])
 def test_counts_are_not_given_to_other_machines(poolhouse: Any, answering: Any, plan: Any) -> None:
-    """If a split would now be different, the planner places the same model on the same machines."""
+    """The planner places the same model on the same machines, even if it would now choose another split."""
     node = pool_with(answering, SHORT, plan=plan)
     assert poolhouse(*ARGUMENTS).code == 0
     assert len(bodies(node, "/plan")) == 2

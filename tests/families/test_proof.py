@@ -28,7 +28,7 @@ PLENTY_MIB = 1 << 20
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", families())
 async def test_every_legal_cut_says_what_the_whole_says(name: str, workers: Workers, tmp_path: Path) -> None:
-    """It runs worker processes through the driver, with two concurrent answers."""
+    """Worker processes run through the driver, with two concurrent answers."""
     home = proof.home(tmp_path)
     tasks = proof.tasks(home, families()[name].path, tmp_path)
     assert [len(cuts) for task in tasks for cuts in task.cuts].count(2) >= proof.N_THREES

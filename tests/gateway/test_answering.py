@@ -104,7 +104,7 @@ async def test_a_call_is_found(style: str, tokens: list[tuple[int, str]], contro
 
 
 async def test_a_model_whose_calls_nobody_can_read_writes_text() -> None:
-    """It is refused with a sentence later, and must not fail in another way here."""
+    """The call is refused with a sentence later, and must not fail in another way here."""
     said, _ = await heard("", [(1, "It is noon.")])
     assert said == TextPiece(0, "It is noon.")
 
@@ -300,8 +300,8 @@ async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
 
 
 async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> None:
-    """It is a 404, as in OpenAI's, Anthropic's and Ollama's APIs. A server with a model of exactly this name answers
-    it."""
+    """Half a name is a 404, as in OpenAI's, Anthropic's and Ollama's APIs. A server with a model of exactly this name
+    answers it."""
     pool = Pool()
     with pytest.raises(BadInput, match="model_inexact") as refused:
         await pool.answering.resolve("ma")

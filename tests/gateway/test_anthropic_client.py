@@ -106,7 +106,7 @@ def test_a_stream_says_what_the_whole_says(client: Anthropic, changes: Json) -> 
 
 
 def test_an_answer_has_the_id_of_its_request(client: Anthropic) -> None:
-    """It is where the client looks for it, and an error also contains it."""
+    """The id is where the client looks for it, and an error also contains it."""
     own = {"X-Request-Id": "my-own-id.8"}
     assert ask(client, extra_headers=own)._request_id == "my-own-id.8"
     with client.messages.stream(**asked(extra_headers=own)) as stream:

@@ -170,7 +170,7 @@ def test_what_can_be_done_with_a_model_is_whole(
 def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, text: float, language: str
 ) -> None:
-    """If both do not fit, the page scrolls, and the keyboard's next button is in view."""
+    """The page scrolls if both do not fit, and the keyboard's next button is in view."""
     theme = at_lone.services.theme
     theme.choose(Scheme.LIGHT, text)
     with speaking(qapp, language):

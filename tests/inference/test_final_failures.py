@@ -57,7 +57,7 @@ def begins(built: Pool) -> None:
 @pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: int, number: Number) -> None:
-    """It covers the first run, a lender, and the run that samples tokens."""
+    """The cases cover the first run, a lender, and the run that samples tokens."""
     expected = await undisturbed()
     paths = [f"fake:{SLOW}"] * 3
     paths[place] = NAN
@@ -148,7 +148,7 @@ async def test_memory_that_runs_out_on_this_machine_is_not_looked_for_three_time
 
 @pytest.mark.long
 async def test_a_process_that_crashes_is_started_once_more_and_not_twice() -> None:
-    """It may have been chance. If not, the next request does not wait for it again."""
+    """The crash may have been chance. Otherwise the next request does not wait for the process again."""
     paths = ["fake:", "fake:die_at=1", "fake:"]  # each time it is built anew
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
         ids, notices, error = await hear(built.pipeline, request("x", 30))

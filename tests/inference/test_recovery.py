@@ -419,7 +419,7 @@ async def test_what_stands_still_for_ever_is_replaced(owner: str) -> None:
 @pytest.mark.long
 @posix
 async def test_a_question_on_its_way_finds_the_stages_again() -> None:
-    """It was accepted, but its prompt is not in the pipeline yet when a stage is lost."""
+    """The question was accepted, but its prompt is not in the pipeline yet when a stage is lost."""
     expected = undisturbed(request("x", 5), shape())
     async with pool(2, 4, 2, rebuilds=True) as built:
         built.rebuild.asked = True

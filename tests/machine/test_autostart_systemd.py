@@ -63,7 +63,7 @@ def test_where_units_lie() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_takes_it(tmp_path: Path) -> None:
-    """Without a runtime folder, systemd silently ignores all units."""
+    """Systemd silently ignores all units if there is no runtime folder."""
     unit, around = tmp_path / UNIT_FILE, os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
     unit.write_text(unit_text([sys.executable, "node", "--home", str(tmp_path / "a b")]))
     done = subprocess.run(

@@ -104,7 +104,7 @@ async def test_beside_a_node_that_starts_nothing_goes(home: Home) -> None:
 async def test_a_node_that_starts_while_all_goes_waits_and_begins_anew(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It finds the lock taken. Once it has it, nothing that it creates is deleted."""
+    """The node finds the lock taken. Once it has it, nothing that it creates is deleted."""
     own = HomeLock(home.lock_file)
     takes: list[bool] = []
     delete = uninstall._delete

@@ -207,7 +207,8 @@ async def test_a_removal_that_the_disk_does_not_take_has_never_been(
 
 
 async def test_a_change_is_told_once_it_is_kept(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before that it may still be taken back, and a machine that hears of a removal disconnects the other."""
+    """A change that is not stored may still be taken back, and a machine that hears of a removal disconnects the
+    other."""
     den, attic = await nodes.paired("den", "attic")
     await all_linked(den, attic)
     keeper, done = den.network._log, list[set[str]]()

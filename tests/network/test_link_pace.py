@@ -71,7 +71,7 @@ async def test_both_ways_have_the_limit_for_themselves(clock: Clock, pace: LinkP
 
 
 async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPace) -> None:
-    """It uses the real clock, since it is about turns: the frames of an answer beside layers being sent."""
+    """The real clock is used, since the test is about turns: the frames of an answer beside layers being sent."""
     real = LinkPace()
     real.limit(MBIT)
     loop = asyncio.get_running_loop()

@@ -293,7 +293,7 @@ async def test_a_change_that_another_admin_outranks_is_refused(tmp_path: Path) -
 
 
 async def test_a_log_of_an_older_version_is_healed(tmp_path: Path) -> None:
-    """It accepted certificates that nobody may pin, and removals of nobody."""
+    """The older version accepted certificates that nobody may pin, and removals of nobody."""
     den = NodeLog(0, tmp_path)
     admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     bad = [signed(WHO[1], body_of(Step("unfit", 1, 0, (Role.LENDER,), number), ())) for number in range(len(UNFIT))]

@@ -118,7 +118,7 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
 
 
 async def test_what_a_flooder_has_open_ends_at_once(nodes: Nodes) -> None:
-    """It would keep flooding while a goodbye is awaited."""
+    """A flooder would keep flooding while a goodbye is awaited."""
     den, attic = await nodes.paired("den", "attic")
     connections = den.network._listener._connections
     open_here = [

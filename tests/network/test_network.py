@@ -184,7 +184,7 @@ async def test_a_lost_link_ends_what_was_opened_with_it(nodes: Nodes) -> None:
 
 
 async def test_what_is_told_may_be_broken_off_before_it_is_sent(nodes: Nodes) -> None:
-    """When the node stops, no task may be left that was never awaited: that is a warning, and fails here."""
+    """No task may be left unawaited when the node stops: that is a warning, and fails here."""
     den, _ = await nodes.paired("den", "attic")
     async with asyncio.TaskGroup() as group:
         telling = group.create_task(den.network.tell(CloseStage(pipeline="0" * 32)))

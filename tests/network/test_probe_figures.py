@@ -88,7 +88,7 @@ async def test_a_slow_link_takes_no_longer(nodes: Nodes) -> None:
 
 
 async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> None:
-    """It is compared with a link without the delay. The minimum counts, since a busy computer only adds time."""
+    """The link is compared with one without the delay. The minimum counts, since a busy computer only adds time."""
     den, attic = await nodes.paired("den", "attic")
     port, far = attic.network.port, attic.network.id
     least = [math.inf, math.inf]

@@ -99,7 +99,7 @@ async def test_who_calls_waits_until_the_other_side_has_made_way(nodes: Nodes, m
 
 
 async def test_a_burst_of_messages_that_are_carried_out_at_once_is_no_flood(nodes: Nodes) -> None:
-    """After an hour without a link, everything that was given back in the meantime is reported again."""
+    """A link that was away for an hour reports everything again that was given back in the meantime."""
     den, attic = await gone(nodes)
     count = 4 * WAITING_MESSAGES
     async with Puppet(den, attic) as puppet:

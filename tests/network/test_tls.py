@@ -141,7 +141,7 @@ def test_uses_are_enforced(pair: Pair, tmp_path: Path) -> None:
 def test_no_clock_decides_who_is_let_in_and_the_profile_has_no_other_dates(
     pair: Pair, tmp_path: Path, recipe: Recipe
 ) -> None:
-    """To a clock before 2020 no certificate of the profile is valid yet."""
+    """No certificate of the profile is valid yet to a clock before 2020."""
     from app.network.identity import BadCertificate, check_profile
 
     der = recipe.save(tmp_path / "odd.pem")
@@ -211,7 +211,7 @@ def test_the_key_is_read_only_with_its_passphrase(pair: Pair) -> None:
 
 
 def test_no_other_file_builds_a_connection_that_checks_nobody() -> None:
-    """In aiohttp `ssl=False`, like a fingerprint of a single request, silently drops our own certificate."""
+    """aiohttp's `ssl=False`, like a fingerprint of a single request, silently drops our own certificate."""
     ours = Path(tls.__file__).resolve()
     for file in ours.parents[1].rglob("*.py"):
         text = file.read_text("utf-8")

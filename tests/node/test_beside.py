@@ -81,7 +81,7 @@ async def test_nobody_waits_for_a_model_that_comes_beside(hosting: ModelManager,
 async def test_a_load_that_is_being_stopped_says_so(
     hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does so as soon as it is canceled, and neither before that nor once it is over."""
+    """The state says so as soon as the load is canceled, and neither before that nor once it is over."""
     values: list[bool] = []
 
     def look() -> None:

@@ -305,7 +305,7 @@ def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="stops a node by SIGSTOP")
 async def test_a_lender_that_stood_still_gives_back_what_the_lost_link_held(tmp_path: Path) -> None:
-    """It has room for these layers only once, and heard nothing of their end."""
+    """The lender has room for these layers only once, and heard nothing of their end."""
     order = {"model": "guide", "split": [3, 2, 3]}
     with node(tmp_path / "host", "host", "2GiB") as den, node(tmp_path / "attic", "attic", "110MiB") as attic:
         pair(den, attic)

@@ -54,7 +54,7 @@ def test_the_record_is_of_this_engine_and_the_page_tells_it() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_thoughts_of_a_cut_answer_go_on(name: str) -> None:
-    """It continues within the thought if it was cut there, and in the answer if it was cut after it."""
+    """A cut answer continues within the thought if it was cut there, and in the answer if it was cut after it."""
     source, tokens = record()["templates"][name]["source"], record()["tokens"]
     form = of_template(source, tokens)
     template = ChatTemplate(source, tokens, form)

@@ -125,7 +125,7 @@ def test_what_a_stage_file_holds(home: Home) -> None:
 
 
 def test_per_layer_arrays_are_sliced_by_their_key_alone(tmp_path: Path) -> None:
-    """In a family whose layers may differ by that list, another list of the same length stays whole."""
+    """Another list of the same length stays whole, even in a family whose layers may differ by such a list."""
     more = [
         array("xielu.alpha_n", 6, 2, struct.pack("<ff", 0.5, 0.25)),
         array("apertus.rope.dimension_sections", 4, 2, struct.pack("<II", 7, 8)),

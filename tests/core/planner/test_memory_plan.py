@@ -94,7 +94,7 @@ def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_m
 @pytest.mark.parametrize("past_mib", [None, 4000])
 @pytest.mark.parametrize("lender_mib", [0, 150, 700])
 def test_what_lacks_is_the_amount_that_the_sentence_says_would_help_here(lender_mib: int, past_mib: int | None) -> None:
-    """After "Too big by 28 MiB" nobody should read that 60 MiB more are needed."""
+    """Nobody should read that 60 MiB more are needed after "Too big by 28 MiB"."""
     past = None if past_mib is None else past_mib * MIB
     host = replace(machine("host", 100, speed(0.01)), past_limit_bytes=past)
     lenders = [machine("attic", lender_mib, speed(0.01))] if lender_mib else []

@@ -101,7 +101,7 @@ def test_of_cold_steps_the_quickest_counts() -> None:
 
 
 def test_a_step_that_was_read_with_the_one_before_is_not_the_quickest() -> None:
-    """It waited for that one, and appears to have taken no time itself."""
+    """Such a step waited for the one before, and appears to have taken no time itself."""
     pace = None
     for busy_s, waited_s in ((0.1, 0.0), (0.00001, 0.19), (0.1, 0.0), (0.00001, 0.2)):
         pace = updated_pace(pace, busy_s, 1, prefill=False, wait_s=waited_s)

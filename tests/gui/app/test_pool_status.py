@@ -71,7 +71,7 @@ def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
 
 
 def test_a_replica_that_is_left_alone_is_named(qapp: object) -> None:
-    """There is one on the host and one on a lender, and the lender's is left."""
+    """One replica is on the host and one on a lender, and the lender's is left."""
     attic = {"id": "b", "name": "attic", "state": "loaded"}
     machines: list[dict[str, Any]] = [{"id": "a", "name": "den", "this": True, "state": "ready"}, attic]
     assert current_status(pool(machines, holders=["b"])).sentence == "Ready. m runs on attic."

@@ -60,7 +60,7 @@ def test_of_two_starts_at_once_one_becomes_the_window(qtbot: QtBot, tmp_path: Pa
 
 
 def test_the_very_first_start_waits_for_nobody(tmp_path: Path) -> None:
-    """It once waited ten seconds for a lock in a missing folder, as did each start on a full disk."""
+    """The first start once waited ten seconds for a lock in a missing folder, as did each start on a full disk."""
     claimed = claim_lock(tmp_path / "new" / "home", opening_ms=3_600_000)
     assert claimed is not None
     assert claimed.isLocked()

@@ -88,7 +88,7 @@ def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage
 
 
 def test_a_context_beyond_the_model_is_chosen_anew(qtbot: QtBot, page: ChatPage) -> None:
-    """It was chosen for another model. The saved choice then answers the question that failed."""
+    """The context was chosen for another model. The saved choice then answers the question that failed."""
     qtbot.waitUntil(lambda: page._models.context_length("guide") == 1_024)
     known = page.history.chat(page.chat.id)
     assert known is not None

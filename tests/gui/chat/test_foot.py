@@ -39,7 +39,7 @@ def test_where_the_context_is_too_short_one_may_leave_out(
 
 @pytest.mark.long
 def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage) -> None:
-    """It does not say that the length limit was reached: continuing helps only once there is room."""
+    """The note does not say that the length limit was reached: continuing helps only once there is room."""
 
     def machines_in_use(n_words: int) -> tuple[int, Message]:
         page.open_chat(page.history.begin().id)

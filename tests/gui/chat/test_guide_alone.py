@@ -15,7 +15,7 @@ __all__ = ["page"]  # a fixture
 
 @pytest.mark.long
 def test_the_guide_is_told_the_last_question_alone(qtbot: QtBot, page: ChatPage) -> None:
-    """It was trained on single questions, and long conversations made it produce nonsense."""
+    """The Guide was trained on single questions, and long conversations made it produce nonsense."""
     for text in ("Is it safe?", "What is a pool?", "Is it free?"):
         ask(qtbot, page, text)
     last = tree.path(page.chat)[-1]

@@ -192,6 +192,6 @@ def n_gone() -> int:
 
 @pytest.mark.long
 def test_closed_windows_may_be_swept_while_all_are_listed() -> None:
-    """It runs in its own process, which crashes without that care."""
+    """The script runs in its own process, which crashes without that care."""
     done = subprocess.run([sys.executable, "-c", SWEPT], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

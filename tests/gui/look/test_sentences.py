@@ -151,7 +151,7 @@ SENTENCES = {"reason", "sentence", "preferred_reason", "better_reason", "held_up
 
 
 def test_the_window_reads_no_sentence_of_the_node() -> None:
-    """It gets codes and facts. The English sentences are for people who read the JSON."""
+    """The window gets codes and facts. The English sentences are for people who read the JSON."""
     read = [
         f"{name}:{node.lineno}: {node.args[0].value}"
         for name, tree in sources("app/gui")
@@ -290,7 +290,7 @@ def test_facts_and_sentences_inside_sentences(german: None, reason: Reason, word
 
 
 def test_the_last_words_of_an_engine_are_no_part_of_what_the_window_says(german: None) -> None:
-    """They are in its details, and quoted elsewhere."""
+    """The engine's last words are in the details, and quoted elsewhere."""
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
     worker, how = Reason("layers_of", {"machine": "attic"}), Reason("end_signal", {"signal": "SIGABRT"})
     reason = Reason("worker_died", {"worker": worker, "how": how, "words": words})

@@ -84,7 +84,7 @@ def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, att
 def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path
 ) -> None:
-    """It belongs to the same model in the catalog as this file."""
+    """The smaller file belongs to the same model in the catalog."""
     made = tiny.llama(tmp_path / "large.gguf", layers=4, width=1024, ffn=2048)
     with node(tmp_path / "study", "study", lend="112MiB") as study:
         assert study.run("import", str(made), "--name", "large").returncode == 0

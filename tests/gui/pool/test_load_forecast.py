@@ -129,7 +129,7 @@ def test_news_without_a_pause_do_not_put_the_question_off(
 def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
     qtbot: QtBot, away: Desk, requests: list[Asked]
 ) -> None:
-    """It used to offer a measurement that had already been made."""
+    """The page used to offer a measurement that had already been made."""
     page = PoolPage(away.services)
     qtbot.addWidget(page)
     page.load_forecast._soon.setInterval(0)

@@ -88,7 +88,7 @@ def test_a_page_ends_with_its_last_card(qtbot: QtBot, page: SettingsPage) -> Non
 
 
 def test_headings_stand_at_one_height_and_rows_at_one_distance(page: SettingsPage) -> None:
-    """It covers headings with a button and without, and controls with text above and without."""
+    """The cases cover headings with a button and without, and controls with text above and without."""
     heights, above = set(), set()
     for number, group in enumerate(page.groups):
         page.list.setCurrentRow(number)

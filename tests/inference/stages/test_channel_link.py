@@ -161,7 +161,7 @@ class SilentPeer:
 
 
 def test_a_path_that_heals_after_two_seconds_is_found_at_once() -> None:
-    """Whether the lender is slow was asked half a second before the step's deadline, not at it."""
+    """The client asked whether the lender is slow half a second before the step's deadline, not at it."""
 
     async def story() -> None:
         peer = SilentPeer()

@@ -43,7 +43,7 @@ def test_a_job_ends_with_its_node_and_holds_memory_below_a_bound_that_is_given()
 @pytest.mark.skipif(sys.platform != "win32", reason="a Job Object of Windows")
 @pytest.mark.parametrize(("may", "expected"), [(256 << 20, "refused"), (2 << 30, str(600 << 20))])
 def test_the_system_refuses_what_is_beyond_it(may: int, expected: str) -> None:
-    """It has not been run yet, as no Windows computer was available."""
+    """This test has not been run yet, as no Windows computer was available."""
     python = getattr(sys, "_base_executable", sys.executable)  # a venv's own one only starts that
     with subprocess.Popen([python, "-c", GROWS], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         job = Job(child.pid)

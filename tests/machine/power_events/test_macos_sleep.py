@@ -153,7 +153,7 @@ async def test_where_there_is_no_iokit_the_node_goes_on(caplog: pytest.LogCaptur
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="needs macOS")
 async def test_the_mac_itself_takes_the_registration_and_gives_it_back() -> None:
-    """To see a real event, send the Mac to sleep while a node lends there: its log and its host's report it."""
+    """Send the Mac to sleep while a node lends there to see a real event: its log and its host's report it."""
 
     async def tell(_: PowerEvent) -> None:
         """Do nothing: the Mac may wake at this moment."""

@@ -217,7 +217,7 @@ def test_any_mixture_of_records_is_borne(air: Air, seed: int) -> None:
 
 
 def test_the_wire_brings_nothing_but_what_is_announced() -> None:
-    """It passes through the real codec: no name of this computer and no user, only the hint."""
+    """The announcement passes through the real codec: no name of this computer and no user, only the hint."""
     import getpass
     import socket
 

@@ -56,7 +56,7 @@ async def test_the_owner_says_how_many_threads_others_get(bench: Bench, of_worke
 
 @pytest.mark.parametrize(("kv_cells", "context"), [(256, 128), (512, 256)])
 async def test_layers_come_compute_and_are_given_back(bench: Bench, kv_cells: int, context: int) -> None:
-    """It uses a real worker and the real engine."""
+    """A real worker and the real engine compute."""
     async with StageHost(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
         bench.lending = LendingService(lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed)

@@ -88,7 +88,7 @@ async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(model
 
 
 def test_only_members_that_may_host_and_are_linked_answer() -> None:
-    """They are asked in the order of their names. Lenders and former members are not asked."""
+    """Members are asked in the order of their names. Lenders and former members are not asked."""
     roles = {
         "den": {Role.HOST}, "attic": {Role.HOST, Role.LENDER}, "barn": {Role.LENDER},
         "visitor": {Role.GUEST}, "loft": {Role.HOST},

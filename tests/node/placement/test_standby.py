@@ -316,7 +316,7 @@ async def test_where_nobody_can_replace_it_the_placement_stays(monkeypatch: pyte
 
 
 async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is retried at the usual intervals, even if nothing else is new."""
+    """The replacement is retried at the usual intervals, even if nothing else is new."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
     scene.verifier, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0

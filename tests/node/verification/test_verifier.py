@@ -209,7 +209,7 @@ async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
 async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is retried. The attempt ends at once if its stages are wanted."""
+    """The check is retried. The attempt ends at once if its stages are needed."""
     await computed_once(scene, sample, monkeypatch)
     wrong, scene.third = with_error(sample, 0.3), Unreachable("peer_offline", name="shed")
     kept(scene, wrong)

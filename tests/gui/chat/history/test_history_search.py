@@ -95,7 +95,7 @@ def test_the_message_that_was_found(kept: History) -> None:
 
 
 def test_where_it_was_found(kept: History) -> None:
-    """For a file, the message it is attached to is shown. The text above the chat is no message."""
+    """A match in a file shows the message that it is attached to. The text above the chat is not a message."""
     attached, over = kept.search("herons")[0], kept.search("sailor")[0]
     chat = kept.chat(attached.heading.id)
     assert chat is not None
