@@ -44,7 +44,7 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
 
 @pytest.mark.parametrize("first", ["stop", "cancel"])
 async def test_work_that_gives_back_what_it_had_is_not_interrupted(first: str) -> None:
-    """Those who wait for the work are canceled while it is being stopped, once or several times."""
+    """Callers that wait for the work are canceled while it is being stopped, once or several times."""
     stop, ending, may_end, ended = (asyncio.Event() for _ in range(4))
 
     async def work() -> None:
