@@ -45,7 +45,7 @@ def test_a_record_with_the_earlier_spelling_is_read(tmp_path: Path) -> None:
     record = msgspec.structs.replace(RECORD, hash_from="catalog")
     book.write(record)
     (path,) = tmp_path.rglob(f"{record.id}.json")
-    path.write_bytes(path.read_bytes().replace(b'"catalog"', b'"catalog"'))
+    path.write_bytes(path.read_bytes().replace(b'"catalog"', b'"catalogue"'))
     assert list(book.all()) == [record]
 
 

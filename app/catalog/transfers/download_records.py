@@ -204,7 +204,7 @@ class DownloadRecords:
     def _read(self, path: Path) -> Record | None:
         try:
             # Earlier builds spelled the word in the British way.
-            stored = path.read_bytes().replace(b'"hash_from":"catalog"', b'"hash_from":"catalog"')
+            stored = path.read_bytes().replace(b'"hash_from":"catalogue"', b'"hash_from":"catalog"')
             record = decode(stored, Record)
             checked(record.repository, record.file, record.revision)
         except (OSError, ValueError, BadInput):
