@@ -50,7 +50,7 @@ PANELS: dict[str, dict[str, Command]] = {
     "Checks and figures": {"bench": bench, "doctor": doctor, "autostart": autostart, "erase": erase},
 }
 EXAMPLES = {
-    "ask": 'poolhouse ask "Why is the sky blue?"',
+    "ask": 'poolhouse ask "How do I add a computer?"',
     "rename": "poolhouse rename attic-pc loft",
     "roles": "poolhouse roles attic-pc --host --lender",
     "use-again": "poolhouse use-again attic-pc",
