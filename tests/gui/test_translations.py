@@ -151,3 +151,19 @@ def test_the_shipped_languages_are_up_to_date_and_complete(tmp_path: Path) -> No
     for file in sorted(tmp_path.iterdir()):
         kept = translations.FOLDER / file.name
         assert kept.read_bytes() == file.read_bytes(), f"{file.name}: run `make translations`"
+
+
+PAGES = ("README.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in ("api", "catalog", "commands", "safety")))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_quotes_only_labels_that_the_window_has(page: str) -> None:
+    labels = {item.text.rstrip("…") for item in everything()}
+    patterns = [re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(label))) for label in labels]
+    text = re.sub(
+        r"```.*?```|`[^`\n]*`", "", (Path(translations.__file__).parents[1] / page).read_text("utf-8"), flags=re.DOTALL
+    )
+    quoted = {
+        " ".join(words.split()).rstrip("…") for words in re.findall(r"(?<![*\w])\*([A-Z][^*]{2,60})\*(?![*\w])", text)
+    }
+    assert not [words for words in sorted(quoted) if not any(pattern.fullmatch(words) for pattern in patterns)]
