@@ -159,7 +159,7 @@ PAGES = ("README.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in ("api", "c
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_quotes_only_labels_that_the_window_has(page: str) -> None:
     labels = {item.text.rstrip("…") for item in everything()}
-    patterns = [re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(label))) for label in labels]
+    patterns = [re.compile(re.sub(r"\\{\w+\\}", r"[a-z0-9.-]+", re.escape(label))) for label in labels]
     text = re.sub(
         r"```.*?```|`[^`\n]*`", "", (Path(translations.__file__).parents[1] / page).read_text("utf-8"), flags=re.DOTALL
     )
