@@ -126,7 +126,8 @@ async def test_what_a_lender_says_of_its_engine_is_no_other_machines() -> None:
 
 @pytest.mark.long
 async def test_who_only_waits_goes_on_after_a_step_of_others_failed() -> None:
-    paths = [f"fake:error_at=9,{SLOW}", "fake:", "fake:"]
+    # 9 steps take 180 ms, so the second question is waiting when the step fails, on a quick computer too.
+    paths = ["fake:error_at=9,seconds_per_layer=0.01", "fake:", "fake:"]
     async with pool(2, 4, 2, paths=paths, form=shape(slots=1), rebuilds=True) as built:
         first = asyncio.gather(hear(built.pipeline, request("x", 30)))
         await asyncio.sleep(0.05)

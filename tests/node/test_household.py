@@ -78,7 +78,7 @@ def until(holds: Callable[[], object], within_s: float = 60) -> None:
 def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
     den, attic, kitchen = pool
     loaded(den)
-    assert den.run("rename", "loft", "barn").stdout == "loft is called barn now.\n"
+    assert den.run("rename", "loft", "barn").stdout == "loft is now called barn.\n"
     until(lambda: load(attic.root / "settings.json").name == "barn")
     until(lambda: "barn" in names(den))
     result = status(den)["loaded"]  # as it was placed, with the names of now
@@ -145,7 +145,7 @@ def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> No
     loaded(attic)
     assert kitchen.workers()
     said_so = den.run("roles", "loft", "--lender")
-    assert said_so.stdout.startswith("loft is lender now. What it had loaded"), said_so.stderr
+    assert said_so.stdout.startswith("Roles of loft: lender. Models that it loaded"), said_so.stderr
     until(lambda: not kitchen.workers() and not den.workers())
     until(lambda: status(attic)["loaded"]["state"] == "lost")
     with pytest.raises(AppError) as refused:

@@ -83,7 +83,7 @@ async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(pool: tup
         assert first["doubted"] == []
         assert {stage["machine"] for stage in first["placement"]} == {"den", "attic"}
         result = await until(host, lambda now: now["machines"][key]["doubted"])
-        assert "attic gave wrong numbers" in result["machines"][key]["reason"]
+        assert "attic computed wrong numbers" in result["machines"][key]["reason"]
         await until(host, lambda now: key not in now["loaded"]["holders"])
         second = await host.work("POST", "/ask", ASK)
         assert second["doubted"] == []

@@ -98,7 +98,7 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
         button for button in page.removal.question.findChildren(QPushButton) if button.text().startswith("Delete ")
     ]
     words[0].click()
-    until(qtbot, lambda: "is deleted" in page.notice.sentence)
+    until(qtbot, lambda: "was deleted" in page.notice.sentence)
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
 
 

@@ -65,7 +65,7 @@ def test_models_go_to_another_folder_and_back(
     sheet.open()
     until(qtbot, sheet.act.isEnabled)
     there = tmp_path / "Poolhouse models"
-    assert sheet.sentence.text().startswith(f"New models go to {there}. ")
+    assert sheet.sentence.text().startswith(f"New models go to {there}, which has ")
     assert sheet.along.text() == "Move 1 model(s) there too, 3 KiB"
     sheet.along.setChecked(False)
     sheet.act.click()

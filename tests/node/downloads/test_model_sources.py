@@ -202,7 +202,7 @@ async def test_pull_on_the_command_line(den: TestNode) -> None:
     listed = await asyncio.to_thread(den.run, "pull")
     assert "qwen3-8b" in listed.stdout
     removed = await asyncio.to_thread(den.run, "rm", "tiny", "--yes")
-    assert "its file is deleted" in removed.stdout
+    assert "its file was deleted" in removed.stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")

@@ -188,7 +188,7 @@ async def test_a_program_beside_which_nothing_is_lent(den: NodeClient, attic: No
         reason = (await told(den, state="paused"))["reason"]
         assert reason.startswith("Paused: a program is running")
         assert "game" not in reason  # which one it is stays on its machine
-        assert "a-game runs" in (await attic.get("/status"))["node"]["lending"]["reason"]
+        assert "a-game is running" in (await attic.get("/status"))["node"]["lending"]["reason"]
     finally:
         process.kill()
         process.wait()

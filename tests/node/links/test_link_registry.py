@@ -295,7 +295,7 @@ async def test_by_hand(nodes: Nodes, tmp_path: Path) -> None:
     assert (links[0].in_bytes_per_s or 0) > 0
     attic.at_work = True
     refused = (await book.measure_now()).links
-    assert "attic is at work" in (refused[0].reason or "")
+    assert "attic is busy" in (refused[0].reason or "")
     assert book.link(attic.network.id) is not None  # what was known stays
 
 

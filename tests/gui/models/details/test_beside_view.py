@@ -40,7 +40,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     shown = plans[0].machines[0].lends_bytes - plans[0].machines[0].needs_bytes
     assert view.judgment is not None
     assert abs(view.judgment.verdict.spare_bytes - shown) < 256 * MIB  # free memory moves
-    assert view.words.text().startswith("Load as well: Fits · ")
+    assert view.words.text().startswith("Load alongside: Fits · ")
     assert bar.buttons[Do.BESIDE].isEnabled()
 
     def no_room(method: str, path: str, order: Json, done: Any, failed: Any, **_types: object) -> None:
