@@ -150,7 +150,7 @@ def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> No
     until(lambda: status(attic)["loaded"]["state"] == "lost")
     with pytest.raises(AppError) as refused:
         loaded(attic)
-    assert "is not allowed to use other machines" in said(refused.value)
+    assert "does not allow this machine to use other machines" in said(refused.value)
 
     post(den, "/machines/nook/roles", {"roles": ["host"]})
     until(lambda: status(kitchen)["node"]["lending"]["state"] == "paused")
