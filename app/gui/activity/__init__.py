@@ -1,1 +1,1 @@
-"""The Activity page: current work, the work of each machine, forecasts compared with results, and benchmarks."""
+"""The Activity page: work in progress, what each machine contributed, forecast accuracy, and benchmarks."""

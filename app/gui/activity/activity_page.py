@@ -1,4 +1,4 @@
-"""The Activity page with its three tabs: overview, log and benchmark."""
+"""The Activity page with its three tabs: overview, log, and benchmark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 
 
 class ActivityPage(Page):
-    """The Activity page. Tabs are created when first shown, and the journal is followed while the page is visible."""
+    """The Activity page.
+
+    Each tab is created when it is first shown. The journal is polled frequently only while the page is visible.
+    """
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -79,7 +82,7 @@ class ActivityPage(Page):
 
 
 def _scrolled(part: QWidget) -> QWidget:
-    """Return the part in a scroll view. It is laid out when it is first shown."""
+    """Wrap a widget in a scroll view. The layout is computed when the view is first shown."""
     body = QWidget()
     view = scrolled(body)
     body.setLayout(column(part))

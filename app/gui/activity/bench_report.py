@@ -1,4 +1,4 @@
-"""A benchmark as a card, and as a shareable report without machine names: HTML, image, Markdown or JSON."""
+"""Presentation of a benchmark: a card in the window, and reports without machine names (HTML, PNG, Markdown, JSON)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ $tables<p class="muted">$foot</p></body></html>
 
 
 def anonymized(bench: Bench) -> Bench:
-    """Return the benchmark with `Machine A`, `Machine B` and so on instead of machine names."""
+    """Return a copy of the benchmark with machine names replaced by `Machine A`, `Machine B` and so on."""
     names = {
         name: _tr("Machine {letter}").format(letter=ascii_uppercase[n % len(ascii_uppercase)])
         for n, name in enumerate(bench.machines)
@@ -71,7 +71,7 @@ def _renamed(result: Result, names: dict[str, str]) -> Result:
 
 
 def headline(bench: Bench) -> str:
-    """Return the headline: `Guide on 3 machines`."""
+    """Return the headline, such as `Guide on 3 machines`."""
     return _tr("{model} on {machines}").format(model=model_name(bench.model), machines=_n_machines(bench))
 
 
@@ -80,7 +80,7 @@ def _n_machines(bench: Bench) -> str:
 
 
 def subtitle(bench: Bench) -> str:
-    """Return the time and the size of the benchmark."""
+    """Return a line with the date, the numbers of prompt and output tokens, and the context length."""
     return _tr("{when}. {prompt} tokens in, {output} out, context {context}.").format(
         when=formats.exact(bench.at),
         prompt=formats.number(bench.prompt_tokens),
@@ -90,7 +90,7 @@ def subtitle(bench: Bench) -> str:
 
 
 def compared_with_forecast(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]) -> str:
-    """Return a comparison of a figure with its forecast, in words."""
+    """Describe how a metric compares with its forecast."""
     error = bench.forecast_error(name)
     if error is None or bench.forecast is None:
         return _tr("no forecast")
@@ -126,7 +126,7 @@ def _with_figures(words: str, forecast: str, error: float) -> str:
 
 
 def figures(bench: Bench) -> list[tuple[str, str, str]]:
-    """Return the large figures as (name, value, text below)."""
+    """Return the headline figures as (name, value, caption)."""
     speed, first, reads = bench.mean("decode_tok_s"), bench.mean("ttft_s"), bench.mean("prefill_tok_s")
     unknown = _tr("not measured")
     rows = [
@@ -143,7 +143,7 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
 
 
 def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
-    """Return the energy per token, including the prompt."""
+    """Return the energy figure: joules per generated token, with the energy for the prompt included."""
     name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
     drew = _tr("{watts} W on {machines}, as reported by the system")
     words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))
@@ -151,7 +151,7 @@ def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
 
 
 def compared_with_host(bench: Bench) -> str:
-    """Return a comparison of the household with its host alone, or "" if that was not measured."""
+    """Compare the household with its host alone, in words. Returns "" if the host alone was not measured."""
     times, ours, alone = bench.speedup("decode_tok_s"), bench.mean("decode_tok_s"), bench.host_mean("decode_tok_s")
     if bench.one is None or times is None or ours is None or alone is None:
         return ""
@@ -183,7 +183,7 @@ def _first_energy(results: Sequence[Result]) -> Energy | None:
 
 
 def _spread(bench: Bench) -> str:
-    """Return the number of runs and how much they varied."""
+    """Return the number of runs and the relative standard deviation of their speed."""
     speed = bench.single.decode_tok_s
     runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
     if speed is None or not speed.deviation:
@@ -192,7 +192,7 @@ def _spread(bench: Bench) -> str:
 
 
 def footer(bench: Bench) -> str:
-    """Return the line with the version that made the measurement."""
+    """Return the line that names the Poolhouse version used for the measurement."""
     return _tr("Measured by Poolhouse {version}.").format(version=bench.version)
 
 
@@ -235,12 +235,12 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def as_json(bench: Bench) -> str:
-    """Return all figures as JSON without machine names."""
+    """Return the complete benchmark as JSON without machine names."""
     return msgspec.json.format(msgspec.json.encode(anonymized(bench)), indent=2).decode() + "\n"
 
 
 def _stage_rows(result: Result) -> list[tuple[str, ...]]:
-    """Return a table with headings and a row for the work of each stage on one answer."""
+    """Return a table, headings first, with the work of each stage on one answer."""
     head = (_tr("Machine"), _tr("Layers"), _tr("Computes"), _tr("Waits"), _tr("Sent and received"))
     rows = [
         (
@@ -272,7 +272,10 @@ def _row(tag: str, cells: tuple[str, ...]) -> str:
 
 
 class BenchCard(QFrame):
-    """A card with large figures, their forecasts, and the work of each machine. It is also the image in reports."""
+    """A card with the headline figures, their forecasts, and the share of work of each machine.
+
+    PNG reports show the same card.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -285,7 +288,10 @@ class BenchCard(QFrame):
         self.setLayout(column(inner))
 
     def show_bench(self, bench: Bench, compared: str = "") -> None:
-        """Show a benchmark. compared: a sentence about an earlier one."""
+        """Show a benchmark.
+
+        compared: a sentence that compares it with an earlier benchmark, or "".
+        """
         clear_layout(self._box)
         title = ElidedLabel(headline(bench), "section")
         self._box.addLayout(column(title, paragraph(subtitle(bench), "muted"), gap=sizes.XS))
@@ -305,7 +311,7 @@ class BenchCard(QFrame):
 
 
 def _figure_boxes(rows: list[tuple[str, str, str]]) -> list[QWidget]:
-    """Return boxes with a name, a large number and text, all as wide as the widest."""
+    """Return a box with name, value and caption for each figure. All boxes are as wide as the widest one."""
     boxes = []
     for name, value, below in rows:
         box = QWidget()
@@ -327,7 +333,7 @@ def _answer_seconds(bench: Bench) -> float:
 
 
 def save(bench: Bench, file: Path, theme: Theme) -> None:
-    """Write the report in the format of the file suffix, by default HTML. Raises BadInput if that fails."""
+    """Write the report in the format given by the file suffix, or as HTML for any other suffix. Raises BadInput."""
     texts = {".md": markdown, ".json": as_json}
     try:
         if (end := file.suffix.lower()) == ".png":

@@ -1,4 +1,4 @@
-"""Benchmarks of the loaded model: a warm-up, then rounds of simultaneous answers within a time limit."""
+"""Benchmarks of a loaded model: a warm-up, then rounds of concurrent answers within a time budget."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a benchmark: prompt and answer tokens, simultaneous answers, and the maximum number of rounds.
+    """The size of a benchmark: prompt and output tokens, levels of concurrency, and the maximum number of rounds for
+    each.
 
-    seconds: no round starts after this time, but each kind of round runs at least once.
+    seconds: the time budget. A round starts only if it is expected to end in time, but every concurrency level gets
+    at least one round.
     """
 
     name: str
@@ -60,7 +62,7 @@ SLOTS = 4  # simultaneous conversations that every placement supports
 
 
 def fitted(extent: Extent, context: int, users: int) -> Extent:
-    """Return the extent reduced to what a placement has room for."""
+    """Return the extent reduced to what fits into the context and the slots of a placement."""
     whole = extent.prompt + extent.output
     shrink = min(1.0, context / whole)
     prompt, output = max(1, int(extent.prompt * shrink)), max(2, int(extent.output * shrink))
@@ -70,7 +72,7 @@ def fitted(extent: Extent, context: int, users: int) -> Extent:
 
 
 def expected_seconds(extent: Extent, loaded: LoadedModel | None) -> float:
-    """Return the expected duration by the forecast of the loaded model; without one, the time limit."""
+    """Return the expected duration according to the forecast for the loaded model, or the time budget without one."""
     if loaded is None or loaded.forecast is None or not loaded.forecast.decode_tok_s:
         return extent.seconds
     first = loaded.first_token
@@ -84,7 +86,7 @@ def expected_seconds(extent: Extent, loaded: LoadedModel | None) -> float:
 
 
 class TimedRequest(QObject):
-    """A request to the node, timed from the client's point of view."""
+    """A request to the node whose token times are measured by the client."""
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class TimedRequest(QObject):
 
 
 class BenchRun(QObject):
-    """A run that ends with `finished` or `failed`. Neither is emitted after `cancel`."""
+    """A benchmark in progress. It emits either `finished` or `failed`, or neither after `cancel`."""
 
     progressed = Signal(float, int)  # finished share, answers so far
     finished = Signal(object)  # list[Result], one for each number of simultaneous answers
@@ -157,7 +159,7 @@ class BenchRun(QObject):
         self._began = self._round_began = 0.0
 
     def start(self) -> None:
-        """Warm up, then start to measure."""
+        """Run the warm-up, then the measured rounds."""
         self._began = time.perf_counter()
         self._ask((0, 0, 0), min(WARM_UP_TOKENS, self.extent.output), self._warm)
 
@@ -170,7 +172,7 @@ class BenchRun(QObject):
 
     @property
     def forecast(self) -> ForecastSpeed | None:
-        """The mean forecast of the answers that ran alone."""
+        """The mean forecast for the answers that ran one at a time."""
         first = spread([predicted.ttft_s for predicted in self._predicted])
         speed = spread([predicted.decode_tok_s for predicted in self._predicted])
         return ForecastSpeed(first.mean, speed.mean) if first is not None and speed is not None else None
@@ -222,13 +224,14 @@ class BenchRun(QObject):
             self.deleteLater()
 
     def _has_time_for(self, seconds: float) -> bool:
-        """Return whether another round of this length fits. The kinds of rounds share the time limit."""
+        """Return whether a round of this duration still fits. The time budget is divided equally among concurrency
+        levels."""
         kinds = len(self.extent.streams)
         ends = self.extent.seconds * (kinds - len(self._left) + 1) / kinds
         return time.perf_counter() - self._began + seconds <= ends
 
     def _share(self) -> float:
-        """Return the share of finished rounds, or of the time limit if that is larger."""
+        """Return the progress: the fraction of all answers or of the time budget, whichever is larger."""
         whole = self.extent.runs * sum(self.extent.streams)
         passed = (time.perf_counter() - self._began) / self.extent.seconds
         return min(0.99, max(self._answers / whole, passed))
@@ -239,7 +242,7 @@ class BenchRun(QObject):
 
 
 def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
-    """Return the total power draw of all machines of a model, or None unless each of them reports its own."""
+    """Return the total power draw of the machines that run a model, or None unless every one of them reports it."""
     machines = {stage.id: snapshot.machines.get(stage.id) for stage in loaded.stages}
     watts = [machine.watts if machine is not None else None for machine in machines.values()]
     known = [value for value in watts if value]
@@ -247,7 +250,8 @@ def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
 
 
 class PowerMeter(QObject):
-    """An average of the power draw that starts once readings from before `begin` have expired."""
+    """A meter that averages the power draw. It skips the first seconds after `begin`, whose readings cover earlier
+    time."""
 
     def __init__(
         self,
@@ -268,19 +272,19 @@ class PowerMeter(QObject):
         self._timer.start(METER_MS)
 
     def look(self) -> None:
-        """Take a reading, as the timer does regularly."""
+        """Take a reading. The timer calls this every second."""
         if self._clock() - self._began >= SETTLE_S:
             self._readings.append(self._read())
 
     def end(self) -> float | None:
-        """Return the mean, or None if it was too short or a reading was missing."""
+        """Stop, and return the mean, or None if there was no reading or one of them was unknown."""
         self._timer.stop()
         known = [watts for watts in self._readings if watts is not None]
         return statistics.fmean(known) if known and len(known) == len(self._readings) else None
 
 
 def bench_of(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> Bench:
-    """Return the record of a finished run."""
+    """Return the record to store for a finished run."""
     return Bench(
         at=time.time(),
         version=__version__,
@@ -297,14 +301,17 @@ def bench_of(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> B
 
 
 def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str, Any]:
-    """Return the request that loads the model on its host alone. machines: the IDs of all machines."""
+    """Return the request that loads the model on its host alone.
+
+    machines: the IDs of all machines.
+    """
     return order_on(msgspec.to_builtins(loaded), machines, [loaded.stages[0].id])
 
 
 class Comparison(QObject):
-    """A measurement of the placement and then of the host alone, after which the placement is restored.
+    """A benchmark of the current placement and of the host alone. The placement is restored afterwards.
 
-    It ends with `finished` or `failed`, always after the former placement is loaded again. If only that fails, both
+    Once the placement has been restored, either `finished` or `failed` is emitted. If only restoring it fails, both
     are emitted.
     """
 
@@ -339,11 +346,11 @@ class Comparison(QObject):
         return self._step
 
     def start(self) -> None:
-        """Measure the current placement first, because the owner chose it."""
+        """Start with the current placement. The host alone is measured second."""
         self._plan()
 
     def cancel(self) -> None:
-        """Stop measuring and restore the placement. Neither `finished` nor `failed` is emitted."""
+        """Stop measuring and restore the placement without emitting `finished` or `failed`."""
         if self._run is not None:
             self._run.cancel()
             self._run = None
@@ -355,7 +362,8 @@ class Comparison(QObject):
         self.deleteLater()
 
     def _plan(self) -> None:
-        """Build the request that restores the placement before anything is changed."""
+        """Find the request that reproduces the current placement by planning each candidate, before anything is
+        changed."""
         if not self._orders:
             self._measure(self._loaded)
             return
@@ -425,4 +433,4 @@ class Comparison(QObject):
 
 
 def _ignore(_: object) -> None:
-    """Ignore the answer."""
+    pass

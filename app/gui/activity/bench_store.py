@@ -1,4 +1,4 @@
-"""The stored benchmarks, newest first, in a small file of the window."""
+"""The benchmark results that the window stores in a small JSON file, newest first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FigureName = Literal["ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"]
 
 
 class StageMean(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of a stage for one answer, as a mean over all answers."""
+    """The work of one stage on one answer, averaged over all answers."""
 
     machine: str
     first: int
@@ -33,7 +33,7 @@ class StageMean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
-    """The energy used by all machines."""
+    """The power draw and energy use of all machines together."""
 
     watts: float
     joules_per_token: float
@@ -41,7 +41,7 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of all runs with the same number of simultaneous answers, computed by `app.core.bench.figures`."""
+    """The metrics of all rounds at one level of concurrency, as computed by `app.core.bench.figures`."""
 
     streams: int  # simultaneous answers
     runs: int
@@ -59,20 +59,20 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     energy: Energy | None = None  # None unless every machine reports its power draw
 
     def mean(self, name: FigureName) -> float | None:
-        """Return the mean of a figure, or None if it was not measured."""
+        """Return the mean of a metric, or None if it was not measured."""
         measured: Spread | None = getattr(self, name)
         return measured.mean if measured else None
 
 
 class HostAlone(msgspec.Struct, frozen=True, kw_only=True):
-    """The same benchmark on the host alone."""
+    """The results of the same benchmark on the host alone."""
 
     results: list[Result]
     forecast: ForecastSpeed | None = None
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark: its results, the machines and the model, and the forecast."""
+    """A benchmark: the model, the machines, the settings, the results and the forecast."""
 
     at: float  # Unix time
     version: str
@@ -93,24 +93,25 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def single(self) -> Result:
-        """The result of single answers."""
+        """The result for answers that ran one at a time."""
         return self.results[0]
 
     def mean(self, name: FigureName) -> float | None:
-        """Return the mean of a figure for single answers."""
+        """Return the mean of a metric for answers that ran one at a time."""
         return self.single.mean(name)
 
     def host_mean(self, name: FigureName) -> float | None:
-        """Return the mean of a figure on the host alone."""
+        """Return the mean of a metric on the host alone, or None if it was not measured."""
         return self.one.results[0].mean(name) if self.one else None
 
     def speedup(self, name: FigureName) -> float | None:
-        """Return a figure as a multiple of the one on the host alone, or None if either was not measured."""
+        """Return the ratio of a metric to its value on the host alone, or None if either was not measured."""
         measured, host = self.mean(name), self.host_mean(name)
         return measured / host if measured and host else None
 
     def forecast_error(self, name: Literal["ttft_s", "decode_tok_s"]) -> float | None:
-        """Return by what share the result exceeds the forecast (0.1 is 10 % more), or None without a forecast."""
+        """Return the relative difference from the forecast (0.1: the result is 10 % higher), or None without a
+        forecast."""
         forecast: float | None = getattr(self.forecast, name, None)
         measured = self.mean(name)
         return measured / forecast - 1 if forecast and measured else None
@@ -121,18 +122,18 @@ class _File(msgspec.Struct):
 
 
 class BenchStore:
-    """The file of benchmarks. An unreadable file is set aside and replaced by a new one."""
+    """The file of stored benchmarks. An unreadable file is renamed, and the store starts empty."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "benchmarks.json"
         self.kept: list[Bench] = self._read()
 
     def add(self, bench: Bench) -> None:
-        """Add a benchmark. Raises OSError."""
+        """Store a benchmark as the newest. Raises OSError."""
         self.keep([bench, *self.kept])
 
     def keep(self, benches: Sequence[Bench]) -> None:
-        """Replace all benchmarks. Raises OSError, though the list in memory still changes."""
+        """Replace all stored benchmarks. Raises OSError; the list in memory changes even then."""
         self.kept = list(benches[:MOST_KEPT])
         part = self._file.with_suffix(".part")
         part.write_bytes(msgspec.json.encode(_File(self.kept)))

@@ -1,4 +1,4 @@
-"""The benchmark tab: buttons that run one, its progress and results, and earlier ones."""
+"""The Benchmark tab: buttons to start a benchmark, its progress, and the results of earlier ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MAX_SEED = 1 << 31
 
 
 class BenchModel(QAbstractTableModel):
-    """The benchmarks as a Qt model, newest first."""
+    """A Qt table model of the stored benchmarks, newest first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class BenchModel(QAbstractTableModel):
 
 
 class BenchTable(QTableView):
-    """The table of benchmarks, as high as its rows."""
+    """A table of benchmarks that grows with its rows, up to SHOWN_ROWS."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ def _side(column: int) -> Qt.AlignmentFlag:
 
 
 class EarlierBenchmarks(QWidget):
-    """The stored benchmarks and the card of the chosen one. Hidden while there are none."""
+    """The stored benchmarks, with a card for the selected one. The widget is hidden while there are none."""
 
     changed = Signal()  # a benchmark was added or removed
 
@@ -176,11 +176,11 @@ class EarlierBenchmarks(QWidget):
         self._list()
 
     def add(self, bench: Bench) -> None:
-        """Add a benchmark and show it."""
+        """Store a benchmark and show it."""
         self._write([bench, *self.store.kept])
 
     def save(self, file: Path) -> None:
-        """Save the report of the chosen benchmark. Raises BadInput."""
+        """Save a report of the selected benchmark. Raises BadInput."""
         if self.shown is not None:
             bench_report.save(self.shown, file, self._services.theme)
 
@@ -237,7 +237,8 @@ class EarlierBenchmarks(QWidget):
             self._card.show_bench(bench, self._compared(bench))
 
     def _compared(self, bench: Bench) -> str:
-        """Return a comparison with the previous benchmark of the same model and extent."""
+        """Compare the speed with that of the previous benchmark of the same model and extent, in words. Returns ""
+        without one."""
         kind = (bench.model, bench.extent)
         before = next((old for old in self.store.kept if (old.model, old.extent) == kind and old.at < bench.at), None)
         now, was = bench.mean("decode_tok_s"), before.mean("decode_tok_s") if before else None
@@ -256,7 +257,7 @@ class EarlierBenchmarks(QWidget):
 
 
 class BenchView(QWidget):
-    """The benchmark tab. Its page shows notices and errors."""
+    """The Benchmark tab. Notices and errors appear at the top of its page."""
 
     def __init__(self, services: AppContext, page: Page) -> None:
         super().__init__()
@@ -295,9 +296,10 @@ class BenchView(QWidget):
         return self.run is not None or self._call is not None
 
     def begin(self, extent: Extent, anyway: bool = False, compare: bool = False) -> None:
-        """Measure the loaded model. Show a notice instead if there is none or an answer is in progress.
+        """Benchmark the loaded model. Show a notice instead if no model is loaded or answers are in progress.
 
-        compare: measure it on its host alone as well, and restore the placement.
+        anyway: run even if answers are in progress. compare: also benchmark the model on its host alone, then
+        restore the placement.
         """
         if self.is_busy:
             return
@@ -321,7 +323,7 @@ class BenchView(QWidget):
         self._refresh()
 
     def cancel(self) -> None:
-        """Stop measuring and discard the results."""
+        """Cancel the benchmark and discard its results."""
         if self._call is not None:
             self._call.cancel()
             self._call = None
@@ -331,7 +333,7 @@ class BenchView(QWidget):
         self._refresh()
 
     def _begin_first(self) -> None:
-        """Run the quick benchmark, or open the page where a model can be loaded."""
+        """Run the quick benchmark, or open the Models page if no model is loaded."""
         if self._ready_model() is not None:
             self.begin(QUICK)
         else:

@@ -1,4 +1,4 @@
-"""The node's journal as pages show it: the feed of entries, and values derived from them."""
+"""The journal of the node: a feed of its entries, and values that the pages derive from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_TOKENS = 8  # minimum length of an answer that is compared with its foreca
 
 @dataclass(frozen=True, slots=True)
 class MachineWork:
-    """The work of all stages of a machine on one answer."""
+    """The work of all stages on one machine for one answer."""
 
     machine: str
     layers: tuple[tuple[int, int], ...]  # (first, last + 1)
@@ -33,7 +33,7 @@ class MachineWork:
 
 
 def by_machine(stages: Sequence[StageWork]) -> list[MachineWork]:
-    """Return the work per machine, in the order in which a token passes them."""
+    """Group the work of the stages by machine, in pipeline order."""
     return [
         MachineWork(
             machine,
@@ -48,37 +48,39 @@ def by_machine(stages: Sequence[StageWork]) -> list[MachineWork]:
 
 
 def decode_seconds(answer: AnswerEntry) -> float:
-    """Return the time from the first token to the last."""
+    """Return the time from the first token to the last one."""
     if answer.ttft_s is None or not answer.decode_tok_s:
         return 0.0
     return (answer.tokens - 1) / answer.decode_tok_s
 
 
 def computed_seconds(answer: AnswerEntry) -> float:
-    """Return the time from the start in a slot to the last token, which the machines shared."""
+    """Return the time from the end of queueing to the last token. The machines divide this time among them."""
     return max(0.0, (answer.ttft_s or 0.0) - answer.queued_s) + decode_seconds(answer)
 
 
 def is_comparable(answer: AnswerEntry) -> bool:
-    """Return whether the answer allows to judge its forecast: it had the pool to itself and was long enough."""
+    """Return whether the answer can be compared with its forecast: nothing else ran at the time, and it was long
+    enough."""
     known = (answer.ttft_s, answer.decode_tok_s, answer.forecast_ttft_s, answer.forecast_tok_s)
     return answer.alone and answer.tokens >= LEAST_TOKENS and all(known)
 
 
 def shares_faster(answer: AnswerEntry) -> tuple[float, float]:
-    """Return how much faster than forecast the first token and the speed were (0.1 is 10 % faster)."""
+    """Return by what fraction the first token and the decode speed were faster than forecast (0.1: 10 % faster)."""
     first = (answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1
     return first, (answer.decode_tok_s or 0.0) / (answer.forecast_tok_s or 1.0) - 1
 
 
 def forecast_errors(answer: AnswerEntry) -> tuple[float, float]:
-    """Return the forecast errors as shares of the results, calculated the same way as in the node."""
+    """Return the errors of the forecast first token and decode speed, relative to the results, as the node computes
+    them."""
     first = abs((answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1)
     return first, abs((answer.forecast_tok_s or 0.0) / (answer.decode_tok_s or 1.0) - 1)
 
 
 def event_sentence(event: EventEntry) -> str:
-    """Return a sentence about the event in the language of the window."""
+    """Describe the event in the language of the window."""
     facts = dict(event.facts)
     if "model" in facts:
         facts["model"] = model_name(str(facts["model"]))
@@ -86,7 +88,11 @@ def event_sentence(event: EventEntry) -> str:
 
 
 class Feed(QObject):
-    """The known journal entries, newest last. It requests more when the snapshot announces them."""
+    """The journal entries received so far, newest last.
+
+    The feed requests new entries when the snapshot reports them, and polls the work in progress while a page is
+    visible.
+    """
 
     changed = Signal()  # there are new entries
     running_changed = Signal()  # `running` or `lent` changed
@@ -107,14 +113,14 @@ class Feed(QObject):
         self._look()
 
     def watch(self, watched: bool) -> None:
-        """Poll more often while the journal is visible."""
+        """Start or stop polling, as the page becomes visible or hidden."""
         self._watched = watched
         self._look()
         if watched:
             self._ask()
 
     def stop(self) -> None:
-        """Stop all requests, because the page is closed."""
+        """Cancel the request in progress and stop polling, because the page is being closed."""
         self._timer.stop()
         if self._call is not None:
             self._call.cancel()
@@ -155,5 +161,5 @@ class Feed(QObject):
         self._look()
 
     def _failed(self, _: AppError) -> None:
-        """Do nothing: the window already says that the node is gone, and the next snapshot triggers a new request."""
+        """Ignore the error: the window already reports a missing node, and the next snapshot triggers a new request."""
         self._call = None

@@ -1,4 +1,4 @@
-"""The log tab: a sentence for each event and answer, newest first, with a filter."""
+"""The Log tab: a sentence for each event and answer, newest first, with a filter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PICTURES = {"answer": "chat", "model": "models", "machine": "pool", "lending": "
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the log."""
+    """An entry of the log."""
 
     number: int
     at: float
@@ -36,7 +36,7 @@ class Entry:
 
 
 class LogModel(QAbstractTableModel):
-    """The lines as a Qt model with two columns: the time and the sentence."""
+    """A Qt table model of log entries with two columns: the time and the sentence."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class LogModel(QAbstractTableModel):
 
 
 class LogView(QWidget):
-    """The log tab. `go(page)` is called to open the chat if the log is empty."""
+    """The Log tab. If the log is empty, a button opens the chat by calling `go(page)`."""
 
     def __init__(self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,7 +116,7 @@ class LogView(QWidget):
         self.refresh()
 
     def sentences(self) -> list[str]:
-        """Return the visible sentences."""
+        """Return the sentences of all entries that match the filter."""
         model = self._model
         return [str(model.data(model.index(at, 1))) for at in range(model.rowCount())]
 
@@ -126,7 +126,7 @@ class LogView(QWidget):
         self.kind.setCurrentIndex(0)
 
     def refresh(self) -> None:
-        """Show the entries that match the filter, including new ones."""
+        """Reload the entries from the feed and apply the filter."""
         chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
         rows = [entry for entry in self._entries() if chosen in ("", entry.kind) and words in entry.sentence.casefold()]
         self._model.show(rows)
@@ -201,9 +201,10 @@ class LogView(QWidget):
         self._fit()
 
     def _resized(self, column: int) -> None:
-        """Adjust the row heights once the column of sentences has its final width.
+        """Adjust the row heights to the new width of the sentence column.
 
-        It is narrow when first shown, which makes the rows too high. The signal comes before the new width applies.
+        The signal arrives before the width applies. Without this, rows measured at the narrow initial width would
+        stay too high.
         """
         if column == 1:
             QTimer.singleShot(0, self, self._fit)

@@ -1,4 +1,4 @@
-"""The card with everything in progress: answers, loading and copying models, and layers in use by others."""
+"""The card of work in progress: answers, model loading and transfers, and layers lent to other machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # states of a do
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job in progress: its description, its figures, and the finished share if known."""
+    """An item of work in progress: its description, its figures, and the finished fraction if known."""
 
     icon: str
     what: str
@@ -39,7 +39,7 @@ class Job:
 
 
 class NowCard(QFrame):
-    """A card with a line for each job, or a sentence if there are none."""
+    """A card with a line for each job, or a sentence that nothing is running."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class NowCard(QFrame):
         return self._jobs or []
 
     def show_jobs(self, jobs: list[Job]) -> None:
-        """Show these jobs. Nothing changes if they are the same."""
+        """Replace the displayed jobs if they have changed."""
         if jobs == self._jobs:
             return
         self._jobs = jobs
@@ -90,7 +90,7 @@ class NowCard(QFrame):
 
 
 def jobs_of(pool: NodeState, running: Sequence[AnswerInProgress], importing: Importing) -> list[Job]:
-    """Return everything in progress, or nothing while the node is gone."""
+    """Return all work in progress, or an empty list while the node is unavailable."""
     if pool.link in GONE:
         return []
     snapshot = pool.now
@@ -118,7 +118,8 @@ def _answer(running: AnswerInProgress) -> Job:
 
 
 def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Job]:
-    """Return a line for waiting questions. Those without a token may already be among `running`."""
+    """Return a line with the number of queued questions, unless `running` already lists them as answers without a
+    token."""
     waiting = snapshot.answers.waiting
     if waiting <= sum(not answer.tokens for answer in running):
         return []
@@ -126,7 +127,7 @@ def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Jo
 
 
 def _reading(requester: Requester) -> str:
-    """Return the text for an answer before its first token."""
+    """Return the description of an answer before its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} is reading your question")
@@ -141,7 +142,7 @@ def _reading(requester: Requester) -> str:
 
 
 def _writing(requester: Requester) -> str:
-    """Return the text for an answer after its first token."""
+    """Return the description of an answer after its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} is writing your answer")
@@ -156,7 +157,7 @@ def _writing(requester: Requester) -> str:
 
 
 def _load(loaded: LoadedModel) -> list[Job]:
-    """Return a line for each machine that receives layers, either at first or to replace a lost machine."""
+    """Return a line for each machine that is receiving layers, for a new model or in place of a lost machine."""
     if loaded.state not in ("loading", "recovering"):
         return []
     model = model_name(loaded.model)
@@ -183,7 +184,7 @@ def _download(download: Download) -> Job:
 
 
 def _giving(snapshot: Snapshot) -> list[Job]:
-    """Return a line for a model that another machine of the household is copying from here."""
+    """Return a line for the model that another machine of the household is copying from this one, if any."""
     giving = snapshot.giving
     if giving is None:
         return []
@@ -193,7 +194,7 @@ def _giving(snapshot: Snapshot) -> list[Job]:
 
 
 def _lending(snapshot: Snapshot) -> list[Job]:
-    """Return a line for each machine that has layers here."""
+    """Return a line for each machine that has layers on this one."""
     lending = snapshot.node.lending
     text = _tr("This machine holds layers for {name}")
     if lending.state == "working" and len(lending.used_by) == 1:  # with several users it is unknown whose answer it is

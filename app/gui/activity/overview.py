@@ -1,4 +1,4 @@
-"""The overview tab: current work, recent answers in a table, forecasts compared with results, and lending."""
+"""The Overview tab: work in progress, recent answers, forecast accuracy, and lending."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # shapes of l
 
 
 class Overview(QWidget):
-    """The cards of the overview."""
+    """The cards of the Overview tab."""
 
     def __init__(self, services: AppContext, feed: Feed) -> None:
         super().__init__()
@@ -153,7 +153,10 @@ class Overview(QWidget):
 
 
 class ForecastChart(QWidget):
-    """A chart with a dot for the speed and a square for the first token of each answer. The line is the forecast."""
+    """A chart of answers compared with their forecasts.
+
+    A dot marks the speed of each answer and a square its first token. The horizontal line is the forecast.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -168,7 +171,7 @@ class ForecastChart(QWidget):
         return len(self._errors)
 
     def show_answers(self, answers: Sequence[AnswerEntry]) -> str:
-        """Show the comparable answers. Return a sentence about the forecast errors."""
+        """Plot the answers that can be compared with their forecast. Return a sentence on the median errors, or ""."""
         compared = [answer for answer in answers if is_comparable(answer)]
         self._errors = [shares_faster(answer) for answer in compared[-MOST_SHOWN:]]
         sentence = self._sentence([forecast_errors(answer) for answer in compared])
@@ -189,7 +192,7 @@ class ForecastChart(QWidget):
         ).format(first=first, speed=speed)
 
     def _off(self, error: float) -> str:
-        """Return an error in percent, or as a factor if it exceeds 100 %."""
+        """Format an error as a percentage, or as a factor if it exceeds 100 %."""
         if error <= 1:
             return formats.percent(error)
         return self.tr("a factor of {times}").format(times=formats.number(1 + error))
@@ -210,13 +213,13 @@ class ForecastChart(QWidget):
         painter.end()
 
     def room(self) -> QRectF:
-        """Return the area of the dots, to the right of the labels."""
+        """Return the plot area, to the right of the labels."""
         measure = QFontMetricsF(self._theme.font(sizes.CAPTION))
         side = sizes.S + max(map(measure.horizontalAdvance, self._words()))
         return QRectF(side, sizes.S, self.width() - side - sizes.S, self.height() - 2 * sizes.S)
 
     def _words(self) -> tuple[str, str, str]:
-        """Return the labels above, at and below the line."""
+        """Return the labels above, on and below the forecast line."""
         return self.tr("faster"), self.tr("as forecast"), self.tr("slower")
 
     def _reach(self) -> float:
@@ -224,7 +227,7 @@ class ForecastChart(QWidget):
         return min(MOST_RANGE, max(LEAST_RANGE, 1.1 * farthest))
 
     def _scale(self, painter: QPainter, room: QRectF, reach: float) -> None:
-        """Paint the band of good forecasts, the line and the labels."""
+        """Paint the band of good forecasts, the forecast line, and the labels."""
         theme, middle = self._theme, room.center().y()
         band = room.height() * GOOD / reach
         painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.color("selected"))
@@ -258,7 +261,7 @@ class ForecastChart(QWidget):
 
 
 class Mark(QWidget):
-    """A mark as in the chart, for the legend."""
+    """A marker of the legend, drawn as in the chart."""
 
     def __init__(self, theme: Theme, token: str, shape: str) -> None:
         super().__init__()
@@ -286,7 +289,7 @@ class Mark(QWidget):
 
 
 class Legend(QWidget):
-    """A legend of (color token, shape, text)."""
+    """A chart legend. Each key is (color token, marker shape, text)."""
 
     def __init__(self, theme: Theme, *keys: tuple[str, str, str]) -> None:
         super().__init__()
@@ -299,14 +302,14 @@ class Legend(QWidget):
 
 
 class AnswersModel(QAbstractTableModel):
-    """The answers as a Qt model, newest first."""
+    """A Qt table model of answers, newest first."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[AnswerEntry] = []
 
     def show(self, answers: Iterable[AnswerEntry]) -> None:
-        """Show these answers. Nothing changes if they are the same."""
+        """Replace the rows if they have changed."""
         rows = list(answers)[::-1]
         if rows != self._rows:
             self.beginResetModel()
@@ -317,7 +320,7 @@ class AnswersModel(QAbstractTableModel):
         return self._rows[row] if 0 <= row < len(self._rows) else None
 
     def row_of(self, number: int) -> int:
-        """Return the row of an answer, or -1."""
+        """Return the row of the answer with this number, or -1."""
         return next((row for row, answer in enumerate(self._rows) if answer.number == number), -1)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008  Qt's name and manner
@@ -357,7 +360,7 @@ class AnswersModel(QAbstractTableModel):
         return None
 
     def end_of(self, answer: AnswerEntry) -> str:
-        """Return a sentence about how an answer ended."""
+        """Return a sentence that says how the answer ended."""
         return {
             "stop": self.tr("Complete."),
             "length": self.tr("Stopped at its token limit."),
@@ -412,7 +415,7 @@ class AnswersModel(QAbstractTableModel):
 
 
 class AnswersTable(QTableView):
-    """The table of answers. `chosen(answer)` is called when another row is chosen."""
+    """The table of recent answers. It calls `chosen(answer)` when the selection changes."""
 
     def __init__(
         self, theme: Theme, chosen: Callable[[AnswerEntry | None], object], parent: QWidget | None = None
@@ -439,7 +442,7 @@ class AnswersTable(QTableView):
         self._fit()
 
     def show_answers(self, answers: Iterable[AnswerEntry]) -> None:
-        """Show these answers, and choose the newest unless the user has chosen another one."""
+        """Show these answers. Select the newest one unless the user has selected another."""
         was = self.rows.answer(self.currentIndex().row())
         follows = was is None or self.currentIndex().row() == 0
         shown = list(answers)

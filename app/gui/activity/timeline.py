@@ -1,4 +1,4 @@
-"""Answers as bars: the phases of an answer, and the computing and waiting time of each machine."""
+"""Bar charts of answers: the phases of an answer, and the computing and waiting time of each machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a bar: its share, its color, and whether it is hatched."""
+    """A segment of a bar: its fraction of the width, its color, and whether it is hatched."""
 
     share: float
     token: str
@@ -26,7 +26,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A bar with text on its left and right."""
+    """A bar with a name on its left and figures on its right."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -38,7 +38,7 @@ NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # shares of the width for the text on both 
 
 
 class Bars(QWidget):
-    """A column of bars with text beside each of them."""
+    """A column of labeled bars."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -92,7 +92,7 @@ class Bars(QWidget):
 
 
 def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: Theme) -> None:
-    """Paint a bar with its pieces from the left. The rest of it is pale."""
+    """Paint the segments of a bar from left to right on a pale background."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("hairline"))
     painter.drawRoundedRect(bar, RADIUS, RADIUS)
@@ -109,10 +109,10 @@ def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: 
 
 
 class Timeline(Bars):
-    """The bars of an answer: one for its phases, and one for each machine."""
+    """The bars of one answer: its phases, then one bar for each machine."""
 
     def show_answer(self, answer: AnswerEntry | None) -> None:
-        """Show the phases and machines of an answer, or nothing if it was interrupted."""
+        """Show the phases of an answer and the work of each machine, or no bars for an answer without a first token."""
         if answer is None or answer.ttft_s is None:
             self.show_lines(())
             return
@@ -138,7 +138,7 @@ class Timeline(Bars):
 
 
 def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, ...]:
-    """Return the computing and waiting time of each machine as shares of the time of an answer."""
+    """Return a bar for each machine with its computing and waiting time as fractions of `whole_s`."""
     whole_s = max(whole_s, 1e-9)
     lines = []
     for machine in machines:

@@ -1,1 +1,1 @@
-"""The window's connection to the node: requests over its loopback API, and its state."""
+"""The window's connection to the node: requests to its loopback API, and a copy of its state."""

@@ -1,4 +1,4 @@
-"""The interface through which the window finds and starts its node. `app/cli` implements it."""
+"""The interface that the window uses to find and start its node. `app/cli` implements it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A running node's loopback API."""
+    """The address and access token of a running node's loopback API."""
 
     pid: int
     port: int
@@ -18,28 +18,28 @@ class Endpoint:
 
 
 class Launcher(Protocol):
-    """The launcher of a home's node."""
+    """An interface for finding, starting and resetting the node of one home folder."""
 
     home: Path  # the window keeps its own files in one of its folders
 
     def find(self) -> Endpoint | None:
-        """Return the running node, if there is one. This only reads a small file."""
+        """Return the endpoint of the running node, or None. This only reads a small file."""
 
     def start(self) -> None:
-        """Start a node that survives a crash of the window. Raises AppError."""
+        """Start a node in a separate process that survives a crash of the window. Raises AppError."""
 
     def end(self) -> None:
-        """End the node that `start` started if it cannot be found yet, since nothing uses it then."""
+        """Terminate a node that `start` has started but that cannot be found yet, because nothing uses it."""
 
     def leave(self) -> None:
-        """Reset the node. From its next start it belongs to no household and has a new identity. Raises AppError."""
+        """Reset the node: on its next start it has a new identity and belongs to no household. Raises AppError."""
 
     def erase_at_end(self) -> None:
-        """Delete all data of the home once this window and its node have ended."""
+        """Delete all data in the home folder after this window and its node have exited."""
 
     def fate(self) -> str | None:
-        """Return the last output of the node that `start` started once it has ended, or None while it runs."""
+        """Return the last output of the node started by `start` if it has exited, or None while it is running."""
 
     @property
     def started(self) -> bool:
-        """Return whether this window or an earlier one started the running node, so that Quit ends it."""
+        """Return whether this window or an earlier one started the running node. If so, Quit stops it."""

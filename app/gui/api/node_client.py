@@ -1,4 +1,4 @@
-"""The client of the node's loopback API on Qt's event loop: calls, long work and the event stream."""
+"""A client for the node's loopback API on Qt's event loop: requests, streamed progress, and the event stream."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
 
 
 def segment(name: str) -> str:
-    """Return a name quoted as a single path segment."""
+    """Percent-encode a name for use as a single path segment."""
     return quote(name, safe="")
 
 
 class Call(QObject):
-    """A request in progress. `cancel()` closes the connection, which ends the node's work on it.
+    """A request in progress. `cancel()` closes the connection, and the node then abandons the request.
 
     Emits exactly one of `done` and `failed`, or neither if canceled.
     """
@@ -55,7 +55,7 @@ class Call(QObject):
         return self._reply is not None
 
     def cancel(self) -> None:
-        """Cancel the request, so that no more signals are emitted."""
+        """Abort the request. No signals are emitted afterwards."""
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.abort()
@@ -135,26 +135,26 @@ class Call(QObject):
 
 
 class Calls:
-    """The calls in progress, by name."""
+    """The requests in progress, by name. There is at most one for each name."""
 
     def __init__(self) -> None:
         self._running: dict[str, Call] = {}
 
     def keep(self, name: str, call: Call | None) -> None:
-        """Keep a call and cancel the previous one of the same name."""
+        """Remember a request, and cancel the previous one with the same name."""
         self.end(name)
         if call is not None:
             self._running[name] = call
 
     def done(self, name: str) -> None:
-        """Forget a call that has ended."""
+        """Forget a request that has ended."""
         self._running.pop(name, None)
 
     def running(self, name: str) -> bool:
         return name in self._running
 
     def end(self, name: str) -> None:
-        """Cancel the call of this name, if there is one."""
+        """Cancel the request with this name, if there is one."""
         call = self._running.pop(name, None)
         if call is not None and call.running:
             call.cancel()
@@ -165,7 +165,7 @@ class Calls:
 
 
 class NodeClient(QObject):
-    """A client that sends requests to the node at `endpoint`. Without an endpoint, they fail immediately."""
+    """A client of the node at `endpoint`. Requests fail immediately while `endpoint` is None."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -209,11 +209,13 @@ class NodeClient(QObject):
         answer: type[T] = RAW,
         each: type[L] = RAW,
     ) -> Call | None:
-        """Send a request. `done` receives the answer as an `answer`, and `line` each line of long work as an `each`.
+        """Send a request. `done` receives the answer, decoded as `answer`.
 
-        Returns None if there is no node, after calling `failed`. The call is canceled when the object that owns a
-        callback (a method, possibly in a `partial`) is destroyed. The owner of a lambda is unknown, so keep that
-        call and cancel it in time.
+        Long requests stream lines before the answer; `line` receives each of them, decoded as `each`.
+
+        Calls `failed` and returns None if there is no node. The request is canceled when the QObject that owns one
+        of the callbacks (a bound method, possibly in a `partial`) is destroyed. A lambda has no known owner, so its
+        caller must store the request and cancel it in time.
         """
         if self.endpoint is None:
             if failed is not None:
@@ -234,7 +236,7 @@ class NodeClient(QObject):
         return call
 
     def events(self, after: str = "") -> QNetworkReply:
-        """Open the event stream on its own connection. `after` is the ID of the last known event."""
+        """Open the event stream on a new connection. `after` is the ID of the last event received."""
         request = self._request("/events")
         if after:
             request.setRawHeader(b"Last-Event-ID", after.encode("latin-1", "replace"))
@@ -252,7 +254,7 @@ class NodeClient(QObject):
 
 
 def owner_of(heard: Callable[..., object] | None) -> QObject | None:
-    """Return the QObject whose method a callback is, or None if there is none."""
+    """Return the QObject to which a bound method belongs, or None for any other callback."""
     while isinstance(heard, partial):
         heard = heard.func
     owner = getattr(heard, "__self__", None)

@@ -1,4 +1,4 @@
-"""The window's copy of the node's snapshot. It finds the node, follows its events and reports its connection."""
+"""The window's copy of the node's snapshot. It finds the node, follows its event stream, and reports the connection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_EVENT_BYTES = 16 << 20
 
 
 class Link(StrEnum):
-    """The window's connection to the node."""
+    """The state of the window's connection to the node."""
 
     LOOKING = "looking"
     STARTING = "starting"
@@ -44,7 +44,7 @@ GONE = (Link.AWAY, Link.OTHER_VERSION)  # work in progress is lost in these stat
 
 
 class NodeState(QObject):
-    """The newest snapshot of the node, shared by all pages."""
+    """The latest snapshot of the node, shared by all pages."""
 
     changed = Signal()  # the snapshot has changed
     link_changed = Signal()  # `link` or `problem` has changed
@@ -81,7 +81,7 @@ class NodeState(QObject):
 
     @property
     def now(self) -> Snapshot:
-        """The newest snapshot. A model that was still loading when the node was lost is omitted."""
+        """The latest snapshot. While the node is unavailable, models that were still loading are omitted."""
         if self._typed[0] is not self.snapshot:
             self._typed = self.snapshot, convert(self.snapshot, Snapshot)
         snapshot = self._typed[1]
@@ -98,18 +98,18 @@ class NodeState(QObject):
     # Following
 
     def start(self) -> None:
-        """Begin to look for the node, and start it if there is none."""
+        """Begin looking for the node, and start it if none is running."""
         self._look.start()
         self.look()
 
     def stop(self) -> None:
-        """Stop following the node."""
+        """Stop looking for the node, and close the event stream."""
         self._look.stop()
         self._silent.stop()
         self._drop()
 
     def look(self) -> None:
-        """Look for the node once. Follow it if it runs, or start it if it should."""
+        """Look for the node once. Follow it if it is running; otherwise start one, unless that has already failed."""
         endpoint = self._launcher.find()
         if endpoint == self._stale:
             endpoint = None
@@ -123,7 +123,7 @@ class NodeState(QObject):
             self.start_node()
 
     def start_node(self) -> None:
-        """Start a node, unless several have just been started and have ended."""
+        """Start a node, unless several nodes have exited shortly after their start."""
         now = time.monotonic()
         self._began = [at for at in self._began if now - at < WITHIN_S]
         if len(self._began) >= STARTS:
@@ -138,7 +138,7 @@ class NodeState(QObject):
             self._say(Link.STARTING, None)
 
     def try_again(self) -> None:
-        """Look for the node again, because a person asked for it."""
+        """Look for the node again at the user's request, and forget previous failures."""
         self._began.clear()
         self._n_silent, self._stale = 0, None
         self._say(Link.LOOKING, None)
@@ -146,7 +146,7 @@ class NodeState(QObject):
         self.look()
 
     def _wait(self) -> None:
-        """Wait for a node that is starting."""
+        """Check on a node that is starting: it may have exited or take too long."""
         fate = self._launcher.fate()
         if fate is not None:
             self._say(Link.LOOKING, fate)
@@ -183,7 +183,7 @@ class NodeState(QObject):
             self.changed.emit()
 
     def _look_whose(self) -> None:
-        """Emit `restarted` if another process now serves and nobody here requested that."""
+        """Emit `restarted` if a different process is serving now and this window did not request that."""
         endpoint = self.client.endpoint
         pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
         self._served_by, was_asked, self.ends = pid, self.ends, False
@@ -191,7 +191,7 @@ class NodeState(QObject):
             self.restarted.emit()
 
     def _take(self, event: bytes) -> bool:
-        """Apply a server-sent event. Return False for a heartbeat and an unreadable or out-of-order event."""
+        """Apply a server-sent event. Return False for heartbeats and for unreadable or out-of-order events."""
         fields = dict(line.split(b": ", 1) for line in event.split(b"\n") if b": " in line and line[:1] != b":")
         try:
             data = decode(replace_lone_surrogates(fields.get(b"data", b"null")), Json)
@@ -214,7 +214,7 @@ class NodeState(QObject):
         return True
 
     def _lost(self) -> None:
-        """Handle the end of the stream: the node has ended or is restarting."""
+        """Handle the end of the event stream: the node has exited or is restarting."""
         if self._reply is None:
             return
         self._n_silent += self.link is not Link.THERE
@@ -243,7 +243,7 @@ def _unless_loading(model: LoadedModel | None) -> LoadedModel | None:
 
 
 def _following(event: str) -> str:
-    """Return the event ID after this one. An ID names a run of the node and a number that counts up."""
+    """Return the ID of the next event. An ID consists of a name for the node's process and a sequence number."""
     life, _, number = event.rpartition("-")
     return f"{life}-{int(number) + 1}" if number.isdecimal() else ""
 

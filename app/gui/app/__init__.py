@@ -1,1 +1,1 @@
-"""The frame of the window: application, main window, sidebar, tray, pages and navigation."""
+"""The application and its main window: startup, sidebar, tray icon, the base class of pages, and navigation."""

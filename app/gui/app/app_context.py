@@ -1,4 +1,4 @@
-"""The services that every page receives, as created by application.py."""
+"""The services passed to every page. application.py creates them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.gui.models.importing import Importing
 
 @dataclass(slots=True)
 class ModelFilter:
-    """The search text of the model list, and the selected entries of the two boxes next to it."""
+    """The filter of the model list: the search text and the selected items of the two drop-down lists beside it."""
 
     words: str = ""
     kind: int = 0
@@ -30,10 +30,10 @@ class ModelFilter:
 class AppContext:
     """The services that pages use.
 
-    go: shows a page by its address (see navigation.py), like `settings/Network`. folder: the folder for files of
-    the window. lock: the encryption of the chats. motion: whether anything may move. importing: local model files
-    that are being imported. interrupted: the chats whose answer was interrupted. model_filter: the filter of the
-    model list. renew: recreates the window in the current language; returns False if something in it is unfinished.
+    folder: the window's own files. go: shows the page at an address such as `settings/Network` (see navigation.py).
+    lock: the encryption of stored chats. motion: whether animations are allowed. importing: imports of local model
+    files in progress. interrupted: the chats whose answer was interrupted. renew: recreates the window in the
+    chosen language, or returns False if a page has unfinished work.
     """
 
     pool: NodeState
@@ -52,7 +52,10 @@ class AppContext:
 
 
 def restart(services: AppContext) -> None:
-    """Restart the node, whichever version it is. Running answers end; layers lent to others are handed back first."""
+    """Restart the node, even one of a different version.
+
+    Answers in progress end. Before the node exits, it returns the layers that it holds for other machines.
+    """
     client, pool = services.client, services.pool
     followed = client.endpoint
     pool.ends = True

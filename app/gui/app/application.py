@@ -1,4 +1,4 @@
-"""The start of the window: one QApplication whose parts are only wired together here."""
+"""The startup of the window: creates the QApplication and all services, and connects them."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ BEFORE_MS, BETWEEN_MS = 400, 25  # leaves time for the first clicks, and for cli
 
 
 class PagePreloader(QObject):
-    """A timer that imports the code of pages while the window is idle.
+    """A timer that imports the modules of the pages while the window is idle.
 
-    Importing takes up to half the time that a page needs when it is first shown. Creating the page in advance would
-    cost memory even if it is never opened.
+    Importing takes up to half of the time needed to show a page for the first time. Creating the pages in advance
+    as well would use memory for pages that are never opened.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -85,9 +85,9 @@ class PagePreloader(QObject):
 
 
 def page_modules() -> Iterator[str]:
-    """Yield the modules of the pages, each page after its parts.
+    """Yield the module names of all pages except Chat. The module of a page follows the modules that it imports.
 
-    A page would import all missing parts at once, and the window would not react in the meantime.
+    The window is unresponsive during an import, so each import should load only one module.
     """
     yield from FIRST
     for part in PARTS:
@@ -96,7 +96,7 @@ def page_modules() -> Iterator[str]:
 
 
 def _modules(folders: list[str], prefix: str) -> Iterator[str]:
-    """Yield the names of all modules in and below these folders without importing them."""
+    """Yield the names of all modules in these folders and their subpackages, without importing them."""
     for module in pkgutil.iter_modules(folders, prefix):
         name = module.name.removeprefix(prefix)
         if module.ispkg:
@@ -110,7 +110,8 @@ MOST_AT_ONCE = 4096  # signals per read
 
 @contextmanager
 def python_signals() -> Iterator[None]:
-    """Let Python handle signals while Qt waits: each signal writes a byte to a socket, which wakes up Python."""
+    """Let Python handle signals while Qt's event loop waits. Each signal writes a byte to a socket that wakes the
+    loop."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for end in (ours, theirs):
@@ -131,7 +132,7 @@ def python_signals() -> Iterator[None]:
 
 
 class CrashWatch:
-    """Finds the trace of the last window; while it is entered, a crash of this one leaves its own."""
+    """A crash recorder: while it is entered, a crash of the window writes a stack trace that the next start reads."""
 
     def __init__(self, logs: Path) -> None:
         self._logs, self.details = logs, put_aside(logs)
@@ -152,7 +153,7 @@ class CrashWatch:
             self._file.close()
 
     def tell(self, window: Window) -> None:
-        """Say that the last window crashed, with details to copy."""
+        """Report that the previous window crashed, with a button that copies the details."""
         if self.details:
             window.say(self._words)
 
@@ -164,7 +165,7 @@ class CrashWatch:
 
 
 def put_aside(logs: Path) -> str:
-    """Return the trace of the last crash, and put it aside; empty after an orderly end."""
+    """Return the stack trace of the last crash and rename its file, or return "" after a normal exit."""
     file = logs / NAME
     try:
         details = file.read_text("utf-8", "replace").strip()
@@ -176,7 +177,10 @@ def put_aside(logs: Path) -> str:
 
 
 class QuitSheet(Sheet):
-    """The question before Quit stops unfinished work. `where`: the busy pages. `leave` quits."""
+    """A confirmation dialog for quitting during unfinished work.
+
+    where: the titles of the busy pages. leave: quits.
+    """
 
     needs_node = False
 
@@ -195,9 +199,9 @@ class QuitSheet(Sheet):
 
 
 class PoolhouseApplication(QApplication):
-    """A QApplication that emits `to_quit` when the system asks it to quit, as macOS does at logout and from the Dock.
+    """A QApplication that emits `to_quit` when the system asks it to quit. macOS does so at logout and from the Dock.
 
-    Qt would close the windows one by one. They would hide in the tray, and the logout would be canceled.
+    By default, Qt would close each window. Ours would only hide in the tray, and macOS would cancel the logout.
     """
 
     to_quit = Signal()
@@ -210,7 +214,7 @@ class PoolhouseApplication(QApplication):
 
 
 class Application:
-    """The application, which creates the window with everything it needs."""
+    """The running app: its services, its window and its tray icon."""
 
     def __init__(self, app: QApplication, launcher: Launcher, *, hidden: bool = False) -> None:
         self._app = app
@@ -247,7 +251,7 @@ class Application:
             self.window.bring_to_front()
 
     def run(self) -> int:
-        """Run until the app quits, and return its exit code."""
+        """Run the event loop until the app quits. Return the exit code."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.quit())
         with self._crashes, python_signals():
@@ -256,7 +260,7 @@ class Application:
         return code
 
     def ask_to_quit(self) -> None:
-        """Quit, but ask first if that would stop unfinished work."""
+        """Quit, but ask for confirmation if a page has unfinished work."""
         where = self.window.busy_pages
         if not where:
             self.quit()
@@ -265,7 +269,7 @@ class Application:
             QuitSheet(self.services, where, self.quit, self.window).open()
 
     def quit(self) -> None:
-        """Close the window, and stop the node if this window started it. The node drains first."""
+        """Close the window, and stop the node if this window started it. The node drains before it exits."""
         launcher, client = self.services.launcher, self.services.client
         self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
@@ -285,7 +289,7 @@ class Application:
         self.tray = Tray(self.services, self.window, self.ask_to_quit)
 
     def _renew(self) -> bool:
-        """Replace the window once the calling code in it has returned. Return whether that is possible."""
+        """Replace the window after the current event has been handled. Return False if a page has unfinished work."""
         if self._language.chosen == self.services.preferences.text(LANGUAGE):
             return True
         if self.window.busy_pages:
@@ -294,7 +298,8 @@ class Application:
         return True
 
     def _change_windows(self) -> None:
-        """Replace the window with one in the new language, at the same position, page and keyboard focus."""
+        """Replace the window with one in the new language. Preserve its geometry and page, and focus the language
+        setting."""
         before, tray, preferences = self.window, self.tray, self.services.preferences
         preferences.keep("window/geometry", before.saveGeometry())
         self._language.speak(preferences.text(LANGUAGE))
@@ -310,7 +315,7 @@ class Application:
         self.window.bring_to_front()
 
     def _closing(self) -> bool:
-        """Return whether the closed window stays in the tray or minimized."""
+        """Hide or minimize the window instead of closing it. Return whether that was done."""
         return self.tray.keeps(self.window)
 
     def _go(self, name: str) -> None:
@@ -329,12 +334,11 @@ class Application:
 
 
 def app_icon() -> QIcon:
-    """Return the icon of the app."""
     return icon("app", LIGHT.accent)
 
 
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
-    """Run the window of a home until it quits. A second start only shows the window of the first one."""
+    """Run the window of a home folder until it quits. If one is already open, show that window instead."""
     app = PoolhouseApplication(sys.argv[:1])
     claimed = claim_lock(launcher.home)
     if claimed is None:

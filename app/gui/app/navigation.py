@@ -1,6 +1,6 @@
-"""Addresses in the window: the names of its pages, and the pages where errors can be fixed.
+"""Navigation in the window: page addresses, and the pages on which errors can be fixed.
 
-An address is the name of a page or of a part of it, like `settings/Network`.
+An address is the name of a page, or of a section of it, such as `settings/Network`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ Action = tuple[str, Callable[[], object]]
 
 
 def chat_address(chat: str) -> str:
-    """Return the address of a chat."""
     return f"{CHAT}/{CHAT_ID_PREFIX}{chat}"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """The address of a page where an error can be fixed, and the text of the button that opens it."""
+    """The address of the page on which an error can be fixed, and the label of the button that opens it."""
 
     page: str
     button: object  # translated when shown
@@ -62,10 +61,9 @@ def log_button_text() -> str:
 
 
 def technical_details(error: AppError) -> str:
-    """Return the details of an internal error with the time, which helps to find it in the log, or an engine's last
-    output.
+    """Return the details of an internal error, with the time to find it in the log, or the last output of an engine.
 
-    The result is "" for any other error.
+    Returns "" for any other error.
     """
     details = reason_details(error.reason)
     if not details or error.reason.code not in INTERNAL_ERRORS:
@@ -74,7 +72,7 @@ def technical_details(error: AppError) -> str:
 
 
 def reason_details(reason: Reason) -> str:
-    """Return the details without the time, for an error in the past."""
+    """Return the same details as `technical_details` without the time, for an error in the past."""
     if reason.code not in INTERNAL_ERRORS:
         return last_words(reason)
     facts = " ".join(map(fact_text, reason.facts.values()))
@@ -82,7 +80,7 @@ def reason_details(reason: Reason) -> str:
 
 
 def page_actions(code: str, go: Callable[[str], object]) -> list[Action]:
-    """Return the button that opens the page where the error can be fixed, if there is one."""
+    """Return a button that opens the page on which the error can be fixed, if there is such a page."""
     error_page = ERROR_PAGES.get(code)
     if error_page is None:
         return []

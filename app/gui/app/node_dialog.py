@@ -1,4 +1,4 @@
-"""A small dialog that calls the node: it shows errors, and cancels its calls when it closes."""
+"""The base class of dialogs that call the node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ LOST = (Link.STARTING, Link.AWAY, Link.OTHER_VERSION)
 
 
 class Sheet(CompactDialog):
-    """A dialog that calls the node. `needs_node`: it is of no use without a node."""
+    """A dialog that calls the node. It shows errors as a notice, and cancels its requests when it closes.
+
+    needs_node: whether to report a missing node, without which the dialog is useless.
+    """
 
     needs_node = True
 
@@ -32,7 +35,7 @@ class Sheet(CompactDialog):
         services.pool.link_changed.connect(self._link_changed)
 
     def keep(self, call: Call | None) -> None:
-        """Cancel this call when the dialog closes."""
+        """Cancel this request when the dialog closes."""
         if call is not None:
             self._calls.append(call)
 
@@ -41,22 +44,22 @@ class Sheet(CompactDialog):
         self.fit()
 
     def fit(self) -> None:
-        """Adjust the size, and scroll to a new notice if it is not visible."""
+        """Resize to the content, and scroll to a new notice."""
         super().fit()
         if self.notice.sentence != self._told:
             self._told = self.notice.sentence
             self._view.ensureWidgetVisible(self.notice, 0, 0)
 
     def _leave_for(self, page: str) -> None:
-        """Close the dialog, which covers all pages, and open a page."""
+        """Close the dialog, which blocks the window, and open a page."""
         self.reject()
         self.services.go(page)
 
     def came_back(self) -> None:
-        """React to the return of the node, for example by repeating requests to the former one."""
+        """React to the return of the node, for example by repeating a request that was lost."""
 
     def _link_changed(self) -> None:
-        """Say that the node is gone. The window says so too, but the dialog blocks it."""
+        """Report that the node is unavailable. The window does so too, but the dialog blocks access to it."""
         pool = self.services.pool
         if self.needs_node and pool.link in LOST:
             self._is_lost = True

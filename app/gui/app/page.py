@@ -1,4 +1,4 @@
-"""The base of all pages: a title with buttons, a notice, and the content."""
+"""The base class of pages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from app.gui.widgets.notice import Action, Notice
 
 
 class Page(QWidget):
-    """A page of the window. Subclasses fill `self.head` (next to the title) and `self.content`.
+    """A page of the window: a title with controls, a notice, and content.
 
-    Slow parts go to `later`: the window builds them step by step and shows the page when it is complete.
+    Subclasses fill `self.head` (beside the title) and `self.content`. They pass slow steps to `later`; the window
+    then builds the page step by step and shows it when it is complete.
     """
 
     def __init__(self, services: AppContext, title: str, parent: QWidget | None = None) -> None:
@@ -38,11 +39,11 @@ class Page(QWidget):
         self.setLayout(box)
 
     def later(self, *steps: Callable[[], object]) -> None:
-        """Add steps that build parts of the page before it is shown. Each should take a few milliseconds."""
+        """Add steps that build the page before it is shown. Each should take only a few milliseconds."""
         self._missing.extend(steps)
 
     def go_on(self) -> bool:
-        """Run the next step. Return whether there was one."""
+        """Run the next step, and return True. Return False if no step remains."""
         if not self._missing:
             return False
         self._missing.popleft()()
@@ -59,27 +60,27 @@ class Page(QWidget):
         super().setVisible(visible)
 
     def fail(self, error: AppError, *actions: Action) -> None:
-        """Show an error with actions."""
+        """Show an error, with these actions as buttons."""
         self.notice.fail(error, self.services.go, *actions)
 
     @property
     def part(self) -> str:
-        """The part for which `open` shows the current view; "" if the page has no parts."""
+        """The name of the current section, as accepted by `open`, or "" if the page has no sections."""
         return ""
 
     @property
     def is_busy(self) -> bool:
-        """Return whether closing the page now would lose something."""
+        """Return whether the page has work in progress that closing it would lose."""
         return False
 
     def take_focus(self) -> None:
-        """Set the keyboard focus to where the user continues."""
+        """Move the keyboard focus to where the user would continue."""
 
     def end(self) -> None:
-        """Cancel all requests, because the page is about to be deleted."""
+        """Cancel all requests before the page is deleted."""
 
     def open(self, part: str) -> None:
-        """Show a part of the page by its name."""
+        """Show the section with this name."""
 
     def shown(self) -> None:
-        """React to the page being shown."""
+        """React to being shown, for example by refreshing the content."""

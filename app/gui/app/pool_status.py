@@ -1,4 +1,4 @@
-"""The state of the pool as a sentence and an icon, for the sidebar and the tray."""
+"""The status of the pool as a sentence and an icon, for the sidebar and the tray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.gui.this_computer.lending_store import lacks_lender_role, state_sentenc
 
 
 class StatusKind(StrEnum):
-    """The icons of the tray. They differ in shape as well as color."""
+    """The kinds of status, each with its own icon. The icons differ in shape as well as in color."""
 
     IDLE = "tray-idle"
     WORKING = "tray-working"
@@ -36,7 +36,11 @@ COLORS = {
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """A sentence and its icon. `page` shows more about it; with `model`, the chat whose answer was interrupted does."""
+    """The status of the pool.
+
+    page: the address of a page with more information. model: the name of the model, if the chat whose answer was
+    interrupted is a better place than `page`.
+    """
 
     kind: StatusKind
     sentence: str
@@ -53,7 +57,7 @@ class PoolStatus:
 
 
 def current_status(pool: NodeState) -> PoolStatus:
-    """Return the most important state."""
+    """Return the status with the highest priority."""
     if not pool.is_there:
         return _away(pool)
     now, loaded, lending = pool.now, pool.now.loaded, pool.now.node.lending
@@ -93,12 +97,12 @@ def current_status(pool: NodeState) -> PoolStatus:
 
 
 def trouble_with(loaded: LoadedModel) -> str:
-    """Return the problem of a loaded model, or ""."""
+    """Return the sentence about the problem of a loaded model, or ""."""
     return said(loaded.reason_facts)
 
 
 def other_models(now: Snapshot) -> list[str]:
-    """Return a sentence for each model besides the first one."""
+    """Return a sentence for each loaded model except the main one."""
     sentences = {
         "loading": _tr("Also loading {model}."),
         "lost": _tr("{model} was lost."),
@@ -109,7 +113,7 @@ def other_models(now: Snapshot) -> list[str]:
 
 
 def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
-    """Return which machine is about to stop lending, and why, while others take over its layers."""
+    """Return a sentence about a machine that is about to stop lending while others take over its layers, or None."""
     holders = {stage.id for stage in loaded.stages}
     for machine in now.sorted_machines:
         if machine.state not in ("draining", "paused") or machine.this or machine.id not in holders:
@@ -122,7 +126,7 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
 
 
 def _ready(now: Snapshot, loaded: LoadedModel) -> str:
-    """Return which machines run the model. After a loss that may be another machine alone."""
+    """Return a sentence that says which machines run the model. After a loss, this may be a single other machine."""
     holders = loaded.holders or [machine.id for machine in loaded.machines]
     model = model_name(loaded.model)
     if len(holders) > 1:

@@ -1,4 +1,4 @@
-"""The preferences of the window, stored in a small INI file, and the defaults of new chats among them."""
+"""The preferences of the window, stored in an INI file, and the defaults for new chats derived from them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ ASIDE = "-locked"  # suffix for the name of a text that cannot be decrypted
 
 
 class Preferences(QObject):
-    """Typed access to the preferences. `changed` names a preference with a new value.
+    """Typed access to the preferences. `changed` is emitted with the name of a changed preference.
 
-    PRIVATE texts are encrypted once `use` has received a key. Until then, encrypted texts read as "" and are kept.
+    The texts listed in PRIVATE are encrypted once `use` has received a codec with a key. An encrypted text whose
+    key is missing reads as "" and is not overwritten.
     """
 
     changed = Signal(str)
@@ -63,23 +64,23 @@ class Preferences(QObject):
         return self._opened(name, stored) or "" if name in PRIVATE else stored
 
     def keep(self, name: str, value: Any) -> None:
-        """Store a value under `group/name`. Locked texts are not overwritten."""
+        """Store a value under a name of the form `group/name`. A locked text is left unchanged."""
         if self.is_locked(name):
             return
         self._kept.setValue(name, self._sealed(name, str(value)) if name in PRIVATE else value)
         self.changed.emit(name)
 
     def is_locked(self, name: str) -> bool:
-        """Return whether a text is encrypted and its key is missing."""
+        """Return whether a text is encrypted and cannot be decrypted with the current key."""
         return name in PRIVATE and self._opened(name, str(self._kept.value(name, ""))) is None
 
     @property
     def has_locked(self) -> bool:
-        """Return whether any private text is encrypted and its key is missing."""
+        """Return whether any private text is locked."""
         return any(map(self.is_locked, PRIVATE))
 
     def use(self, codec: Codec) -> None:
-        """Store private texts with this codec from now on. Existing ones are converted."""
+        """Encrypt or decrypt private texts with this codec from now on, and convert the stored ones."""
         if codec.seals:
             self._codec = codec
         texts = {name: self.text(name) for name in PRIVATE if not self.is_locked(name)}
@@ -91,7 +92,7 @@ class Preferences(QObject):
         self._kept.sync()
 
     def set_locked_aside(self) -> None:
-        """Rename texts that cannot be decrypted, so that new ones can be stored."""
+        """Rename the locked texts, so that new ones can be stored under their names."""
         for name in filter(self.is_locked, PRIVATE):
             self._kept.setValue(name + ASIDE, self._kept.value(name))
             self._kept.remove(name)
@@ -118,7 +119,7 @@ class Preferences(QObject):
 
 @dataclass(frozen=True, slots=True)
 class SamplingValue:
-    """A sampling value: its name in the node's API, its default, and its range."""
+    """A sampling parameter: its name in the node's API, its default, its range, and the number of decimals shown."""
 
     name: str
     default: float
@@ -128,11 +129,11 @@ class SamplingValue:
 
     @property
     def key(self) -> str:
-        """The name of the preference."""
+        """The name of its preference."""
         return f"chat/{self.name}"
 
     def chosen(self, preferences: Preferences) -> float:
-        """Return the chosen value, limited to its range."""
+        """Return the user's value, clamped to the range."""
         number = preferences.number(self.key, self.default)
         return min(self.most, max(self.least, number))
 
@@ -148,7 +149,7 @@ SAMPLING_VALUES = (
 
 
 def sampling(preferences: Preferences) -> dict[str, float | int]:
-    """Return the sampling values for the body of POST /ask."""
+    """Return the sampling parameters for the body of POST /ask."""
     return {
         value.name: value.chosen(preferences) if value.digits else round(value.chosen(preferences))
         for value in SAMPLING_VALUES
@@ -156,22 +157,23 @@ def sampling(preferences: Preferences) -> dict[str, float | int]:
 
 
 def system_message(preferences: Preferences) -> str:
-    """Return the system message, or "" if there is none."""
+    """Return the user's system message, or "" if there is none."""
     return preferences.text(SYSTEM).strip()
 
 
 def sends_with_enter(preferences: Preferences) -> bool:
-    """Return whether Enter sends a message. Otherwise Ctrl+Enter does, and Enter starts a new line."""
+    """Return whether Enter sends a message. Otherwise, Ctrl+Enter sends it and Enter starts a new line."""
     return preferences.text(SEND_KEY, ENTER) != CTRL_ENTER
 
 
 def reads_paragraphs(preferences: Preferences) -> bool:
-    """Return whether screen readers announce each finished paragraph instead of the whole answer at its end."""
+    """Return whether screen readers announce each paragraph as it is completed, instead of the whole answer at the
+    end."""
     return preferences.flag(PARAGRAPHS)
 
 
 def new_chat_defaults(preferences: Preferences) -> tuple[str, dict[str, float | int]]:
-    """Return the system message, and the sampling values that differ from their defaults."""
+    """Return the system message and the sampling parameters that differ from their defaults."""
     now = sampling(preferences)
     changed = {value.name: now[value.name] for value in SAMPLING_VALUES if now[value.name] != value.default}
     return system_message(preferences), changed

@@ -1,6 +1,6 @@
-"""The sidebar: the list of pages and the state of the pool. A narrow window only shows icons.
+"""The sidebar: buttons for the pages, and the status of the pool. In a narrow window it shows only icons.
 
-Pages are imported and created when they are first shown.
+A page is imported and created when it is first shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import column, line, row
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the sidebar."""
+    """An entry of the sidebar, and the factory of its page."""
 
     name: str
     words: object  # translated when shown
@@ -89,7 +89,7 @@ NARROW = 640  # window width in pixels at 100 % text size, below which only icon
 
 
 class Sidebar(QWidget):
-    """The sidebar. `chosen(name)` is called when a page is chosen."""
+    """The sidebar. It calls `chosen(name)` when the user selects a page."""
 
     def __init__(self, services: AppContext, chosen: Callable[[str], None]) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class Sidebar(QWidget):
         self._tell()
 
     def fit(self, room: int) -> None:
-        """Adapt to the width of the window."""
+        """Switch between icons and full labels for a window of this width."""
         self._room = room
         narrow = 0 < room < self._services.theme.px(NARROW)
         if narrow != self._is_narrow:
@@ -137,7 +137,7 @@ class Sidebar(QWidget):
         self._buttons[name].setChecked(True)
 
     def focus(self, name: str) -> None:
-        """Set the keyboard focus to the button of a page."""
+        """Move the keyboard focus to the button of a page."""
         self._buttons[name].setFocus()
 
     def _button(self, entry: Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
@@ -178,7 +178,7 @@ class Sidebar(QWidget):
         self._tell()
 
     def _bolder(self) -> int:
-        """Return how much wider the longest title is in bold, like the title of the current page."""
+        """Return the extra width that the longest title needs in bold, the weight of the current page's title."""
         usual, bold = (QFontMetrics(self._services.theme.font(bold=is_bold)) for is_bold in (False, True))
         titles = [entry.title for entry in ENTRIES]
         return max(bold.horizontalAdvance(title) - usual.horizontalAdvance(title) for title in titles)

@@ -1,4 +1,4 @@
-"""A single window per home: a second start shows the window of the first."""
+"""One window per home folder: starting the app again shows the window that is already open."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SHOW = b"show"
 
 
 def socket_name(home: Path) -> str:
-    """Return the name of the local socket for this user and home."""
+    """Return the name of the local socket for this user and home folder."""
     text = f"{getpass.getuser()}\0{home}".encode()
     return f"poolhouse-{hashlib.sha256(text).hexdigest()[:16]}"
 
 
 def show_other(home: Path) -> bool:
-    """Show the other window of this home. Return whether there is one."""
+    """Ask an open window of this home folder to come to the front. Return whether there is one."""
     socket = QLocalSocket()
     socket.connectToServer(socket_name(home))
     if not socket.waitForConnected(CONNECT_MS):
@@ -35,10 +35,10 @@ def show_other(home: Path) -> bool:
 
 
 def claim_lock(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
-    """Return the lock of this home's window, or None after showing the window that holds it.
+    """Acquire the window lock of this home folder. If another window holds it, show that window and return None.
 
-    A window listens about a second after its start, so a second start waits for that. The first start of all
-    creates the folder. If that fails, the window reports the error later.
+    A new window takes about a second until it listens, so this retries for `opening_ms`. It creates the home folder
+    if necessary; a failure to do so is reported later by the window.
     """
     with suppress(OSError):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def claim_lock(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
 
 
 class SingleInstance(QObject):
-    """A local server that emits `show` when the app is started again."""
+    """A local server that emits `show` when the user starts the app again."""
 
     show = Signal()
 

@@ -1,4 +1,4 @@
-"""The tray icon: the state of the pool, a menu for use without the window, and notifications."""
+"""The tray icon: the status of the pool, a menu that works without the window, and notifications."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ from app.gui.this_computer.lending_store import is_manual_pause, state_word, use
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A notification. A click shows `page`, or with `model` the chat whose answer was interrupted."""
+    """A desktop notification.
+
+    page: the address shown on a click. model: the name of the model whose interrupted answer is shown instead, if
+    any.
+    """
 
     title: str
     sentence: str
@@ -34,7 +38,7 @@ class News:
 
 
 def news(before: Snapshot | None, now: Snapshot) -> list[News]:
-    """Return notifications for changes between two snapshots that the user waits for or must know."""
+    """Return notifications about changes between two snapshots that the user is waiting for or must know about."""
     if before is None:
         return []
     return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]
@@ -58,7 +62,7 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
 
 
 def _paired(snapshot: Snapshot) -> str | None:
-    """Return the ID of the machine that was paired with a code shown here, once it is known."""
+    """Return the ID of the machine that last used a pairing code of this one, if the snapshot already lists it."""
     return snapshot.paired if snapshot.paired in snapshot.machines else None
 
 
@@ -87,9 +91,9 @@ PAUSES_H = (1, 4)
 
 
 class TrayMenu(QMenu):
-    """The menu of the tray. It is built once, and updated in place even while it is open.
+    """The tray menu. It is built once and updated in place, even while it is open.
 
-    `failed` receives the error if an action is refused.
+    failed: receives the error of an action that the node rejects.
     """
 
     def __init__(
@@ -119,7 +123,7 @@ class TrayMenu(QMenu):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show the current state of the node."""
+        """Update the menu from the current snapshot."""
         pool = self._services.pool
         self._say(self.status, self._short(current_status(pool).sentence))
         lending = pool.now.node.lending if pool.is_there else Lending()
@@ -175,7 +179,7 @@ class TrayMenu(QMenu):
         return self._short(self.tr("{name}: {state}").format(name=name, state=state))
 
     def _show_more(self) -> None:
-        """Open the page with more about the state, or the chat whose answer was interrupted."""
+        """Open the page about the current status, or the chat whose answer was interrupted."""
         now = current_status(self._services.pool)
         self._services.go(self._services.interrupted.page(now.model, now.page))
 
@@ -191,7 +195,7 @@ class TrayMenu(QMenu):
 
 
 def _done(_: object) -> None:
-    """Do nothing, because the snapshot shows the result."""
+    """Do nothing, because the next snapshot shows the result."""
 
 
 RETRY_MS, MAX_TRIES = 2000, 30  # the desktop's tray may start up to a minute after the window
@@ -200,7 +204,7 @@ FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 
 
 class Tray(QObject):
-    """The tray icon, if the desktop has a tray. Otherwise, closing the window only minimizes it."""
+    """The tray icon. On a desktop without a tray, closing the window only minimizes it."""
 
     def __init__(self, services: AppContext, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
@@ -226,11 +230,11 @@ class Tray(QObject):
 
     @property
     def is_there(self) -> bool:
-        """Return whether the tray can currently show the window again."""
+        """Return whether the desktop has a tray and our icon is visible in it."""
         return self._has_host() and self._icon.isVisible()
 
     def start_hidden(self) -> None:
-        """Start without a window at sign-in. The window is minimized until the tray is available."""
+        """Start without a visible window, as at sign-in. The window is minimized until a tray is available."""
         if self.is_there:
             self._guard.start()
         else:
@@ -238,9 +242,9 @@ class Tray(QObject):
             self._window.showMinimized()
 
     def keeps(self, window: Window) -> bool:
-        """Hide the window that is being closed, or minimize it if no tray could show it again.
+        """Hide the window instead of closing it, or minimize it if there is no tray. Always returns True.
 
-        The first time without a tray, the window stays and says so.
+        The first time there is no tray, the window stays open and shows an explanation.
         """
         if self.is_there:
             window.hide()
@@ -257,12 +261,11 @@ class Tray(QObject):
         self._icon.hide()
 
     def end(self) -> None:
-        """Remove the icon, because the next window brings its own."""
+        """Remove the icon, because the window that replaces this one has its own."""
         self.hide()
         self.menu.deleteLater()  # the menu has no parent; everything else is deleted with the window
 
     def notify(self, item: News) -> None:
-        """Show a desktop notification."""
         self._last_news = item
         self._icon.showMessage(item.title, item.sentence, self._icon.icon())
 
@@ -283,7 +286,7 @@ class Tray(QObject):
             QTimer.singleShot(RETRY_MS, self, self._show)
 
     def _check_tray(self) -> None:
-        """Show the window again if the tray of the desktop is gone."""
+        """Show the window, minimized, if it is hidden and the desktop's tray has disappeared."""
         if self._window.isVisible():
             self._guard.stop()
         elif not self.is_there:
@@ -330,19 +333,21 @@ class Tray(QObject):
         self._icon.setToolTip(now.sentence)
 
     def _failed(self, error: AppError) -> None:
-        """Say that an action of the menu was refused."""
+        """Notify the user that the node rejected an action of the menu."""
         self.notify(News("Poolhouse", said(error), LOG_PAGE if technical_details(error) else ""))
 
     def _explain_first_close(self) -> None:
-        """Say once that the app keeps running."""
+        """Explain, once, that the app keeps running after its window was closed."""
         if not self._services.preferences.flag(FIRST_CLOSE):
             self._services.preferences.keep(FIRST_CLOSE, True)
             text = self.tr("You can find it here in the tray. To stop it, choose Quit from this menu.")
             self.notify(News(self.tr("Poolhouse is still running"), text, ""))
 
     def _explain_no_tray(self) -> None:
-        """Say once that there is no tray. The notice counts as seen when the user has chosen or closes the window
-        again."""
+        """Explain that there is no tray, and ask what closing the window should do.
+
+        The explanation is not shown again after the user has chosen an action or closed the window a second time.
+        """
         self._is_asking = True
         self._window.ask(
             self.tr("This desktop doesn't show tray icons, so Poolhouse stays in the taskbar."),

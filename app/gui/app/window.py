@@ -1,4 +1,4 @@
-"""The main window: the sidebar, the pages, and a bar that is shown while the node is unavailable."""
+"""The main window: the sidebar, the pages, and a notice while the node is unavailable."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ AT_ONCE = 25  # widgets polished between two events, which takes some millisecon
 
 
 class Opening(QObject):
-    """The creation of a page in steps, between which the window handles events.
+    """The creation of a page in steps. The window handles events between the steps.
 
-    `placed(page)` adds it to the window. `done()` is called when it can be shown.
+    `placed(page)` adds the page to the window. `done()` is called when the page can be shown.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class Opening(QObject):
         self._timer.timeout.connect(self._next)
 
     def go_on(self) -> None:
-        """Continue with one step per iteration of the event loop."""
+        """Run the remaining steps, one per iteration of the event loop."""
         self._timer.start()
 
     def wait(self) -> None:
-        """Pause, because another page has priority."""
+        """Pause while another page has priority."""
         self._timer.stop()
 
     def finish(self) -> None:
-        """Run all remaining steps at once."""
+        """Run all remaining steps immediately."""
         self._timer.stop()
         for _ in self._steps:
             pass
@@ -82,7 +82,7 @@ class Opening(QObject):
 
 
 def _dressed(page: QWidget) -> Iterator[None]:
-    """Polish the widgets of a page in steps. Qt would polish them all at once when the page is shown."""
+    """Polish the widgets of a page in batches. Otherwise, Qt would polish them all when the page is shown."""
     for number, widget in enumerate([*shown_with(page)], 1):
         if isValid(widget):  # a change may have deleted it between two steps
             widget.ensurePolished()
@@ -91,9 +91,9 @@ def _dressed(page: QWidget) -> Iterator[None]:
 
 
 def shown_with(widget: QWidget) -> Iterator[QWidget]:
-    """Yield a widget and its descendants that become visible with it, parents first.
+    """Yield a widget and all descendants that become visible with it, parents first.
 
-    `findChildren` is not used: PySide ties its results to the widget, which would keep deleted widgets alive.
+    This avoids `findChildren`: PySide ties its results to the widget, which would keep deleted widgets alive.
     """
     yield widget
     for child in widget.children():
@@ -111,9 +111,10 @@ FIRST = 0.8  # initial opacity of the layer
 
 
 class FadeIn(QWidget):
-    """A fading layer that fades a page in and ignores keys and clicks.
+    """An overlay that fades out to reveal a page. Keys and clicks pass through it.
 
-    It takes no picture of the page, because Qt would lay out its invisible parts for that.
+    It paints a plain color instead of a picture of the page, because grabbing one would make Qt lay out hidden
+    parts.
     """
 
     def __init__(self, over: QWidget, theme: Theme) -> None:
@@ -131,7 +132,7 @@ class FadeIn(QWidget):
         over.installEventFilter(self)
 
     def begin(self) -> None:
-        """Start or restart the fade."""
+        """Start the fade, or restart it."""
         self._moves.stop()
         self.setGeometry(self._over.rect())
         self.raise_()
@@ -159,9 +160,9 @@ SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
 class Window(QMainWindow):
-    """The main window. Pages are created when they are first shown.
+    """The main window. A page is created when it is first shown.
 
-    `closing()` returns whether closing the window only hides it.
+    `closing()` returns whether the window was hidden instead of being closed.
     """
 
     def __init__(self, services: AppContext, closing: Callable[[], bool], quit_app: Callable[[], None]) -> None:
@@ -201,7 +202,10 @@ class Window(QMainWindow):
         self._place()
 
     def go(self, name: str) -> None:
-        """Show a page, or a part of it that is named after a slash. A new page is created in steps."""
+        """Show the page at an address: its name, optionally followed by a slash and the name of a section.
+
+        A page that does not exist yet is created in steps.
+        """
         name, _, self._part = name.partition("/")
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
@@ -236,7 +240,7 @@ class Window(QMainWindow):
         return Opening(lambda: entry.make(self._services), placed, done, self)
 
     def _show(self) -> None:
-        """Show the current page, which is complete."""
+        """Show the current page, which is complete by now."""
         page, part = self._pages[self._name], self._part
         is_another = self._stack.currentWidget() is not page
         self._stack.setCurrentWidget(page)
@@ -251,24 +255,27 @@ class Window(QMainWindow):
             self._sidebar.focus(self._name)
 
     def say(self, tell: Callable[[Window], Told]) -> None:
-        """Show a notice above all pages until the user has seen it. `tell` is called again in a new language."""
+        """Show a notice above all pages until the user dismisses it.
+
+        `tell` returns its text and actions. It is called again if the window is replaced by one in another language.
+        """
         sentence, actions = tell(self)
         self.ask(sentence, *actions)
         self._tell = tell
 
     def take_over_notice(self, after: Window) -> None:
-        """Show the unseen notice of the window that this one replaces."""
+        """Show the notice of this window in the window that replaces it."""
         if self._tell is not None:
             after.say(self._tell)
 
     def ask(self, sentence: str, *actions: Action) -> None:
-        """Ask a question above all pages until the user has chosen or closed it."""
+        """Ask a question above all pages until the user answers or dismisses it."""
         self._tell = None
         self._told.say(sentence, "info", *actions)
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
-        """Quit. The first time, say that the background service keeps running, as the menu of the tray does."""
+        """Quit. The first time, explain that the background service keeps running, as the tray menu does."""
         services = self._services
         goes_on = services.pool.is_there and not services.launcher.started
         if not goes_on or services.preferences.flag(GOES_ON):
@@ -284,7 +291,7 @@ class Window(QMainWindow):
         )
 
     def page(self, name: str) -> Page:
-        """Return the page with this name, created if needed."""
+        """Return the page with this name. Create it if necessary."""
         if name not in self._pages:
             self.go(name)
         if name in self._openings:
@@ -293,13 +300,13 @@ class Window(QMainWindow):
 
     @property
     def place(self) -> str:
-        """The address of the current view for `go`."""
+        """The address of the current page and section, as accepted by `go`."""
         page = self._pages.get(self._name)
         return f"{self._name}/{page.part}" if page is not None else self._name
 
     @property
     def busy_pages(self) -> list[str]:
-        """The titles of pages with unfinished work that would end with the window."""
+        """The titles of the pages with unfinished work that closing the window would lose."""
         return [page.title.text() for page in self._pages.values() if page.is_busy]
 
     def end(self) -> None:
@@ -310,11 +317,10 @@ class Window(QMainWindow):
         self.deleteLater()
 
     def shows(self, name: str) -> bool:
-        """Return whether this page is in front and complete."""
+        """Return whether this page is complete and currently displayed."""
         return name == self._name and name in self._pages
 
     def bring_to_front(self) -> None:
-        """Bring the window to the front."""
         if self.isMinimized():
             self.showNormal()
         dialog.fit_to_screen(self, SMALLEST)  # the screen may have changed while it was hidden
@@ -345,7 +351,7 @@ class Window(QMainWindow):
         dialog.fit_to_screen(self, SMALLEST)
 
     def seen(self) -> None:
-        """Clear the notice above the pages."""
+        """Dismiss the notice above the pages."""
         self._tell = None
         self._told.clear()
         self._tell_link()
@@ -354,12 +360,12 @@ class Window(QMainWindow):
         self.say(_anew)
 
     def _show_log(self) -> None:
-        """Show the log of the node."""
+        """Open the settings section from which the node's log can be opened."""
         self.seen()
         self.go(f"{navigation.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
-        """Say above all pages that the node is unavailable or has another version."""
+        """Show above all pages that the node is unavailable or has a different version."""
         pool = self._services.pool
         if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
             self._bar.clear()
@@ -376,5 +382,5 @@ class Window(QMainWindow):
 
 
 def _anew(window: Window) -> Told:
-    """Return the notice that the node was restarted."""
+    """Return the notice that the node has been restarted."""
     return said(AppError("node_restarted")), ((window.tr("Details"), window._show_log),)

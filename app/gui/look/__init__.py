@@ -1,1 +1,1 @@
-"""The appearance and language of the window: theme, sizes, icons, translations, formats and motion."""
+"""The look and language of the window: theme, sizes, icons, translations, formats and animations."""

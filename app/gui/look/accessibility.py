@@ -1,4 +1,4 @@
-"""Announcements to screen readers, and the focus ring of lists."""
+"""Screen reader announcements, and the focus ring of lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 
 def announce(widget: QWidget, sentence: str) -> None:
-    """Announce a sentence to screen readers, after what they are currently saying."""
+    """Have screen readers announce a sentence after what they are currently reading."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
 
@@ -18,7 +18,7 @@ HELD = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_Meta)
 
 
 class FocusRing(QObject):
-    """An event filter that shows the focus ring of lists only if the keyboard was used last."""
+    """An event filter that shows the focus ring of a list only if the last input came from the keyboard."""
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)

@@ -1,6 +1,6 @@
-"""Drawing: icons, and lines of text, bars and rounded surfaces for painted items.
+"""Drawing functions for custom-painted items: icons, lines of text, bars and rounded surfaces.
 
-Icons are SVG outlines on a 20 px grid, drawn in a color of the palette.
+Icons are SVG outlines on a 20 px grid, drawn in a single color.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CENTER = Qt.AlignmentFlag.AlignCenter
 
 @lru_cache(maxsize=256)
 def icon(name: str, color: str) -> QIcon:
-    """Return the icon `name` (a file of resources/gui/icons) in a color like #14743a."""
+    """Return an icon from resources/gui/icons in a color such as #14743a."""
     picture, drawn = QIcon(), _renderer(name, color)
     for size in ICON_SIZES:
         picture.addPixmap(_drawn(drawn, size))
@@ -29,7 +29,7 @@ def icon(name: str, color: str) -> QIcon:
 
 
 def pixmap(name: str, color: str, size: int) -> QPixmap:
-    """Return an icon as a square of `size` pixels."""
+    """Return an icon as a square pixmap with sides of `size` pixels."""
     return _drawn(_renderer(name, color), size)
 
 
@@ -51,7 +51,7 @@ def _drawn(renderer: QSvgRenderer, size: int) -> QPixmap:
 def draw_text(
     painter: QPainter, where: QRectF, words: str, font: QFont, color: QColor, align: Qt.AlignmentFlag = LEFT
 ) -> None:
-    """Draw a line of text, shortened with … if it is too long."""
+    """Draw a line of text, elided with … if it does not fit."""
     fits = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, where.width())
     painter.setFont(font)
     painter.setPen(color)
@@ -59,12 +59,12 @@ def draw_text(
 
 
 def draw_icon(painter: QPainter, where: QRectF, name: str, color: QColor) -> None:
-    """Draw an icon. Unlike a pixmap, it is sharp at any zoom."""
+    """Draw an icon. It is rendered at its final size, so it is sharp at any scale factor."""
     _renderer(name, color.name()).render(painter, where)
 
 
 def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
-    """Draw a rounded rectangle with its border inside `where`."""
+    """Draw a rounded rectangle. Its border lies inside `where`."""
     inner = pen.widthF() / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(fill)
@@ -73,7 +73,7 @@ def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, 
 
 
 def draw_bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QColor) -> None:
-    """Draw a share of a whole. Any share above zero is visible."""
+    """Draw a progress bar. Any `share` above zero is visible."""
     radius = where.height() / 2
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(track)
@@ -93,12 +93,12 @@ def line_height(font: QFont) -> float:
 
 
 def elided(words: str, font: QFont, most: float) -> str:
-    """Return the text, cut off with … at this width."""
+    """Return the text, elided with … if it is wider than `most` pixels."""
     return QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, most)
 
 
 def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
-    """Return at most `most` lines, broken between words. If there is more text, the last line ends in …."""
+    """Break the text between words into at most `most` lines. Elide the last line if the text does not fit."""
     metrics, rest = QFontMetricsF(font), words.split()
     lines: list[str] = []
     while rest and len(lines) < most - 1:

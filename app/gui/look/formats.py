@@ -1,4 +1,4 @@
-"""Numbers and times in the format of the language and country."""
+"""Numbers, quantities and times formatted for the user's language and country."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MINUTE_S, HOUR_S, STEP_S = 60, 3600, 5
 
 
 def number(value: float, digits: int = 0) -> str:
-    """Return a number with this many decimals."""
+    """Format a number with this many decimals."""
     return QLocale().toString(float(value), "f", digits)
 
 
 def size(n_bytes: float) -> str:
-    """Return bytes as GiB, MiB, KiB or B, with one decimal if it matters."""
+    """Format a number of bytes in GiB, MiB, KiB or B."""
     if n_bytes >= GIB:
         return f"{number(n_bytes / GIB, 1)} GiB"
     if n_bytes >= MIB:
@@ -27,13 +27,13 @@ def size(n_bytes: float) -> str:
 
 
 def whole_size(n_bytes: float, most: float | None = None) -> str:
-    """Return a whole number of GiB, or a range: 4–16 GiB."""
+    """Format a number of bytes in whole GiB, or a range such as `4–16 GiB`."""
     low = number(n_bytes / GIB)
     return f"{low} GiB" if most is None else f"{low}–{number(most / GIB)} GiB"
 
 
 def rate(bytes_per_s: float) -> str:
-    """Return the throughput of a link in Mb/s or Gb/s."""
+    """Format the throughput of a link in Mb/s or Gb/s."""
     mbit = bytes_per_s * 8 / 1e6
     if mbit >= 1000:
         return f"{number(mbit / 1000, 2)} Gb/s"
@@ -41,24 +41,24 @@ def rate(bytes_per_s: float) -> str:
 
 
 def energy(watt_hours: float) -> str:
-    """Return an energy in kWh, or in Wh if it is small."""
+    """Format an amount of energy in Wh, or in kWh from 1000 Wh."""
     if watt_hours >= 1000:
         return f"{number(watt_hours / 1000, 1)} kWh"
     return f"{number(watt_hours, 1 if watt_hours < 10 else 0)} Wh"
 
 
 def token_energy(joules: float) -> str:
-    """Return the energy of one token of an answer."""
+    """Format the energy used per token of an answer."""
     return f"{number(joules, 2 if joules < 10 else 0)} J/token"
 
 
 def speed(tok_s: float) -> str:
-    """Return a speed in tokens per second."""
+    """Format a speed in tokens per second."""
     return f"{number(tok_s, 1 if tok_s < 100 else 0)} tok/s"
 
 
 def seconds(value: float) -> str:
-    """Return a duration: 0.9 s, 12 s, 2 min 05 s, 3 h 10 min."""
+    """Format a duration, such as `25 ms`, `0.9 s`, `12 s`, `2 min 05 s` or `3 h 10 min`."""
     if value < 0.1:
         return f"{number(value * 1000, 1 if value < 0.01 else 0)} ms"
     if value < 10:
@@ -72,25 +72,25 @@ def seconds(value: float) -> str:
 
 
 def whole_seconds(value: float) -> str:
-    """Return a duration in whole seconds: 5 s, never 5.0 s."""
+    """Format a duration without decimals: `5 s`, not `5.0 s`."""
     whole = round(value)
     return f"{whole} s" if whole < MINUTE_S else seconds(whole)
 
 
 def roughly(value: float) -> str:
-    """Return an estimated duration: 2 s, 25 s, 5 min."""
+    """Format an estimated duration, such as `2 s`, `25 s` or `5 min`."""
     if value < MINUTE_S - STEP_S:
         return f"{max(2, math.ceil(value))} s" if value < STEP_S else f"{STEP_S * math.ceil(value / STEP_S)} s"
     return f"{max(1, round(value / MINUTE_S))} min"
 
 
 def percent(share: float) -> str:
-    """Return a share of one as a percentage."""
+    """Format a fraction as a percentage."""
     return f"{number(100 * share)} %"
 
 
 def clock(at: float) -> str:
-    """Return a Unix time as `14:05` today, and otherwise as `Yesterday 14:05` or `3 Nov 14:05`."""
+    """Format a Unix time: `14:05` if today, otherwise `Yesterday 14:05` or `3 Nov 14:05`."""
     moment = QDateTime.fromSecsSinceEpoch(int(at))
     time = QLocale().toString(moment.time(), QLocale.FormatType.ShortFormat)
     ago = moment.date().daysTo(QDate.currentDate())
@@ -102,7 +102,7 @@ def clock(at: float) -> str:
 
 
 def day(at: float) -> str:
-    """Return the day of a Unix time as `3 Nov`, with the year if it is another one."""
+    """Format the date of a Unix time, such as `3 Nov`, with the year if it is not the current one."""
     date = QDateTime.fromSecsSinceEpoch(int(at)).date()
     if date.year() == QDate.currentDate().year():
         return QLocale().toString(date, "d MMM")
@@ -110,7 +110,7 @@ def day(at: float) -> str:
 
 
 def exact(at: float) -> str:
-    """Return the full date and time, for tooltips and reports."""
+    """Format a Unix time as a full date and time, for tooltips and reports."""
     moment = QDateTime.fromSecsSinceEpoch(int(at))
     date = QLocale().toString(moment.date(), QLocale.FormatType.LongFormat)
     return f"{date}, {QLocale().toString(moment.time(), QLocale.FormatType.ShortFormat)}"

@@ -1,4 +1,4 @@
-"""The language of the window: the user's choice, else the system's if there is a translation, else English."""
+"""The language of the window: the user's choice, or the system's if there is a translation, or English."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPOKEN = "poolhouse-spoken"  # application property with the names of its transl
 
 
 class Language(QObject):
-    """The language of widgets that are created from now on."""
+    """The language in which new widgets are created."""
 
     def __init__(self, app: QCoreApplication) -> None:
         super().__init__(app)
@@ -22,7 +22,7 @@ class Language(QObject):
         self.chosen = ""
 
     def speak(self, language: str) -> None:
-        """Use a language such as `de`, or the system's for ""."""
+        """Switch to a language such as `de`. "" selects the system's language."""
         self.chosen = language
         locale = QLocale(language) if language else self._system
         codes = [language_tag.split("-")[0] for language_tag in locale.uiLanguages()]
@@ -33,7 +33,7 @@ class Language(QObject):
 
 
 def translate(app: QCoreApplication, language: str) -> Language:
-    """Use `language`. Call this before the first widget is created."""
+    """Set the initial language. Call this before the first widget is created."""
     made = Language(app)
     made.speak(language)
     return made
@@ -45,7 +45,7 @@ def is_english() -> bool:
 
 
 def install(app: QCoreApplication, names: list[str]) -> list[str]:
-    """Install only these of our translators. Return the names of the previous ones."""
+    """Install exactly these of our translators. Return the names of those installed before."""
     known = translators(app)
     before: list[str] = app.property(SPOKEN) or []
     for name in before:
@@ -58,12 +58,12 @@ def install(app: QCoreApplication, names: list[str]) -> list[str]:
 
 
 def translators(app: QCoreApplication) -> dict[str, QTranslator]:
-    """Return all translators by name. Call this before Qt's threads may translate something.
+    """Return all our translators by name. The first call must come before any of Qt's threads can translate text.
 
-    PySide checks once for each translator whether Python overrides `translate`. For that it waits for the
-    interpreter while it holds Qt's lock on translators. If Qt's HTTP thread does this to translate an error while
-    we install the next translator, which needs that lock and holds the interpreter, the window freezes forever. So
-    the check happens here.
+    PySide checks once per translator whether Python overrides `translate`. The check waits for the GIL while
+    holding Qt's lock on the translators. If Qt's HTTP thread ran it, to translate an error, while we install a
+    translator (which holds the GIL and needs that lock), the window would deadlock. The first call here therefore
+    triggers the check.
     """
     known = {
         translator.objectName(): translator for translator in app.findChildren(QTranslator) if translator.objectName()
@@ -82,7 +82,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
-    """Return a locale with dates in the language of the window, and numbers of the country if Qt knows it."""
+    """Return a locale with dates in this language and, if Qt knows the combination, numbers as in the user's country."""
     words = QLocale(code).language()
     return locale if locale.language() == words else QLocale(words, locale.territory())
 

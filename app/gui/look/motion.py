@@ -1,4 +1,4 @@
-"""Motion in the window, which the user or the system can reduce."""
+"""Animations in the window, which the user or the system can turn off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPI_GETCLIENTAREAANIMATION = 0x1042  # winuser.h
 
 
 class SystemMotion(QObject):
-    """The system setting for reduced motion. `look` reads it again. `changed` is emitted when it differs."""
+    """The system setting for reduced motion. `look` reads it, and `changed` is emitted when it has changed."""
 
     changed = Signal()
 
@@ -33,14 +33,14 @@ class SystemMotion(QObject):
         self._asked = 0  # pending requests
 
     def look(self) -> None:
-        """Read the setting. On Linux, the answer comes later or never."""
+        """Read the setting. On Linux the reply arrives later, if at all."""
         if sys.platform == "win32" or sys.platform == "darwin":
             self._take(_asks_for_less())
         elif not self._asked:
             self._ask_portal(self._bus or QDBusConnection.sessionBus())
 
     def _ask_portal(self, bus: QDBusConnection) -> None:
-        """Ask the desktop portal, which offers its settings to all programs, even in a sandbox."""
+        """Query the desktop portal, which makes its settings available even to sandboxed programs."""
         if not bus.isConnected():
             return
         self._told = {}
@@ -70,7 +70,7 @@ class SystemMotion(QObject):
 
 
 def less_motion(key: tuple[str, str], value: Any) -> bool | None:
-    """Return whether a setting of a Linux desktop reduces motion, or None if it is not understood."""
+    """Return whether a Linux desktop setting asks for reduced motion, or None for an unknown setting or value."""
     match key, value:
         case (("org.freedesktop.appearance", _), 0 | 1):
             return bool(value == 1)
@@ -85,7 +85,7 @@ def less_motion(key: tuple[str, str], value: Any) -> bool | None:
 
 
 def _bare(value: Any) -> Any:
-    """Return a D-Bus value without its wrappers. The portal's `Read` wraps it twice."""
+    """Return a D-Bus value without its variant wrappers. The portal's `Read` method returns two of them."""
     while isinstance(value, QDBusVariant):
         value = value.variant()
     return value
@@ -94,7 +94,8 @@ def _bare(value: Any) -> Any:
 if sys.platform == "win32":
 
     def _asks_for_less() -> bool:
-        """Read the Windows setting "Animation effects" (Accessibility, Visual effects). From the manual; untested."""
+        """Read the Windows setting "Animation effects" (Accessibility, Visual effects). Written from the
+        documentation; untested."""
         import ctypes
         from ctypes import wintypes
 
@@ -105,7 +106,7 @@ if sys.platform == "win32":
 elif sys.platform == "darwin":
 
     def _asks_for_less() -> bool:
-        """Read the macOS setting "Reduce motion" (Accessibility, Display). From the manual; not yet run there."""
+        """Read the macOS setting "Reduce motion" (Accessibility, Display). Written from the documentation; untested."""
         import ctypes
 
         objc = ctypes.CDLL("/usr/lib/libobjc.A.dylib")
@@ -127,7 +128,7 @@ EFFECTS = Qt.UIEffect.UI_General  # animations of menus, lists and tooltips
 
 
 class Motion(QObject):
-    """The motion of the window. `still`: nothing moves or fades. `changed` is emitted when that changes."""
+    """The switch for animations in the window. While `still` is set, nothing moves or fades."""
 
     changed = Signal()
 
@@ -146,14 +147,14 @@ class Motion(QObject):
 
     @property
     def wish(self) -> str:
-        """The user's choice: SYSTEM, ALWAYS or NEVER."""
+        """The user's preference: SYSTEM, ALWAYS or NEVER reduce motion."""
         kept = self._preferences.text(REDUCE_MOTION).lower()
         if kept in (ALWAYS, ALWAYS_ONCE):
             return ALWAYS
         return NEVER if kept == NEVER else SYSTEM
 
     def choose(self, wish: str) -> None:
-        """Store the user's choice."""
+        """Store the user's preference."""
         if wish == SYSTEM:
             self._preferences.forget(REDUCE_MOTION)
         else:
@@ -164,7 +165,7 @@ class Motion(QObject):
             self._judge()
 
     def _state_changed(self, state: Qt.ApplicationState) -> None:
-        """Read the setting again when the window becomes active, because the user may have changed it."""
+        """Reread the system setting when the window becomes active, because the user may have changed it."""
         if state is Qt.ApplicationState.ApplicationActive:
             self._system.look()
 
@@ -179,5 +180,5 @@ class Motion(QObject):
 
 
 def may_move() -> bool:
-    """Return whether widgets without a Motion may move."""
+    """Return whether animations are allowed, for widgets that have no access to the Motion object."""
     return not QApplication.instance().property(STILL)  # type: ignore[union-attr]

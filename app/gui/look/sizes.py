@@ -1,4 +1,4 @@
-"""Sizes in pixels at 100 % text size. Only this file and the style sheet contain pixel sizes."""
+"""Sizes in pixels at 100 % text size. Pixel sizes appear only here and in the style sheet."""
 
 # The steps of the 4 px grid
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32

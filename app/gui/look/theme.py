@@ -1,7 +1,6 @@
-"""The theme: two palettes, and the style sheet with its colors and sizes filled in.
+"""The theme: two color palettes, and the style sheet into which colors and sizes are substituted.
 
-Only this file contains colors. Tests compute their contrasts (at least 4.5:1 for text, 3:1 for borders of
-controls).
+Colors are defined only here. Tests check their contrast (at least 4.5:1 for text and 3:1 for borders of controls).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Colors:
-    """The colors by name. `code_*` colors are for syntax highlighting."""
+    """The named colors of a palette. Those named `code_*` are for syntax highlighting."""
 
     window: str
     card: str
@@ -78,7 +77,7 @@ DARK = Colors(
 
 @lru_cache(maxsize=2)
 def contrasting(colors: Colors) -> Colors:
-    """Return colors for high contrast, with borders as dark as text."""
+    """Return a high-contrast version of a palette, with borders and secondary text in the color of text."""
     return replace(colors, border=colors.text, hairline=colors.text, muted=colors.text)
 
 
@@ -89,10 +88,10 @@ POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 
 
 class Repolish(QObject):
-    """A service that applies a style sheet to existing widgets: immediately if visible, the others gradually.
+    """A service that applies a new style sheet to visible widgets immediately and to all others gradually.
 
-    When the application's style sheet changes, Qt polishes each widget once for every widget above it, even if
-    hidden, which takes half a second when all pages exist. Here each widget is polished once.
+    When the application's style sheet changes, Qt polishes each widget, even hidden ones, once for every ancestor.
+    With all pages created, that takes half a second. This class polishes each widget once.
     """
 
     resized = Signal()  # all widgets have the new text size, including hidden ones
@@ -108,7 +107,10 @@ class Repolish(QObject):
         self._timer.timeout.connect(self._go_on)
 
     def apply(self, sheet: str, palette: QPalette, *, is_resized: bool) -> None:
-        """Apply a style sheet and a palette. is_resized: sizes have changed as well, so widgets are measured again."""
+        """Apply a style sheet and a palette.
+
+        is_resized: whether sizes have changed as well, so that widgets must be measured again.
+        """
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
         # At first, Qt polishes the few existing widgets itself.
         is_first = not self._app.styleSheet()
@@ -134,7 +136,7 @@ class Repolish(QObject):
     def _polish_seen(self, widget: QWidget) -> None:
         """Polish a visible widget and its visible descendants.
 
-        `findChildren` is not used: PySide ties its results to the widget, which would keep deleted widgets alive.
+        This avoids `findChildren`: PySide ties its results to the widget, which would keep deleted widgets alive.
         """
         if not widget.isVisible():
             return
@@ -148,7 +150,7 @@ class Repolish(QObject):
                 self._polish_seen(child)
 
     def _go_on(self) -> None:
-        """Polish the next few widgets, visible or not. Listing the widgets takes as long as polishing some."""
+        """Polish the next batch of widgets. The first call only lists them, which takes as long as a batch."""
         if self._waiting is None:
             self._waiting = [other for other in self._polished() if other not in self._fresh]
             return
@@ -172,10 +174,10 @@ class Repolish(QObject):
 
 
 def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
-    """Return a listing of widgets made without garbage collection.
+    """Call `listing` with garbage collection disabled.
 
-    PySide creates an object for each pointer in Qt's list. A collection in between may delete widgets of a closed
-    window that come later in the list, which crashes the program.
+    PySide wraps each pointer in Qt's list one by one. A collection in between may delete widgets of a closed window
+    whose pointers come later in the list, which crashes the program.
     """
     before = gc.isenabled()
     gc.disable()
@@ -187,7 +189,7 @@ def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
 
 
 class Theme(QObject):
-    """The current colors and text size. `changed` is emitted when either changes."""
+    """The current color scheme and text size. `changed` is emitted when either changes."""
 
     changed = Signal()
 
@@ -218,19 +220,19 @@ class Theme(QObject):
         return contrasting(usual) if is_high else usual
 
     def color(self, token: str) -> QColor:
-        """Return a color by its name in Colors."""
+        """Return a color of the current palette by its name in Colors."""
         return QColor(getattr(self.colors, token))
 
     def px(self, size: float) -> int:
-        """Return a size scaled by the text size."""
+        """Return a size in pixels, scaled with the text size."""
         return round(size * self.scale)
 
     @property
     def cell(self) -> int:
-        """The distance from the edge of a table cell to its text: the padding plus Qt's focus margin.
+        """The distance from the edge of a table cell to its text: the padding plus the focus margin of Qt's style.
 
-        It is not read from the style, because each style sheet creates a new one and Python would keep the old one
-        alive.
+        The margin is a constant, because reading it from the style would keep old styles alive in Python: each
+        style sheet creates a new one.
         """
         return self.px(sizes.XS) + sizes.CELL_MARGIN
 
@@ -248,14 +250,14 @@ class Theme(QObject):
         return font
 
     def choose(self, scheme: Scheme, scale: float) -> None:
-        """Use another color scheme or text size."""
+        """Change the color scheme and text size."""
         scale, before = min(MAX_SCALE, max(MIN_SCALE, scale)), self.scale
         self.scheme, self.scale = scheme, scale
         self._apply(is_resized=scale != before)
         self.changed.emit()
 
     def dress(self, page: QWidget) -> None:
-        """Apply the current look to a page that is about to be shown."""
+        """Apply pending theme changes to a page that is about to be shown."""
         self._repolish.finish(page)
 
     def _system_changed(self) -> None:
@@ -329,7 +331,7 @@ def _palette(colors: Colors) -> QPalette:
 
 
 def set_role(widget: QWidget, role: str) -> None:
-    """Set the role of a widget in the style sheet (`[role="muted"]`)."""
+    """Set the `role` property by which the style sheet selects a widget, as in `[role="muted"]`."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
         if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # otherwise Qt polishes it when it is shown

@@ -1,1 +1,1 @@
-"""The Pool page: the machines and their links, and what is loaded on them."""
+"""The Pool page: the machines of the household, the links between them, and the model that they run."""

@@ -1,4 +1,4 @@
-"""The card at the top of the Pool page: the loaded model, its forecast and measured speed, and suggestions."""
+"""The card at the top of the Pool page: the loaded model, its forecast and measured speed, and a suggestion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_CHARACTERS = 40  # minimum width of the text beside the buttons
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The text of the card, with its icon and the color of the icon."""
+    """The main content of the card: an icon with its color, a title, and figures."""
 
     icon: str
     color: str
@@ -41,7 +41,7 @@ class _Summary:
 
 
 class Headline(QFrame):
-    """The card above the map. `show_pool` sets everything in it."""
+    """The card above the map. `show_pool` updates its entire content."""
 
     def __init__(self, services: AppContext, actions: ModelActions) -> None:
         super().__init__()
@@ -79,11 +79,11 @@ class Headline(QFrame):
         beside: Sequence[str] = (),
         failed: FailedLoad | None = None,
     ) -> None:
-        """Show the state of the loaded models.
+        """Show the loaded model and its state.
 
-        expected: the forecast for the loaded model, or for the one that was loaded last. hosts: the names of the
-        machines that answer for this guest. beside: sentences about the other loaded models. failed: the load that
-        failed.
+        expected: the forecast for the loaded model, or for the last one that was loaded. hosts: the names of the
+        hosts that answer if this machine is a guest, or None. beside: sentences about other loaded models. failed:
+        the last load, if it failed.
         """
         if loaded is None and hosts is not None:
             expected = Expected()  # others answer for this guest, so its own forecast does not matter
@@ -109,7 +109,10 @@ class Headline(QFrame):
         self.again.setVisible(is_lost)
 
     def _show_buttons(self, loaded: LoadedModel | None, *, named: bool) -> None:
-        """Show the buttons that choose or unload a model, or cancel loading. named: other models are loaded, too."""
+        """Show the buttons to choose or unload a model, or to cancel loading it.
+
+        named: whether the Unload button names the model, because others are loaded as well.
+        """
         is_loading, is_kept = loaded is not None and loaded.state == "loading", loaded is not None
         is_stopping = loaded is not None and loaded.stopping
         self.choose.setVisible(not is_kept)
@@ -119,7 +122,7 @@ class Headline(QFrame):
         self.unload.setText(text or self.tr("Unload"))
 
     def _show_progress(self, loaded: LoadedModel | None) -> None:
-        """Show the loading progress of the slowest machine."""
+        """Show the progress of the machine that is furthest behind."""
         is_rebuilt = loaded is not None and loaded.state == "recovering" and bool(_unfinished(loaded))
         is_shown = loaded is not None and not loaded.stopping and (loaded.state == "loading" or is_rebuilt)
         self._bar.setVisible(is_shown)
@@ -166,7 +169,7 @@ class Headline(QFrame):
                 return _Summary("warning", "error", title, trouble)
 
     def _place(self, loaded: LoadedModel) -> str:
-        """Return which machines hold the model now. Lost replicas are not counted."""
+        """Describe where the model runs now. Lost replicas are not counted."""
         holders = loaded.holders or [need.key for need in loaded.machines]
         # the first stage is always on the host
         if len(holders) == 1 and loaded.stages and holders[0] == loaded.stages[0].key:
@@ -180,7 +183,7 @@ class Headline(QFrame):
         return self.tr("whole on each of %n machine(s)", "", len(holders))
 
     def _forecast(self, expected: Expected) -> str:
-        """Return the forecast for a model that is not loaded."""
+        """Return the forecast for a model that is not loaded, or the reason why it does not fit."""
         if not expected.model or not expected.fits:
             return expected.problem if expected.model else ""
         name = model_name(expected.model)
@@ -200,7 +203,7 @@ class Headline(QFrame):
         return forecast + self._rough(expected.tok_s)
 
     def _figures(self, loaded: LoadedModel, expected: Expected) -> str:
-        """Return the speed of the last answer with its own forecast, or else the forecast for a typical request."""
+        """Return the speed of the last answer with its forecast. Before the first answer, return the forecast alone."""
         if last := loaded.last_answer:
             text = self.tr("Last answer {fact}, forecast {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
@@ -222,13 +225,15 @@ class Headline(QFrame):
         return figures + self._rough(speed)
 
     def _rough(self, tok_s: float) -> str:
-        """Return a note that forecasts are rough if the model is very small."""
+        """Return a note that the forecast is only a rough estimate, or "". This applies to very small models."""
         words = self.tr("Rough estimate: with a model this small, other work on the computers matters just as much.")
         return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: Expected) -> str:
-        """Return why the loaded model has no forecast. The planner's latest answer only counts if it is about this
-        model."""
+        """Explain why the loaded model has no forecast.
+
+        The planner's latest answer is used only if it is about this model.
+        """
         if not expected.fits or expected.model != loaded.model:
             return self.tr("No forecast.")
         if expected.tok_s is not None:
@@ -236,7 +241,7 @@ class Headline(QFrame):
         return self.tr("No forecast yet: its speed here hasn't been measured.")
 
     def _steps(self, loaded: LoadedModel) -> str:
-        """Return what each machine is doing to load the model."""
+        """Describe what each machine is doing to load the model."""
         words = {
             "cutting": self.tr("cutting layers"),
             "sending": self.tr("receiving layers"),
@@ -249,5 +254,5 @@ class Headline(QFrame):
 
 
 def _unfinished(loaded: LoadedModel) -> Mapping[str, Progress]:
-    """Return the unfinished loading steps by machine name."""
+    """Return the unfinished loading steps, keyed by machine name."""
     return {machine: step for machine, step in loaded.progress.items() if step.done != step.total}

@@ -1,4 +1,4 @@
-"""Dialogs for changing the household: adding a machine with a code, and leaving the household."""
+"""Dialogs that change the household: adding a machine with a pairing code, and leaving the household."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.gui.widgets.layouts import column, row
 
 
 def trust_note() -> str:
-    """Return why only trusted machines should be paired. Both sides of a pairing show this."""
+    """Return the warning to pair only trusted machines. The dialogs on both sides of a pairing show it."""
     return QCoreApplication.translate(
         "Household",
         "Paired machines could in theory reconstruct what you type from the numbers they process. Only pair "
@@ -41,7 +41,7 @@ ROLE_ORDER = (machine_words.USE_AND_LEND, machine_words.LEND, machine_words.GUES
 
 
 class AddSheet(Sheet):
-    """The dialog that shows a code for another machine. The pairing window is open while the dialog is."""
+    """A dialog that shows a pairing code to enter on another machine. Closing it closes the pairing window."""
 
     def __init__(self, services: AppContext, parent: QWidget) -> None:
         super().__init__(services, "", "", parent)
@@ -83,7 +83,7 @@ class AddSheet(Sheet):
         self.keep(self.services.client.post("/pairing", body, opened, self._ended, answer=PairingCode))
 
     def came_back(self) -> None:
-        """Say that the code is void because its node is gone. Only the user opens another pairing window."""
+        """Report that the code is void, because the node that issued it is gone. The user can request a new one."""
         if self._open.isHidden():
             return
         self._stop_waiting()
@@ -164,7 +164,7 @@ class AddSheet(Sheet):
             self.left.setText("")
 
     def _change_role(self) -> None:
-        """Replace the current code, because the role of the new machine belongs to the code."""
+        """Replace the current code, because a code is tied to the role of the new machine."""
         if not self.again.isHidden() or self._is_asking:
             return  # the next code will have this role
         self._stop_waiting()
@@ -172,7 +172,7 @@ class AddSheet(Sheet):
         self.keep(self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended))
 
     def _stop_waiting(self) -> None:
-        """Forget the code, which is no longer valid."""
+        """Stop waiting for the other machine and clear the code, which is no longer valid."""
         self._tick.stop()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -193,7 +193,7 @@ class AddSheet(Sheet):
         self.fit()
 
     def _ended(self, error: AppError) -> None:
-        """Say why there is no code: it expired, was closed by wrong codes, or could not be created."""
+        """Explain why there is no code: it expired, too many wrong codes were entered, or none could be created."""
         self._is_asking = False
         self._tick.stop()
         self._waiting = None
@@ -205,7 +205,7 @@ class AddSheet(Sheet):
             self.again.show()
 
     def _name_who_may(self) -> bool:
-        """Name the machines that may add others, because no other code would help. Return False if there are none."""
+        """Name the machines that may add others, because a new code would not help. Return False if there are none."""
         machines = machines_of(self.services.pool.now)
         if not any("admin" in machine.roles and not machine.this for machine in machines):
             return False
@@ -215,16 +215,17 @@ class AddSheet(Sheet):
         return True
 
     def _close_window(self) -> None:
-        """Close the pairing window along with the dialog."""
+        """Close the pairing window when the dialog closes."""
         self._tick.stop()
         if self.code or self._is_asking:
             self.services.client.delete("/pairing", lambda _: None, lambda _: None)
 
 
 class LeaveSheet(Sheet):
-    """The dialog that makes this machine leave its household.
+    """A dialog that makes this machine leave its household.
 
-    No other machine is involved, and the node may be unreachable. `done` receives a sentence about the result.
+    Leaving involves no other machine and works even if the node is unreachable. `done` receives a sentence about
+    the result.
     """
 
     needs_node = False

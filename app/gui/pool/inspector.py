@@ -1,4 +1,4 @@
-"""The panel below the map and the table: details of the chosen machine and its link, and the actions for them."""
+"""The panel below the map and the table: details of the selected machine and its link, with buttons for actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fact = tuple[str, str]  # name and value
 
 
 class Inspector(QFrame):
-    """The details panel, hidden while no machine is chosen."""
+    """The details panel. It is hidden while no machine is selected."""
 
     def __init__(self, services: AppContext, actions: MachineActions, close: Callable[[], object]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Inspector(QFrame):
         self.hide()
 
     def show_machine(self, machine: MachineFacts | None, lender_links: Sequence[LenderLink] = ()) -> None:
-        """Show the details of a machine, or hide the panel for None.
+        """Show the details of a machine, or hide the panel if `machine` is None.
 
         lender_links: the links of the machine to machines other than the one in the center.
         """
@@ -94,7 +94,8 @@ class Inspector(QFrame):
         self.facts.show_facts(facts + [_lender_link_detail(machine.id, entry) for entry in lender_links])
 
     def _show_trouble(self, link: LinkFacts | None) -> None:
-        """Say that the link uses a slower interface, and show the button that switches to the faster one."""
+        """Show the problem of the link, such as a faster interface being unused, and a button that switches
+        interfaces."""
         self._trouble_row.setVisible(link is not None and bool(link.trouble))
         if link is not None:
             self.trouble.setText(link.trouble)
@@ -108,7 +109,7 @@ class Inspector(QFrame):
 
 
 class MachineButtons(QObject):
-    """The buttons for the actions on the chosen machine."""
+    """The buttons for the actions on the selected machine."""
 
     def __init__(self, theme: Theme, actions: MachineActions, parent: QWidget) -> None:
         super().__init__(parent)
@@ -129,7 +130,7 @@ class MachineButtons(QObject):
             widget.hide()
 
     def show_machine(self, machine: MachineFacts) -> None:
-        """Show the buttons that apply to a machine."""
+        """Show only the buttons that apply to this machine."""
         self._machine = machine
         self.again.setVisible(machine.doubted)
         self.leave.setVisible((machine.lends or machine.left_out) and not machine.doubted)
@@ -147,7 +148,7 @@ class MachineButtons(QObject):
 
     @property
     def first(self) -> QWidget:
-        """The button that receives the keyboard focus when the details open."""
+        """The first visible button. It receives the keyboard focus when the user opens the details."""
         return next((widget for widget in self.all if widget.isVisible()), self.more)
 
     def _with_machine(self, action: Callable[[MachineFacts], object]) -> None:
@@ -160,7 +161,7 @@ class MachineButtons(QObject):
 
 
 class FactGrid(QWidget):
-    """Names and values in as many columns as fit."""
+    """A grid of names and values, with as many columns as fit."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -174,7 +175,7 @@ class FactGrid(QWidget):
         self._grid.setVerticalSpacing(sizes.XS)
 
     def show_facts(self, facts: list[Fact]) -> None:
-        """Fill the grid column by column."""
+        """Fill the grid with these facts, column by column."""
         self.shown = facts
         clear_layout(self._grid)
         n_rows = -(-len(facts) // self._n_columns)
@@ -199,14 +200,15 @@ class FactGrid(QWidget):
         self._share_width()
 
     def _share_width(self) -> None:
-        """Divide the width among the columns according to what their values need."""
+        """Divide the width among the columns according to the widths of their values."""
         room = self.width() - sum(self._name_widths) - 2 * self._n_columns * sizes.S
         for across, width in enumerate(divided_width(self._value_widths, room)):
             self._grid.setColumnStretch(2 * across + 1, width)
 
 
 def divided_width(needs: list[int], room: int) -> list[int]:
-    """Divide `room` among columns that need these widths. If it is too small, cut the widest ones."""
+    """Return the widths of columns that share `room`. If it is too small for all, the widest columns are cut to equal
+    width."""
     shares, left = [0] * len(needs), max(0, room)
     for place, index in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
         shares[index] = min(needs[index], left // (len(needs) - place))
@@ -259,7 +261,7 @@ def _link_details(link: LinkFacts) -> list[Fact]:
 
 
 def _lender_link_detail(machine: str, between: LenderLink) -> Fact:
-    """Return a machine's link to one that is not in the center."""
+    """Return the fact about the link of a machine to another one that is not in the center."""
     far = between.names[0 if between.ends[1] == machine else 1]
     return _tr("To {name}").format(name=far), machine_words.link_summary(between.link)
 

@@ -1,4 +1,4 @@
-"""The dialog that joins a household by a nearby machine, or an address, and a code."""
+"""The dialog for joining a household with a pairing code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
 class JoinSheet(Sheet):
-    """The dialog that joins a household. `address` is that of a nearby machine that was already chosen."""
+    """A dialog for joining a household: the user selects a nearby machine or enters its address, and enters its code.
+
+    address: the address of a nearby machine that the user has already selected, or "".
+    """
 
     def __init__(self, services: AppContext, parent: QWidget, address: str = "") -> None:
         super().__init__(services, "", "", parent)
@@ -63,7 +66,7 @@ class JoinSheet(Sheet):
         return "".join(sign for sign in self.code.text() if sign.isdecimal() and sign.isascii())
 
     def join(self) -> None:
-        """Send the code."""
+        """Send the code to the other machine."""
         if not self.act.isEnabled():
             return
         self.notice.clear()
@@ -73,7 +76,7 @@ class JoinSheet(Sheet):
         self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=Joined))
 
     def _first_field(self) -> QWidget:
-        """Return the field to fill first: the code, once the address is known."""
+        """Return the field to focus first: the code if the address is already known."""
         if self.address.text():
             return self.code
         return self.near if self.near.count() else self.address
@@ -106,7 +109,7 @@ class JoinSheet(Sheet):
         self.add(self._form)
 
     def _show_near(self) -> None:
-        """List the machines with an open pairing window, and keep the selection if it is still listed."""
+        """List the nearby machines with an open pairing window. Keep the selected one if it is still among them."""
         strangers = [stranger for stranger in strangers_of(self.services.pool.now) if stranger.pairing_address]
         if self._near and self._near not in [stranger.pairing_address for stranger in strangers]:
             if self.address.text() == self._near:

@@ -1,4 +1,4 @@
-"""The forecast for a model in this household, with all machines and with some left out."""
+"""Forecasts for running a model on this household: with all machines, and without those left out by the user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTLE_MS = 150  # combines several clicks into one request
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The planner's answer for a model: its forecast, or why it does not fit."""
+    """The planner's result for a model: its forecast, or the reason why it does not fit."""
 
     model: str = ""
     fits: bool = False
@@ -46,7 +46,8 @@ class Expected:
 
 
 class LoadForecast(QObject):
-    """The current forecast. It is requested again when something it depends on may have changed."""
+    """The forecasts shown on the Pool page. They are requested again whenever the machines, memory, links or model
+    change."""
 
     changed = Signal()
 
@@ -69,12 +70,12 @@ class LoadForecast(QObject):
 
     @property
     def model(self) -> str:
-        """The loaded model, or else the last loaded one, or else the built-in model."""
+        """The loaded model, or else the last one that was loaded, or else the built-in model."""
         loaded = self._services.pool.now.loaded
         return loaded.model if loaded else self._last_model() or self._builtin
 
     def leave_out(self, machine: str, out: bool) -> None:
-        """Exclude `machine` from the forecast, or include it again."""
+        """Leave a machine out of the forecast, or include it again if `out` is False."""
         self.without = self.without | {machine} if out else self.without - {machine}
         self.then = None
         self._seen = None
@@ -87,7 +88,7 @@ class LoadForecast(QObject):
         self.changed.emit()
 
     def refresh(self) -> None:
-        """Request the forecast again if the machines, the memory they lend, or the model changed."""
+        """Request new forecasts if anything that they depend on has changed."""
         pool = self._services.pool
         loaded, machines = pool.now.loaded, pool.now.sorted_machines
         if loaded and loaded.state == "ready" and loaded.model != self._last_model():
@@ -106,12 +107,12 @@ class LoadForecast(QObject):
                 self._soon.start()
 
     def forget(self) -> None:
-        """Request the forecast again, even if nothing changed."""
+        """Request new forecasts even if nothing has changed."""
         self._seen = None
         self.refresh()
 
     def stop(self) -> None:
-        """Cancel all calls."""
+        """Cancel all requests in progress."""
         for call in self._calls:
             call.cancel()
         self._calls.clear()
@@ -120,9 +121,10 @@ class LoadForecast(QObject):
         return self._services.preferences.text(LAST_MODEL)
 
     def _ask(self) -> None:
-        """Ask the planner. A call in progress may finish, unless it is about something else.
+        """Ask the planner. Requests in progress are canceled only if they concern another model or other machines.
 
-        The lent memory may change faster than the planner answers. Canceling each time would never yield an answer.
+        The amount of lent memory may change faster than the planner answers. Canceling on each change would never
+        yield a forecast.
         """
         request = (self.model, self.without)
         if request == self._in_progress and any(call.running for call in self._calls):
@@ -144,7 +146,7 @@ class LoadForecast(QObject):
         self._go_on()
 
     def _go_on(self, _: AppError | None = None) -> None:
-        """Ask again if something changed in the meantime."""
+        """Ask again if something has changed during the last request."""
         if self._again and not any(call.running for call in self._calls):
             self._ask()
 
@@ -181,7 +183,7 @@ class LoadForecast(QObject):
 
 
 def expected_from_plan(plan: Plan) -> Expected:
-    """Return the forecast in a plan, or why the model does not fit."""
+    """Return the forecast contained in a plan."""
     machines = plan.facts.machines
     return Expected(
         model=plan.model,
@@ -198,12 +200,13 @@ def expected_from_plan(plan: Plan) -> Expected:
 
 
 def never(plan: Plan) -> str:
-    """Return why no speed can ever be forecast for the model of a plan; "" if one can be after a measurement."""
+    """Return the reason why the speed of this plan cannot be forecast even after a measurement, or ""."""
     return next((said(entry.reason) for entry in plan.why if entry.code.startswith(UNFORECAST)), "")
 
 
 class WhatIf(QFrame):
-    """A bar above the map, shown while machines are left out. It says what loading without them would change."""
+    """A bar above the map, shown while machines are left out. It describes the effect of loading the model without
+    them."""
 
     def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
         super().__init__()
@@ -218,7 +221,8 @@ class WhatIf(QFrame):
         self.hide()
 
     def show_change(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> None:
-        """Show the forecast without the excluded machines. `then` is None while the planner computes it."""
+        """Compare the two forecasts. `then`, the one without the machines left out, is None while the planner computes
+        it."""
         left_out = [machine for machine in machines if machine.left_out]
         self.setVisible(bool(left_out))
         if not left_out:

@@ -1,4 +1,4 @@
-"""Dialogs about one machine: its name, its roles, the interface to it, and its removal."""
+"""Dialogs about one machine: renaming it, its roles, the network interface used to reach it, and removing it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Done = Callable[[str], object]  # receives a sentence about what was done
 
 
 class MachineSheet(Sheet):
-    """A dialog about one machine. `done` is called before it closes."""
+    """The base class of dialogs about one machine. `done` receives a sentence about the result before the dialog
+    closes."""
 
     def __init__(
         self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget, title: str, sentence: str = ""
@@ -35,13 +36,14 @@ class MachineSheet(Sheet):
         self._machine, self._done = machine, done
 
     def finish(self, sentence: str) -> None:
-        """Report success and close the dialog."""
+        """Report the result and close the dialog."""
         self._done(sentence)
         self.accept()
 
 
 class InterfaceSheet(MachineSheet):
-    """The dialog that chooses which interface of this computer connects to a machine. The default is the fastest."""
+    """A dialog to choose the network interface of this computer that reaches a machine. The default is the fastest
+    one."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Connection to {name}").format(name=machine.name)
@@ -118,7 +120,7 @@ class InterfaceSheet(MachineSheet):
 
 
 def preference_result(name: str, link: LinkReport) -> str:
-    """Return a sentence about the result of choosing an interface to the machine called `name`."""
+    """Return a sentence about the effect of choosing an interface for traffic to the machine called `name`."""
     if reason := link.preferred_reason_facts or link.reason_facts:
         return said(reason)
     if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
@@ -129,7 +131,7 @@ def preference_result(name: str, link: LinkReport) -> str:
 
 
 def _interface_text(interface: Interface) -> str:
-    """Return the description of an interface: `cable (eth0, 1.00 Gb/s)`."""
+    """Describe an interface, for example `cable (eth0, 1.00 Gb/s)`."""
     details = [interface.name]
     if interface.bits_per_s:
         details.append(formats.rate(interface.bits_per_s / 8))
@@ -137,7 +139,7 @@ def _interface_text(interface: Interface) -> str:
 
 
 class RenameSheet(MachineSheet):
-    """The dialog that renames a machine."""
+    """A dialog to rename a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Rename {name}").format(name=machine.name)
@@ -160,7 +162,7 @@ class RenameSheet(MachineSheet):
 
 
 class RolesSheet(MachineSheet):
-    """The dialog that chooses the roles of a machine."""
+    """A dialog to change the roles of a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("What {name} may do").format(name=machine.name)
@@ -190,7 +192,7 @@ class RolesSheet(MachineSheet):
 
 
 class RoleChoice:
-    """Radio buttons for the roles: lend, use and lend, use only, or administer the household as well."""
+    """Radio buttons for the usual combinations of roles: lend, use and lend, use only, or administer as well."""
 
     def __init__(self, roles: frozenset[str]) -> None:
         self._group = QButtonGroup()
@@ -206,12 +208,12 @@ class RoleChoice:
 
     @property
     def chosen(self) -> str:
-        """The chosen role; "" if the machine has other roles, which the command line can set."""
+        """The selected combination, or "" if the machine has another one, which can be set on the command line."""
         at = self._group.checkedId()
         return self._names[at] if at >= 0 else ""
 
     def focus(self) -> None:
-        """Focus the chosen role. Otherwise the space bar would choose the first one."""
+        """Focus the selected button. Otherwise, pressing Space would select the first one."""
         self.buttons[max(0, self._group.checkedId())].setFocus()
 
     def choose(self, role: str) -> None:
@@ -223,7 +225,8 @@ class RoleChoice:
 
 
 class RemoveSheet(MachineSheet):
-    """The dialog that removes a machine. It says what this cannot undo, and asks about machines that it added."""
+    """A dialog to remove a machine. It warns of what cannot be undone, and asks whether to remove machines that it
+    added."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)

@@ -1,4 +1,4 @@
-"""Immutable facts about the machines and links of a household, taken from the node's snapshot."""
+"""Immutable descriptions of the machines and links of a household, derived from the node's snapshot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AnyLink = TypeVar("AnyLink", bound=LinkMeasurement)
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """The link to a machine. Values that were not measured are None."""
+    """A link to a machine. A value that has not been measured is None."""
 
     round_trip_s: float | None  # median of the last measurement, or else of heartbeats
     slow_round_trip_s: float | None  # 95th percentile
@@ -41,14 +41,14 @@ class LinkFacts:
 
     @property
     def slower_bytes_per_s(self) -> float | None:
-        """The rate of the slower direction."""
+        """The throughput of the slower direction."""
         if self.out_bytes_per_s is None or self.in_bytes_per_s is None:
             return None
         return min(self.out_bytes_per_s, self.in_bytes_per_s)
 
     @property
     def worst_kind(self) -> str:
-        """The kind of interface of the link; if its ends differ, the one that is not a cable."""
+        """The kind of interface. If the two ends differ, it is the kind of the end that is not wired."""
         for kind in ("vpn", "wifi", "virtual"):
             if kind in (self.kind, self.far_kind):
                 return kind
@@ -57,7 +57,7 @@ class LinkFacts:
 
 @dataclass(frozen=True, slots=True)
 class LenderLink:
-    """A link between two machines, neither of which is in the center of the map."""
+    """A link between two machines other than the one in the center of the map."""
 
     ends: tuple[str, str]  # IDs
     names: tuple[str, str]
@@ -65,13 +65,13 @@ class LenderLink:
 
     @property
     def key(self) -> str:
-        """An identifier that is the same for both directions."""
+        """An identifier that does not depend on the direction of the link."""
         return "-".join(sorted(self.ends))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFacts:
-    """The state of a machine that holds the whole model and answers requests alone."""
+    """The state of a replica: a machine that holds the whole model and answers requests by itself."""
 
     state: str  # ready, draining, recovering or lost
     answering: int
@@ -80,7 +80,7 @@ class ReplicaFacts:
 
 @dataclass(frozen=True, slots=True)
 class HardwareFacts:
-    """The hardware of a machine. Values that its system does not report are None."""
+    """The hardware of a machine. Optional values are None if its operating system does not report them."""
 
     device: str
     hottest_c: float | None  # processor temperature
@@ -90,7 +90,7 @@ class HardwareFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """The memory of a machine in bytes. The own models of this machine count as used, and as lent."""
+    """The memory of a machine in bytes. For this machine, `lent` and `used` include the memory of its own models."""
 
     total: int
     lent: int
@@ -100,7 +100,7 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class HeldModels:
-    """The models, or layers of models, on a machine."""
+    """The models, or layers of models, that a machine holds."""
 
     layers: tuple[LayerRange, ...]  # layers of the displayed models
     by_model: tuple[tuple[str, tuple[LayerRange, ...]], ...]  # if several models are displayed
@@ -113,7 +113,7 @@ class HeldModels:
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """A machine of the household as shown in the window."""
+    """A machine of the household, as the window shows it."""
 
     id: str
     name: str
@@ -138,18 +138,19 @@ class MachineFacts:
 
     @property
     def lends(self) -> bool:
-        """True for another machine that is online and lends, and so can be left out."""
+        """Return whether this is another machine, online and a lender, so that it can be left out."""
         return not self.this and self.online and "lender" in self.roles
 
     @property
     def can_test(self) -> bool:
-        """True if the displayed link starts at this machine and its far end is online."""
+        """Return whether the displayed link starts at this machine and its far end is online."""
         return self.online and self.link is not None and bool(self.link.to)
 
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A nearby machine running Poolhouse that is not in the household. None of its claims are verified."""
+    """A nearby machine that runs Poolhouse but does not belong to the household. Nothing that it announces is
+    verified."""
 
     id: str
     name: str | None  # None unless its pairing window is open
@@ -161,10 +162,10 @@ class Stranger:
 def machines_of(
     snapshot: Snapshot, without: Collection[str] = (), center: str = "", model: str = ""
 ) -> tuple[MachineFacts, ...]:
-    """Return all machines: first the one in the center (by default this one), then the others by name.
+    """Return all machines: the one in the center, then the others sorted by name.
 
-    without: the IDs of machines the user left out. center: another machine whose placement is shown. model: the
-    only model of this machine to show; "" for all.
+    without: the IDs of the machines that the user has left out. center: the ID of the machine whose placement is
+    shown, or "" for this one. model: the only model of this machine to show, or "" for all.
     """
     view = _view(snapshot, without, center, model)
     machines = [_machine_facts(view, key, machine) for key, machine in snapshot.machines.items()]
@@ -172,18 +173,18 @@ def machines_of(
 
 
 def is_foreign(snapshot: Snapshot, center: str) -> bool:
-    """Return whether the placement of `center` belongs to another machine. Only its users are known here."""
+    """Return whether `center` is another machine. This machine knows only who takes part in its placement."""
     return bool(center) and not (center in snapshot.machines and snapshot.machines[center].this)
 
 
 def may_change_household(machines: Sequence[MachineFacts]) -> bool:
-    """Return whether this machine may add and remove others, as it also may while it is in no household."""
+    """Return whether this machine may add and remove others. Any machine may while it belongs to no household."""
     own = next((machine for machine in machines if machine.this), None)
     return own is None or not own.roles or "admin" in own.roles
 
 
 def hosts_of(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
-    """Return the ID and name of each machine whose model is loaded, this one first."""
+    """Return the ID and name of each machine that hosts a loaded model, this one first."""
     running = {user for machine in snapshot.machines.values() for user in machine.used_by}
     if snapshot.loaded:
         running.add(_own_id(snapshot))
@@ -193,7 +194,7 @@ def hosts_of(snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
 
 
 def strangers_of(snapshot: Snapshot) -> tuple[Stranger, ...]:
-    """Return the nearby machines outside the household, those with an open pairing window first."""
+    """Return the nearby machines outside the household. Those with an open pairing window come first."""
     strangers = [
         Stranger(
             key,
@@ -210,7 +211,7 @@ def strangers_of(snapshot: Snapshot) -> tuple[Stranger, ...]:
 
 
 def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
-    """Return the machines that are computing an answer, optionally only for one model. Idle replicas are left out."""
+    """Return the IDs of the machines that are computing an answer, for one model or, with "", for all of them."""
     if not snapshot.answers.running:
         return frozenset()
     shown = (loaded for loaded in snapshot.models if model in ("", loaded.model))
@@ -218,7 +219,7 @@ def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
 
 
 def _active(loaded: LoadedModel) -> frozenset[str]:
-    """Return the machines that are computing for a model; none while it is being rebuilt."""
+    """Return the IDs of the machines that are computing with a model. There are none while it is being rebuilt."""
     if loaded.replicas:
         answering = (replica for replica in loaded.replicas if replica.answering and replica.state != "recovering")
         return frozenset(key for replica in answering for key in replica.ids)
@@ -231,7 +232,7 @@ def _active(loaded: LoadedModel) -> frozenset[str]:
 
 
 def lender_links(snapshot: Snapshot, center: str) -> tuple[LenderLink, ...]:
-    """Return each measured link that does not end in the center, sorted by the names of its ends."""
+    """Return the measured links that do not end in the center, sorted by the names of their ends."""
     machines = snapshot.machines
     links: dict[frozenset[str], LenderLink] = {}
     for near, far, link in _measured_links(snapshot):
@@ -245,7 +246,7 @@ def lender_links(snapshot: Snapshot, center: str) -> tuple[LenderLink, ...]:
 
 
 def _measured_links(snapshot: Snapshot) -> Iterator[tuple[str, str, LinkMeasurement]]:
-    """Yield near end, far end and measurement of each link, starting with the links of this machine."""
+    """Yield the near end, the far end and the measurement of each link, those of this machine first."""
     own = _own_id(snapshot)
     for far, link in snapshot.links.items():
         if link.measured_at:
@@ -256,7 +257,7 @@ def _measured_links(snapshot: Snapshot) -> Iterator[tuple[str, str, LinkMeasurem
 
 
 def reversed_link(link: AnyLink) -> AnyLink:
-    """Return the link as seen from its far end."""
+    """Return the same link as seen from its far end."""
     return msgspec.structs.replace(
         link,
         interface=link.far_interface,
@@ -271,10 +272,10 @@ def reversed_link(link: AnyLink) -> AnyLink:
 
 
 def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedModel | None = None) -> LinkFacts:
-    """Return the facts of a link.
+    """Describe a link.
 
-    far: the machine at the far end as seen from this one. key: the machine whose part of the loaded model uses the
-    link.
+    far: the machine at the far end, or "" if the link does not start at this machine. key: the machine whose share
+    of the loaded model uses the link.
     """
     share = _time_share(loaded, key, "link")
     timed = None
@@ -307,7 +308,7 @@ def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedMod
 
 
 def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | None:
-    """Return the forecast share of a request's time for a machine or for the link to it."""
+    """Return the forecast fraction of a request's time that a machine, or the link to it, takes."""
     shares = loaded.forecast.shares if loaded is not None and loaded.forecast is not None else []
     return next((share.share for share in shares if share.id == machine and share.part == part), None)
 
@@ -317,7 +318,7 @@ def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The displayed placement, with everything needed to derive the facts of its machines."""
+    """The displayed placement, with all data needed to describe its machines."""
 
     snapshot: Snapshot
     own: str  # ID of this machine
@@ -333,11 +334,14 @@ class _View:
 
     @property
     def is_own(self) -> bool:
-        """True if the placement of this machine is in the center."""
+        """Return whether the displayed placement is that of this machine."""
         return self.center == self.own
 
     def link_to(self, key: str) -> tuple[str, LinkMeasurement | None]:
-        """Return the link between the center and a machine, preceded by the ID of its far end as seen from here."""
+        """Return the link between the center and a machine, preceded by the ID of its far end.
+
+        The ID is "" if the link does not start at this machine.
+        """
         if key == self.center:
             return "", None
         if self.is_own or key == self.own:
@@ -416,7 +420,8 @@ def _state(machine: Machine, left_out: str) -> str:
 
 
 def _memory(machine: Machine, own_bytes: int) -> MemoryFacts:
-    """Return the memory of a machine. Memory of its own models is not lent, so it is added to both amounts."""
+    """Return the memory of a machine. The memory of this machine's own models is not lent, so it is added to both
+    amounts."""
     own = own_bytes if machine.this else 0
     lent, used = machine.lent_bytes or 0, machine.used_bytes or 0
     return MemoryFacts(machine.total_bytes or 0, lent + own if lent else 0, used + own, own)
@@ -446,7 +451,7 @@ def _layers_of(model: LoadedModel | None, key: str) -> list[LayerRange]:
 
 
 def merged_ranges(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
-    """Return the ranges in order, with adjacent ones merged."""
+    """Return the ranges in ascending order, with adjacent ones merged."""
     result: list[LayerRange] = []
     for first, last in sorted(ranges):
         if result and result[-1][1] == first:
@@ -457,7 +462,7 @@ def merged_ranges(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
 
 
 def _whole_replicas(loaded: LoadedModel | None) -> Mapping[str, ReplicaFacts]:
-    """Return the machines that each hold the whole model, by ID. Machines that share a split model are not included."""
+    """Return the replicas that consist of a single machine, keyed by its ID."""
     return {
         replica.ids[0]: ReplicaFacts(replica.state or "ready", replica.answering, replica.waiting)
         for replica in (loaded.replicas if loaded else ())
@@ -466,7 +471,7 @@ def _whole_replicas(loaded: LoadedModel | None) -> Mapping[str, ReplicaFacts]:
 
 
 def _left_out(loaded: LoadedModel | None) -> Mapping[str, str]:
-    """Return by machine name why the planner left machines out of the placement."""
+    """Return the reasons why the planner left machines out of the placement, keyed by machine name."""
     return {
         str(entry.facts.get("machine")): said(entry.reason)
         for entry in (loaded.why if loaded else ())

@@ -1,4 +1,4 @@
-"""Text about machines and links: state, roles, memory and layers; speed and kind."""
+"""The text shown about machines and links, such as states, roles, memory, layers and speeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLES = {LEND: ("lender",), USE_AND_LEND: ("host", "lender"), GUEST: ("guest",),
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A word with an icon and a color of the theme."""
+    """A short text with an icon and a theme color."""
 
     word: str
     icon: str
@@ -29,7 +29,7 @@ class Badge:
 
 
 def state_badge(machine: MachineFacts) -> Badge:
-    """Return the state of a machine."""
+    """Return a badge for the state of a machine."""
     if machine.left_out:
         return Badge(_tr("Left out"), "left-out", "muted")
     return {
@@ -47,19 +47,19 @@ def state_badge(machine: MachineFacts) -> Badge:
 
 
 def unnamed_machine() -> str:
-    """Return the text for a nearby machine that announces no name."""
+    """Return the label of a nearby machine that announces no name."""
     return _tr("Unnamed machine")
 
 
 def relation(machine: MachineFacts) -> str:
-    """Return `This machine, host`, or the part of it that is true; "" for another machine that is not a host."""
+    """Return `This machine, host`, `This machine` or `Host`, whichever applies, or ""."""
     if machine.this:
         return _tr("This machine, host") if machine.host else _tr("This machine")
     return _tr("Host") if machine.host else ""
 
 
 def state_reason(machine: MachineFacts) -> str:
-    """Return the reason for a machine's state, or when it was last seen."""
+    """Return the reason for the state of a machine. If it is offline without a reason, return when it was last seen."""
     if machine.left_out:
         return _tr("Left out by you.")
     if machine.reason:
@@ -82,18 +82,18 @@ def power(facts: MachineFacts) -> str:
 
 
 def link_limit(facts: MachineFacts) -> str:
-    """Return how much of its network the owner lets Poolhouse use."""
+    """Return the limit that the owner has set for Poolhouse's network traffic."""
     return _tr("at most {rate} Mbit/s").format(rate=formats.number(facts.hardware.link_mbit))
 
 
 def version_note(facts: MachineFacts) -> str:
-    """Return the Poolhouse version of a machine, or "" if it is the same as here."""
+    """Return a note with the Poolhouse version of a machine, or "" if it equals the version here."""
     text = _tr("Runs Poolhouse {version}")
     return text.format(version=facts.other_version) if facts.other_version else ""
 
 
 def lent(machine: MachineFacts) -> str:
-    """Return used and lent memory: `0.4 of 1.0 GiB`."""
+    """Return the used and the lent memory, such as `0.4 of 1.0 GiB`."""
     n_used = machine.memory.used - machine.memory.own
     n_lent = max(0, machine.memory.lent - machine.memory.own)
     if not n_lent:
@@ -107,13 +107,14 @@ def lent(machine: MachineFacts) -> str:
 
 
 def own_memory(machine: MachineFacts) -> str:
-    """Return the memory of the machine's own models, which is not lent."""
+    """Return the memory used by the machine's own models, which is not lent."""
     size = formats.size(machine.memory.own)
     return _tr("{size} used by the model").format(size=size) if machine.memory.own else ""
 
 
 def lent_memory(machine: MachineFacts) -> str:
-    """Return the lent memory in words that need no heading, or if nobody uses it, the memory of the own models."""
+    """Return the lent memory in use as a phrase that needs no heading, or the memory of the machine's own models if
+    none is."""
     n_used, amount = machine.memory.used - machine.memory.own, lent(machine)
     if not n_used:
         return own_memory(machine) or amount
@@ -124,12 +125,12 @@ def lent_memory(machine: MachineFacts) -> str:
 
 
 def total_memory(size: str) -> str:
-    """Return the text for the total memory of a machine."""
+    """Return the label of a machine's total memory."""
     return _tr("{size} total").format(size=size)
 
 
 def all_memory(machine: MachineFacts) -> str:
-    """Return the memory of the machine's own models, the lent memory and the total."""
+    """Return the memory of the machine's own models, the lent memory and the total memory."""
     amounts = ", ".join(filter(None, (own_memory(machine), lent(machine))))
     if not machine.memory.total:
         return amounts
@@ -138,14 +139,14 @@ def all_memory(machine: MachineFacts) -> str:
 
 
 def own_use_note(machine: MachineFacts) -> str:
-    """Return a note that a model loaded here may use more memory than is lent."""
+    """Return a note that models loaded on this machine may use more memory than it lends, or "" for other machines."""
     if not (machine.this and machine.memory.lent):
         return ""
     return _tr("This limits what others can use. Models that you load here may use more.")
 
 
 def largest_model(machine: MachineFacts, room_bytes: int) -> str:
-    """Return the size of the largest model that fits on this machine, and the lent memory if that is less."""
+    """Return a sentence with the size of the largest model that fits here, and the lent memory if that is less."""
     lent = machine.memory.lent
     text = _tr("Models up to {size} fit on it today.")
     if 0 < lent < room_bytes:
@@ -154,15 +155,15 @@ def largest_model(machine: MachineFacts, room_bytes: int) -> str:
 
 
 def layer_ranges(ranges: Iterable[LayerRange]) -> str:
-    """Return layer ranges counted from one: `layers 1–4, 13–16`."""
+    """Return layer ranges, counted from one, such as `layers 1–4, 13–16`."""
     text = ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in ranges)
     return _tr("layers {runs}").format(runs=text) if text else ""
 
 
 def held_models(machine: MachineFacts) -> str:
-    """Return the models on a machine: layers or a whole copy of the model, its embedding model or reranker.
+    """Describe the models on a machine: layers or a whole language model, an embedding model, a reranker.
 
-    Of models that others placed there, only the users are known, or only that there are some.
+    Of models that another host has placed there, only the host is known, and sometimes not even that.
     """
     vectors = machine.held.embedder and _tr("vectors by {model}").format(model=machine.held.embedder)
     scores = machine.held.reranker and _tr("scores texts with {model}").format(model=machine.held.reranker)
@@ -191,7 +192,7 @@ def _language_model(machine: MachineFacts) -> str:
 
 
 def _of_others(machine: MachineFacts) -> str:
-    """Return the models on a machine that are not part of the displayed placement."""
+    """Describe the models on a machine that do not belong to the displayed placement."""
     if machine.held.has_own:
         return _tr("its own model")
     if machine.held.hidden:
@@ -202,12 +203,12 @@ def _of_others(machine: MachineFacts) -> str:
 
 
 def used_by(names: Iterable[str]) -> str:
-    """Return text with the names of the machines that use this one."""
+    """Return a phrase with the names of the machines that use this one."""
     return _tr("used by {names}").format(names=", ".join(names))
 
 
 def roles_text(roles: Iterable[str]) -> str:
-    """Return the roles of a machine, or "" while it is in no household."""
+    """Return the label of a combination of roles, or "" for no roles."""
     granted = set(roles)
     if "admin" in granted:
         return role_name(ADMIN)
@@ -221,7 +222,7 @@ def roles_text(roles: Iterable[str]) -> str:
 
 
 def role_name(name: str) -> str:
-    """Return the display name of one of ROLES."""
+    """Return the label of an entry of ROLES."""
     return {
         LEND: _tr("Lend only"),
         USE_AND_LEND: _tr("Use models and lend"),
@@ -231,7 +232,7 @@ def role_name(name: str) -> str:
 
 
 def not_admin_note(machines: Iterable[MachineFacts]) -> str:
-    """Return a note that this machine may not change the household, and which machines may."""
+    """Return a note that this machine may not change the household, with the names of those that may."""
     names = [machine.name for machine in machines if "admin" in machine.roles and not machine.this]
     if not names:
         return _tr("This machine can't change the household.")
@@ -240,7 +241,7 @@ def not_admin_note(machines: Iterable[MachineFacts]) -> str:
 
 
 def kind_badge(name: str) -> Badge:
-    """Return a badge for the kind of interface of a link."""
+    """Return a badge for a kind of network interface."""
     return {
         "ethernet": Badge(_tr("cable"), "cable", "muted"),
         "thunderbolt": Badge(_tr("Thunderbolt"), "cable", "muted"),
@@ -252,13 +253,13 @@ def kind_badge(name: str) -> Badge:
 
 
 def poor_link_badge(link: LinkFacts) -> Badge:
-    """Return a badge for a link that has a faster interface available. The details panel can switch to it."""
+    """Return a badge for a link that could use a faster interface. The details panel offers to switch to that."""
     text = _tr("{kind}, not the fastest option").format(kind=kind_badge(link.worst_kind).word)
     return Badge(text, "warning", "warning")
 
 
 def share_badge(part_of_time: float) -> Badge:
-    """Return a badge for a link's share of the request time."""
+    """Return a badge for the fraction of the request time that a link takes."""
     percent = formats.percent(part_of_time)
     if part_of_time < NOTICEABLE:
         return Badge(_tr("{percent}, good").format(percent=percent), "check", "good")
@@ -269,9 +270,9 @@ def share_badge(part_of_time: float) -> Badge:
 
 
 def link_carrier(link: LinkFacts) -> str:
-    """Return the interfaces of a link: `cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`.
+    """Describe the interfaces of a link, for example `cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`.
 
-    The far end is only named if it is known and different.
+    The far end is included only if it is known and differs.
     """
     text = _end(link.kind, link.interface, link.negotiated_bits_per_s)
     if link.kind == link.far_kind == "loopback":
@@ -283,7 +284,7 @@ def link_carrier(link: LinkFacts) -> str:
 
 
 def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:
-    """Return kind, name and speed of the interface at one end of a link."""
+    """Describe the interface at one end of a link: its kind, name and negotiated speed."""
     inside = [interface] if interface else []
     if bits_per_s:
         inside.append(formats.rate(bits_per_s / 8))
@@ -291,29 +292,29 @@ def _end(of_kind: str, interface: str, bits_per_s: int | None) -> str:
 
 
 def link_ends(between: LenderLink) -> str:
-    """Return the names of both ends: `attic-pc – studio-mac`."""
+    """Return the names of both ends, for example `attic-pc – studio-mac`."""
     return " – ".join(between.names)
 
 
 def link_line(between: LenderLink) -> str:
-    """Return the ends and the summary of a link: `attic-pc – studio-mac: 941 Mb/s, 0.5 ms, cable`."""
+    """Describe a link in one line, for example `attic-pc – studio-mac: 941 Mb/s, 0.5 ms, cable`."""
     return f"{link_ends(between)}: {link_summary(between.link)}"
 
 
 def link_summary(link: LinkFacts) -> str:
-    """Return speed and kind of a link: `941 Mb/s, 0.5 ms, cable`."""
+    """Return the speed and the kind of a link, for example `941 Mb/s, 0.5 ms, cable`."""
     return f"{link_speed(link)}, {kind_badge(link.worst_kind).word}"
 
 
 def link_details(between: LenderLink) -> tuple[str, ...]:
-    """Return the lines of a link's tooltip: ends, speed, both interfaces, and when it was measured."""
+    """Return the lines of a link's tooltip: ends, speed, interfaces, and the time of the measurement."""
     at = measured_when(between.link)
     when = at and _tr("Measured {when}").format(when=at)
     return link_ends(between), link_speed(between.link), link_carrier(between.link), when
 
 
 def link_speed(link: LinkFacts) -> str:
-    """Return the rate of the slower direction and the round-trip time: `941 Mb/s, 0.5 ms`."""
+    """Return the throughput of the slower direction and the round-trip time, for example `941 Mb/s, 0.5 ms`."""
     slower = link.slower_bytes_per_s
     rate = formats.rate(slower) if slower is not None else _tr("not measured")
     if link.round_trip_s is None:
@@ -322,23 +323,23 @@ def link_speed(link: LinkFacts) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """Return a round-trip time, always in ms so that links can be compared."""
+    """Format a round-trip time, always in milliseconds so that links are easy to compare."""
     ms = 1000 * value
     return f"{formats.number(ms, 1 if ms < 100 else 0)} ms"
 
 
 def compute_share(facts: MachineFacts) -> str:
-    """Return the machine's forecast share of the request time, or "" without a forecast."""
+    """Return the forecast percentage of the request time that a machine computes, or "" without a forecast."""
     return "" if facts.share is None else formats.percent(facts.share)
 
 
 def age(at: float, now: float | None = None) -> str:
-    """Return how long ago a measurement was made. Old ones say little about the network today."""
+    """Return how long ago a measurement was made. An old one says little about the network today."""
     return _tr("{age} ago").format(age=short_age(at, now))
 
 
 def short_age(at: float, now: float | None = None) -> str:
-    """Return an age for a narrow column: `5 min`."""
+    """Return the same age in a form for narrow columns, such as `5 min`."""
     seconds = max(0, int((time.time() if now is None else now) - at))
     if seconds < MINUTE_S:
         return f"{seconds} s"
@@ -350,13 +351,13 @@ def short_age(at: float, now: float | None = None) -> str:
 
 
 def measured_when(link: LinkFacts) -> str:
-    """Return when a link was measured and how long ago that was, or "" if it never was."""
+    """Return the time and age of a link's measurement, or "" if it has never been measured."""
     at = link.measured_at
     return f"{moment(at)}, {age(at)}" if at else ""
 
 
 def moment(at: float) -> str:
-    """Return a time, with the date if it is not today."""
+    """Format a Unix time, with the date if it is not today."""
     when = QDateTime.fromSecsSinceEpoch(round(at))
     locale, short = QLocale(), QLocale.FormatType.ShortFormat
     if when.date() == QDateTime.currentDateTime().date():

@@ -1,4 +1,4 @@
-"""The actions of the Pool page on a machine and its link, and on the loaded model."""
+"""The actions of the Pool page: those on a machine and its link, and those on the loaded model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOUR_S = 3600
 
 
 class MachineActions(QObject):
-    """The actions on a machine, shared by its card, row, details and menu."""
+    """The actions on a machine, shared by its card, table row, details panel and context menu."""
 
     changed = Signal()  # link measurements started or ended
     details = Signal(str)  # show the details of this machine
@@ -38,11 +38,11 @@ class MachineActions(QObject):
 
     @property
     def testing(self) -> bool:
-        """True while links are being measured."""
+        """Return whether links are being measured."""
         return self._test is not None
 
     def menu(self, machine: MachineFacts, position: QPoint) -> None:
-        """Open the context menu of a card or a row."""
+        """Open the context menu of a machine."""
         menu = QMenu(self._page)
         menu.setAccessibleName(machine.name)
         self.fill(menu, machine)
@@ -50,7 +50,7 @@ class MachineActions(QObject):
         menu.popup(position)
 
     def fill(self, menu: QMenu, machine: MachineFacts) -> None:
-        """Add all actions on a machine and its link to a menu."""
+        """Add all actions that apply to a machine and its link to a menu."""
         menu.addAction(self.tr("Details"), lambda: self.details.emit(machine.id))
         menu.addSeparator()
         if machine.this:
@@ -79,7 +79,7 @@ class MachineActions(QObject):
             menu.addAction(self.tr("Remove from household…"), lambda: self.remove(machine))
 
     def fill_pause(self, menu: QMenu, machine: MachineFacts) -> None:
-        """Add the actions that pause or resume lending."""
+        """Add the actions that pause or resume lending to a menu."""
         if machine.state == "paused":
             menu.addAction(self.tr("Lend again"), self.resume)
             return
@@ -93,11 +93,11 @@ class MachineActions(QObject):
             self._load_forecast.leave_out(machine.id, not machine.left_out)
 
     def use_again(self, machine: MachineFacts) -> None:
-        """Trust a machine again that returned wrong numbers, after the user checked it."""
+        """Release a machine from quarantine after it returned wrong numbers and the user has checked it."""
         self._send(f"/machines/{segment(machine.id)}/use-again", {})
 
     def find_out_why(self, _: MachineFacts | None = None) -> None:
-        """Open the doctor to test the link to an unreachable machine."""
+        """Open the diagnosis dialog for machines that cannot be reached."""
         why_unseen(self._page.services, self._page)
 
     def rename(self, machine: MachineFacts) -> None:
@@ -116,11 +116,11 @@ class MachineActions(QObject):
         self._send("/lending/resume", {})
 
     def prefer(self, machine: MachineFacts) -> None:
-        """Let the user choose the interface to a machine."""
+        """Let the user choose the interface used to reach a machine."""
         InterfaceSheet(self._page.services, machine, self._say, self._page).open()
 
     def use_interface(self, machine: MachineFacts) -> None:
-        """Switch to the faster interface that the node found."""
+        """Switch to the faster interface that the node has found."""
         link = machine.link
         if link is None or not link.better_interface or self._test is not None:
             return
@@ -131,7 +131,7 @@ class MachineActions(QObject):
         self.changed.emit()
 
     def test(self, machine: MachineFacts | None = None) -> None:
-        """Measure the displayed link of a machine, or all links."""
+        """Measure the displayed link of a machine, or all links without one."""
         if self._test is None:
             far = machine.link.to if machine is not None and machine.link else ""
             path = f"/measure?machine={segment(far)}" if far else "/measure"
@@ -140,7 +140,7 @@ class MachineActions(QObject):
             self.changed.emit()
 
     def stop(self) -> None:
-        """Cancel all calls."""
+        """Cancel all requests in progress."""
         for call in (*self._calls, self._test):
             if call is not None:
                 call.cancel()
@@ -175,7 +175,7 @@ class MachineActions(QObject):
 
 
 class ModelActions(QObject):
-    """The actions that load, unload and measure the model of the Pool page. They take time and can be canceled."""
+    """The actions that load, unload and measure a model. Each takes time and can be canceled."""
 
     changed = Signal()  # a measurement started or ended
 
@@ -188,16 +188,16 @@ class ModelActions(QObject):
 
     @property
     def measuring(self) -> bool:
-        """True while the machines are being measured."""
+        """Return whether the machines are being measured."""
         return self._measure is not None
 
     @property
     def is_ours(self) -> bool:
-        """True while work is in progress that this page started and that ends with it."""
+        """Return whether a load or measurement started by this page is in progress. Closing the page cancels it."""
         return self._load is not None or self.measuring
 
     def load_without(self) -> None:
-        """Load the forecast model without the machines that are left out."""
+        """Load the model of the forecast without the machines that are left out."""
         self._begin_load(self._load_forecast.model, sorted(self._load_forecast.without))
 
     def load_again(self) -> None:
@@ -205,14 +205,14 @@ class ModelActions(QObject):
         self._begin_load(self._load_forecast.model)
 
     def cancel(self) -> None:
-        """Cancel a load, no matter who started it."""
+        """Cancel a load, even one started elsewhere."""
         self._begin_unload(lambda _: None)
 
     def unload(self) -> None:
         self._begin_unload(self._unloaded)
 
     def measure(self) -> None:
-        """Measure how fast each machine computes the model, which takes some seconds per machine."""
+        """Measure how fast each machine computes the model. This takes a few seconds per machine."""
         if self._measure is not None:
             return
         body = {"model": self._load_forecast.model, "measure": True}
@@ -220,7 +220,7 @@ class ModelActions(QObject):
         self.changed.emit()
 
     def stop(self) -> None:
-        """Cancel all calls."""
+        """Cancel all requests in progress."""
         for call in (self._load, self._measure, self._unload):
             if call is not None:
                 call.cancel()
@@ -240,7 +240,7 @@ class ModelActions(QObject):
             self._page.fail(error)
 
     def _begin_unload(self, done: Callable[[Unloaded], None]) -> None:
-        """Unload the models shown on this page. A separate embedding model stays loaded."""
+        """Unload the main model, or cancel loading it. A separate embedding model stays loaded."""
         loaded, client = self._page.services.pool.now.loaded, self._page.services.client
         body = {"model": loaded.model} if loaded else {}
         self._unload = client.post("/unload", body, done, self._page.fail, answer=Unloaded)

@@ -1,4 +1,4 @@
-"""The Pool page: the loaded model, the machines as a map or a table, and the actions on them."""
+"""The Pool page: the loaded model, the machines as a map or as tables, and actions on them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ MOST_LETTERS = 24  # of a nearby machine's name
 
 
 class ViewChoice(QWidget):
-    """Two exclusive buttons that choose the view. `chosen(name)` is called."""
+    """Two buttons that switch between the map and the table by calling `chosen(name)`."""
 
     def __init__(self, theme: Theme, chosen: Callable[[str], object]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class ViewChoice(QWidget):
 
 
 class HouseholdViews(QStackedWidget):
-    """The map or the tables of the household, filling the remaining room, or a note if nothing is known."""
+    """The map and the tables of the household, of which one is shown, or a note while the node is unavailable."""
 
     chosen = Signal(str)  # machine ID, or ""
     opened = Signal(str)
@@ -123,19 +123,19 @@ class HouseholdViews(QStackedWidget):
     def show_household(
         self, machines: Sequence[MachineFacts], active: frozenset[str], links: Sequence[LenderLink]
     ) -> None:
-        """Show the machines, mark those that are computing an answer, and show the links between lenders."""
+        """Show the machines, highlight those in `active`, and show the links between lenders."""
         self.map.show_machines(machines, active, links)
         self.table.show_machines(machines)
         self.links.show_links(links)
 
     def show_view(self, name: str) -> None:
-        """Show the map or the table; "" shows the note that nothing is known."""
+        """Show the map or the table. "" shows the note that the node is unavailable."""
         view = {MAP: self.map, TABLE: self.tables, "": self.away}.get(name, self.map)
         if self.currentWidget() is not view:
             self.setCurrentWidget(view)
 
     def select(self, machine: str) -> None:
-        """Choose a machine in both views, or none for ""."""
+        """Select a machine in both views. "" clears the selection."""
         self.map.select(machine)
         self.table.select(machine)
 
@@ -153,9 +153,9 @@ class HouseholdViews(QStackedWidget):
 
 
 class PlacementChoice(QWidget):
-    """A choice of the placement on the map if several machines have loaded models, or this one has several.
+    """A drop-down list to choose which placement the map shows.
 
-    Hidden while there is no choice.
+    It is hidden unless several machines host a model, or this machine hosts several.
     """
 
     def __init__(self, chosen: Callable[[], object]) -> None:
@@ -174,12 +174,12 @@ class PlacementChoice(QWidget):
 
     @property
     def center(self) -> str:
-        """The machine of the chosen placement; "" for this one if there is no other."""
+        """The host of the selected placement, or "" for this machine if there is no choice."""
         return self._chosen[0]
 
     @property
     def model(self) -> str:
-        """The only model of this machine to show; "" for all."""
+        """The only model of this machine to show, or "" for all of them."""
         return self._chosen[1]
 
     @property
@@ -189,7 +189,7 @@ class PlacementChoice(QWidget):
         return ("", "") if index < 0 or is_only_own else self._placements[index]
 
     def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
-        """Offer the machines with loaded models and the models of this one. Keep the choice if possible."""
+        """Offer the given hosts and the models of this machine. Keep the current selection if possible."""
         now = (tuple(hosts), this, tuple(models))
         if now == self._shown:
             return
@@ -211,9 +211,9 @@ class PlacementChoice(QWidget):
 
 
 class Nearby(QWidget):
-    """A line below the map with nearby machines outside the household. None of their claims are verified.
+    """A row of nearby machines outside the household. Nothing that they announce is verified.
 
-    `chosen(stranger)` is called when one is clicked. Hidden if there are none.
+    A click calls `chosen(stranger)`. The row is hidden if there are no such machines.
     """
 
     def __init__(self, chosen: Callable[[Stranger], object]) -> None:
@@ -225,7 +225,7 @@ class Nearby(QWidget):
         self.show_strangers(())
 
     def show_strangers(self, strangers: Sequence[Stranger]) -> None:
-        """Show the first few nearby machines."""
+        """Show the first MOST_STRANGERS machines and the number of further ones."""
         if tuple(strangers) == self._shown:
             return
         self._shown = tuple(strangers)
@@ -241,7 +241,7 @@ class Nearby(QWidget):
             self._row.addWidget(label(self.tr("and %n more", "", len(strangers) - MOST_STRANGERS), "caption"))
 
     def _entry(self, stranger: Stranger, title: str, number: int) -> QWidget:
-        """Return a button for a machine, next to what the machine claims to be."""
+        """Return a button for a machine, followed by the system and hardware that it claims to have."""
         if number > 1:
             title = self.tr("{machine}, number {number}").format(machine=title, number=number)
         choice = button(title, partial(self._chosen, stranger), "link")
@@ -253,7 +253,7 @@ class Nearby(QWidget):
         return layout_widget(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
 
     def _title(self, stranger: Stranger) -> str:
-        """Return the name or address of a machine, but never its ID, which means nothing to users."""
+        """Return the name or the address of a machine, but never its ID, which would tell users nothing."""
         by_address = self.tr("A machine at {address}").format(address=stranger.address) if stranger.address else ""
         name = stranger.name[:MOST_LETTERS] if stranger.name else by_address or machine_words.unnamed_machine()
         if stranger.pairing_address:
@@ -262,7 +262,7 @@ class Nearby(QWidget):
 
 
 class PoolPage(Page):
-    """The page with everything about the household."""
+    """The Pool page."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -281,7 +281,7 @@ class PoolPage(Page):
         self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
 
     def _begin(self) -> None:
-        """Start to follow the node's snapshots, now that all parts exist."""
+        """Begin to follow the node's snapshots, now that the page is complete."""
         services = self.services
         for changed in (
             services.pool.changed,
@@ -309,22 +309,22 @@ class PoolPage(Page):
         return self.model_actions.is_ours or self.machine_actions.testing
 
     def choose(self, machine: str) -> None:
-        """Show the details of the machine with this ID; "" hides them."""
+        """Select the machine with this ID and show its details. "" clears the selection."""
         if machine != self._chosen:
             self._chosen = machine
             self.views.select(machine)
             self._inspect()
 
     def add_machine(self) -> None:
-        """Open the dialog that shows a code for another machine."""
+        """Open the dialog that shows a pairing code for another machine."""
         AddSheet(self.services, self).open()
 
     def join(self, address: str = "") -> None:
-        """Open the dialog that joins another household."""
+        """Open the dialog for joining another household."""
         JoinSheet(self.services, self, address).open()
 
     def leave(self) -> None:
-        """Leave the household, for example to pair a machine again that was removed."""
+        """Open the dialog for leaving the household, for example to pair this machine again after its removal."""
         LeaveSheet(self.services, self, self.notice.say).open()
 
     # Parts
@@ -373,7 +373,7 @@ class PoolPage(Page):
         super().showEvent(event)
 
     def _follow(self) -> None:
-        """Show the latest snapshot, unless the page is hidden."""
+        """Show the latest snapshot, or mark the page as stale while it is hidden."""
         self._is_stale = self.parentWidget() is not None and not self.isVisible()
         if not self._is_stale:
             self._show()
@@ -408,7 +408,7 @@ class PoolPage(Page):
         self._inspect()
 
     def _show_buttons(self) -> None:
-        """Show the actions on the household. A machine that is alone may also join another one."""
+        """Show the actions on the household. Joining another one is possible only while this machine is alone."""
         is_alone, testing = len(self.machines) == 1, self.machine_actions.testing
         self.test.setVisible(not is_alone)
         self.test.setEnabled(not testing)
@@ -422,7 +422,7 @@ class PoolPage(Page):
         self.alone.sentence.setText(text)
 
     def _show_model(self) -> None:
-        """Show the loaded model, and what leaving out machines would change."""
+        """Show the loaded model and the effect of leaving machines out."""
         pool, snapshot, forecast = self.services.pool, self.services.pool.now, self.load_forecast
         self.headline.show_pool(
             snapshot.loaded,
@@ -437,7 +437,7 @@ class PoolPage(Page):
         self.headline.setVisible(is_loading or not forecast.without)
 
     def _say_removed(self, reason: str | None) -> None:
-        """Say that this machine was removed from its household, which is more important than anything else."""
+        """Report that this machine was removed from its household. This takes precedence over all other notices."""
         if reason != self._removed_reason:
             self._removed_reason = reason
             if reason:
@@ -484,8 +484,8 @@ class PoolPage(Page):
         return next((machine for machine in self.machines if machine.id == key), None)
 
     def _stranger_chosen(self, stranger: Stranger) -> None:
-        """Join the household of a nearby machine if its pairing window is open and this machine is alone; else add it
-        here."""
+        """Join the household of a nearby machine if this one is alone and the other is open for pairing. Otherwise,
+        offer to add it."""
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)
         elif may_change_household(self.machines):

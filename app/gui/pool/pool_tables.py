@@ -1,4 +1,5 @@
-"""The sortable tables of the Pool page: the machines, with the same facts as on the map, and links between lenders."""
+"""The sortable tables of the Pool page: the machines, with the same facts as on the map, and the links between
+lenders."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ ACROSS = Qt.Orientation.Horizontal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, the text of its cells, and the sort key. Numbers are right-aligned."""
+    """A table column: its title, and functions for the text and sort key of its cells. Figures are right-aligned."""
 
     title: str
     shown: Callable[[Any], str]
@@ -56,9 +57,9 @@ class Column:
 
 
 class _Middle(QStyledItemDelegate):
-    """A delegate that elides names in the middle, because their ends tell them apart.
+    """A delegate that elides long names in the middle, because machine names often differ only at the end.
 
-    A note in parentheses after the name is elided at its end if the name itself fits.
+    A note in parentheses after the name is elided at its end instead, if the name itself fits.
     """
 
     def initStyleOption(  # noqa: N802  Qt's name
@@ -73,7 +74,7 @@ class _Middle(QStyledItemDelegate):
 
 
 class FactModel(QAbstractTableModel):
-    """A table model with a row for each fact. `key_of` identifies a fact across changes."""
+    """A Qt table model with one row for each fact. `key_of` identifies a fact across updates."""
 
     def __init__(
         self, columns: Sequence[Column], key_of: Callable[[Any], Hashable], tip_of: Callable[[Any], str]
@@ -83,7 +84,7 @@ class FactModel(QAbstractTableModel):
         self.facts: tuple[Any, ...] = ()
 
     def show_facts(self, facts: Sequence[Any]) -> None:
-        """Show these facts. Only changes are reported, so that the selection stays."""
+        """Show these facts. Only changed rows are reported to views, so that the selection survives."""
         now = tuple(facts)
         if list(map(self._key_of, self.facts)) != list(map(self._key_of, now)):
             self.beginResetModel()
@@ -97,7 +98,7 @@ class FactModel(QAbstractTableModel):
                 self.dataChanged.emit(self.index(row, 0), last)
 
     def restyled(self) -> None:
-        """Report that the size of all cells changed, though not their text."""
+        """Report that the size of all cells has changed, but not their text."""
         if self.facts:
             last = self.index(len(self.facts) - 1, len(self._columns) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -129,7 +130,7 @@ class FactModel(QAbstractTableModel):
         return self._tip(index) if role == Role.ToolTipRole else None
 
     def _tip(self, index: Index) -> str:
-        """Return the tooltip of the row, or else the full text of a cell."""
+        """Return the full text of a text cell, or the tooltip of the row for any other cell."""
         fact, column = self.facts[index.row()], self._columns[index.column()]
         text = "" if column.figure or not index.column() else column.shown(fact)
         return tooltip(text) if text else self._tip_of(fact)
@@ -139,7 +140,7 @@ class FactModel(QAbstractTableModel):
 
 
 class FactTable(QTableView):
-    """A sortable, accessible table, initially sorted by its first column."""
+    """An accessible table that can be sorted. Initially it is sorted by the first column."""
 
     name_share = 0.0  # share of the width that a long name gets before other texts are elided
 
@@ -178,9 +179,10 @@ class FactTable(QTableView):
         self.fit_columns()
 
     def fit_columns(self) -> None:
-        """Make columns as wide as their text and give names the rest. If room is short, elide the longest texts first.
+        """Make columns as wide as their text, and give the remaining width to the names. If space is short, elide the
+        longest texts.
 
-        This measures each cell, so it is skipped while the map is shown.
+        This measures every cell, so it does nothing while the table is hidden.
         """
         if not self.isVisible():
             return
@@ -198,7 +200,7 @@ class FactTable(QTableView):
         header.resizeSection(0, max(room - sum(wide.values()), self._theme.px(LEAST_NAME)))
 
     def _title_width(self, place: int) -> int:
-        """Return the width of a column title."""
+        """Return the width that a column title needs."""
         title = drawing.text_width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
         return round(title) + 2 * self._theme.cell
 
@@ -216,7 +218,7 @@ LEAST_ROWS = 3
 
 
 class MachineModel(FactModel):
-    """A row for each machine, with an icon for its state."""
+    """A table model with one row for each machine and an icon for its state."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(_machine_columns(), lambda machine: machine.id, _machine_tip)
@@ -232,7 +234,7 @@ class MachineModel(FactModel):
 
 
 class MachineTable(FactTable):
-    """The table of machines, in which they can be chosen, opened and left out as on the map."""
+    """The table of machines. They can be selected, opened and left out with the same keys as on the map."""
 
     chosen = Signal(str)
     opened = Signal(str)
@@ -256,7 +258,7 @@ class MachineTable(FactTable):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a height for a few rows. If the page is lower, the whole page scrolls."""
+        """Return a height for a few rows. If there is less space, the whole page scrolls."""
         rows = min(LEAST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
         bar = self.horizontalScrollBar().sizeHint().height()
         around = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
@@ -268,7 +270,7 @@ class MachineTable(FactTable):
         return self._machine(rows[0]) if rows else ""
 
     def select(self, machine: str) -> None:
-        """Choose the row of a machine, or none for ""."""
+        """Select the row of a machine. "" clears the selection."""
         if machine == self.selected:
             return
         for row, facts in enumerate(self._model.facts):
@@ -321,7 +323,7 @@ def _machine_columns() -> tuple[Column, ...]:
 
 
 def _machine_name(machine: MachineFacts) -> str:
-    """Return the name of a machine, marked as `this machine` or `host` if it is."""
+    """Return the name of a machine, followed by `(this machine)`, `(host)` or both if they apply."""
     parts = ((machine.this, _tr("this machine")), (machine.host, _tr("host")))
     notes = ", ".join(word for is_so, word in parts if is_so)
     return f"{machine.name} ({notes})" if notes else machine.name
@@ -370,7 +372,7 @@ def _carrier(machine: MachineFacts) -> str:
 
 
 def _share(machine: MachineFacts) -> str:
-    """Return the bare number. The map and the details explain it."""
+    """Return the share as a plain percentage. The map and the details explain its meaning."""
     return _of_link(machine, lambda link: "" if link.share is None else formats.percent(link.share))
 
 
@@ -386,7 +388,7 @@ MOST_ROWS = 4  # visible rows
 
 
 class _SortedLinks(FactTable):
-    """The table of links between lenders, which is only a few rows high. Both names get room first."""
+    """The table of links between lenders, only a few rows high. The names of both ends take precedence in width."""
 
     name_share = 0.35
 
@@ -411,7 +413,7 @@ class _SortedLinks(FactTable):
 
 
 class LinkTable(QWidget):
-    """The table of links between lenders with its title, hidden if there are none."""
+    """The table of links between lenders, with its title. It is hidden if there are no such links."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""The Settings page: all settings in one place that can be searched."""
+"""The Settings page, which collects all settings in one place and can search them."""

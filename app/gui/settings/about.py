@@ -1,4 +1,4 @@
-"""Settings, About: the version, the licenses, and the libraries behind this app."""
+"""Settings, About: the version, the licenses, and the libraries used by the app."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNKNOWN = "see its license text"
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """One installed distribution."""
+    """An installed Python package with its license."""
 
     name: str
     version: str
@@ -40,7 +40,7 @@ class Library:
 
 
 def libraries() -> list[Library]:
-    """Return all direct and indirect dependencies by name. Reads many small files."""
+    """Return all direct and indirect dependencies, sorted by name. This reads many small files."""
     distributions = {key: metadata.distribution(name) for key, name in _needed()}
     made = [
         Library(distribution.metadata["Name"], distribution.version, license_of(distribution))
@@ -51,7 +51,10 @@ def libraries() -> list[Library]:
 
 
 def license_text(name: str) -> str:
-    """Return the license texts of a library. One under the LGPL 3 that has none gets those we ship."""
+    """Return the license texts shipped with a library.
+
+    If an LGPL 3 library ships none, the result is our own copy of that license.
+    """
     files = metadata.files(name) or []
     licenses = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
     text = "\n\n".join(_read(Path(str(file.locate()))) for file in licenses).strip()
@@ -61,7 +64,7 @@ def license_text(name: str) -> str:
 
 
 def license_of(distribution: metadata.Distribution) -> str:
-    """Return the license in a few words from the expression, a short field, or the classifiers."""
+    """Return a short name of the license, taken from the metadata: an expression, a short text, or the classifiers."""
     meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:
@@ -71,7 +74,7 @@ def license_of(distribution: metadata.Distribution) -> str:
 
 
 def _needed() -> Iterator[tuple[str, str]]:
-    """Yield the key and name of each installed distribution once."""
+    """Yield the normalized and the original name of each dependency that is installed, without duplicates."""
     waiting, seen = [OURS, *BESIDE], set[str]()
     while waiting:
         name = waiting.pop()
@@ -104,7 +107,7 @@ LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
 
 
 class About(Group):
-    """The About page. The list of libraries is read when it is first shown."""
+    """The About settings. The list of libraries is read when it is first shown."""
 
     can_reset = False
 
@@ -177,7 +180,7 @@ class About(Group):
 
 
 class TextDialog(Dialog):
-    """A dialog with a long text to read."""
+    """A dialog that shows a long text."""
 
     def __init__(self, services: AppContext, title: str, text: str, parent: QWidget) -> None:
         super().__init__(parent)

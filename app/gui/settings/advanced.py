@@ -1,4 +1,4 @@
-"""Settings, Advanced: the background service, its log, and help with problems."""
+"""Settings, Advanced: the background service, its log, and troubleshooting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
 
 
 class Advanced(Group):
-    """The Advanced page. It works without the node, because it reads the log from its file."""
+    """The Advanced settings. They work even without a node, because the log is read from its file."""
 
     can_reset = False
 
@@ -102,7 +102,7 @@ class Advanced(Group):
 
 
 def last_lines(path: Path) -> str:
-    """Return the last lines of a log in readable form, or "" if there is none."""
+    """Return the last lines of a log file in readable form, or "" if the file cannot be read."""
     try:
         with path.open("rb") as file:
             begin = max(0, path.stat().st_size - LOG_BYTES)

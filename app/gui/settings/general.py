@@ -1,4 +1,4 @@
-"""Settings, General: language, appearance, motion, start at sign-in, and the first steps."""
+"""Settings, General: language, appearance, animations, start at sign-in, and the first steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP_PERCENT = 10
 
 
 class General(Group):
-    """The General page. Changes of the appearance take effect immediately."""
+    """The General settings. They take effect immediately."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("General"))
@@ -92,7 +92,7 @@ class General(Group):
             self.services.preferences.forget(LANGUAGE)
 
     def _speak(self, before: str) -> None:
-        """Change the language, or keep the old one if unsaved work in the window would be lost."""
+        """Switch to the chosen language, or back to `before` if that would lose unfinished work in the window."""
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()

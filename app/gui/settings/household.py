@@ -1,4 +1,4 @@
-"""Settings, Household: the members and their roles, and how to leave."""
+"""Settings, Household: the members with their roles, and leaving the household."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.gui.widgets.layouts import clear_layout, column, line, row
 
 
 class Household(Group):
-    """The Household page. Its list follows the snapshots of the node."""
+    """The Household settings. The list of members is updated with each snapshot."""
 
     can_reset = False
 
@@ -119,11 +119,11 @@ class Household(Group):
 
 
 def _face(machine: MachineFacts) -> tuple[object, ...]:
-    """Return the facts shown in the line of a machine, to notice when they change."""
+    """Return the facts shown in the row of a machine, to detect changes."""
     return machine.id, machine.name, machine.state, machine.roles
 
 
 def storage_sentence(where: Reason | None) -> str:
-    """Return where a secret is kept, as a sentence without a period."""
+    """Return where a secret is stored, as a sentence without a period."""
     text = said(where)
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Settings, Local API: whether other programs may use the pool, at which address, and with which keys."""
+"""Settings, Local API: whether other programs may use the pool, its address, its keys, and limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Change = Callable[[list[str], list[str]], None]  # names to add, names to remove
 
 
 class KeyLimitRows:
-    """A row for each key with its two limits."""
+    """The rows for the limits of single API keys. Each key has one row with two fields."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -39,7 +39,7 @@ class KeyLimitRows:
         self._card = group.add(title=_tr("Limits for single keys"))
 
     def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
-        """Show the keys and their limits, if they have any."""
+        """Show these keys, and the limits of those that have their own."""
         for name in keys:
             if name not in self.rows:
                 self.rows[name] = self._row(name)
@@ -53,7 +53,7 @@ class KeyLimitRows:
         self._group.search_again()
 
     def reset(self) -> None:
-        """Remove the limits of all single keys."""
+        """Remove the limits of all single keys, so that only the general ones apply."""
         for name in self._limited:
             body = {"name": name, "at_once": None, "tokens_a_minute": None}
             self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
@@ -87,7 +87,7 @@ class KeyLimitRows:
 
 
 class AllowedNames:
-    """A field that allows another name, and a row with a Remove button for each allowed one."""
+    """A list of allowed names: a field to add one, and a row with a Remove button for each."""
 
     def __init__(self, group: Group, card: Card, title: str, about: str, change: Change) -> None:
         self._group, self._card, self._change = group, card, change
@@ -107,7 +107,7 @@ class AllowedNames:
         self._rows: dict[str, Setting] = {}
 
     def tell(self, names: list[str]) -> None:
-        """Show the allowed names."""
+        """Show these names as allowed."""
         if set(names) - set(self.names):  # the typed name is now in the list
             self.edit.clear()
         self.names = list(names)
@@ -129,8 +129,10 @@ class AllowedNames:
 
 
 class AccessLists:
-    """The lists of allowed host names and web origins. `save` sends only the changed setting; `tell` displays the
-    response."""
+    """The lists of allowed host names and web origins.
+
+    `save` receives only the changes. `tell` displays the node's answer.
+    """
 
     def __init__(self, group: Group, save: Callable[[dict[str, object]], None]) -> None:
         self._group, self._save = group, save
@@ -169,7 +171,7 @@ class AccessLists:
         self._group.search_again()
 
     def removed(self) -> dict[str, object]:
-        """Return the partial request that removes all names."""
+        """Return the request fields that remove all names."""
         return {"remove_host_names": self.hosts.names, "remove_origins": self.origins.names}
 
     def _allow_offered(self) -> None:
@@ -180,7 +182,7 @@ class AccessLists:
 
 
 class LocalApi(Group):
-    """The Local API page. Changes take effect immediately and are stored by the node."""
+    """The Local API settings. They take effect immediately, and the node stores them."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Local API"))

@@ -1,4 +1,4 @@
-"""Settings, Models: the models folder, its size, and the access token for gated models."""
+"""Settings, Models: the folders for models, sharing with other machines, and the access token for gated models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.gui.widgets.progress import Progress
 
 
 class ModelsPlace(QWidget):
-    """The models folder: whether it is available, a choice of another folder, and the progress of a move."""
+    """The models folder: its problems, buttons to choose another one, and the progress of moving models."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class ModelsPlace(QWidget):
         self.tell()
 
     def tell(self) -> None:
-        """Show the current folder and move."""
+        """Show the state of the folder and of a move in progress."""
         now = self._services.pool.now.models_folder
         move = now.move
         elsewhere = [folder for folder in now.elsewhere if folder.there]
@@ -94,13 +94,13 @@ def _moving(move: FolderMove) -> str:
 
 
 def _lies(folder: FormerFolder) -> str:
-    """Return a sentence about models that are still in another folder."""
+    """Return a sentence about models that are still in a former folder."""
     words = QCoreApplication.translate("Models", "%n model(s) in {folder}, {size}", "", folder.models)
     return words.replace("{size}", formats.size(folder.bytes)).replace("{folder}", folder.folder)
 
 
 def _quiet(_: object) -> None:
-    """Do nothing, because the snapshot shows the result."""
+    """Do nothing, because the next snapshot shows the result."""
 
 
 def _tr(text: str) -> str:
@@ -111,7 +111,7 @@ FIELD_WIDTH = 260
 
 
 class Models(Group):
-    """The Models page. The node never returns the token, only whether there is one and where it is kept."""
+    """The Models settings. The node never returns the access token, only whether and where one is stored."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Models"))
@@ -169,14 +169,14 @@ class Models(Group):
         self.ask("GET", "/token", self._tell_token, answer=TokenState)
 
     def reset(self) -> None:
-        """Stop sharing. The folders and the token have no default, so they stay."""
+        """Turn off sharing. The folders and the token have no default and remain unchanged."""
         self._share(on=False)
 
     def reset_words(self) -> str:
         return self.tr("Other machines no longer copy models from here. Folders and token are unchanged.")
 
     def _look_again(self) -> None:
-        """Refresh if the folder changed, or its disk was connected or removed."""
+        """Request the sizes again if the folder has changed, or its disk was connected or removed."""
         now = self.services.pool.now.models_folder
         seen = (now.folder, now.there, now.move is None)
         if seen != self._shown_folder and self.isVisible():

@@ -1,4 +1,4 @@
-"""Settings, Network: the name, the address and the interfaces of this machine."""
+"""Settings, Network: the name, address, port and network interfaces of this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOPBACK = "loopback"
 
 
 class InterfaceList(QWidget):
-    """The network interfaces. `chosen(names)` is called with those to use in addition to the usual ones."""
+    """The list of network interfaces. `chosen(names)` receives those to use in addition to the usual ones."""
 
     def __init__(self, theme: Theme, chosen: Callable[[list[str]], object]) -> None:
         super().__init__()
@@ -60,7 +60,8 @@ class InterfaceList(QWidget):
         return line
 
     def _end(self, interface: Interface) -> QWidget:
-        """Return a label with the state of an interface, or a switch if the user may choose it."""
+        """Return a switch for an interface that is only used if the user turns it on, or a label with the state of any
+        other."""
         name = interface.name
         if interface.unasked:
             used = interface.up and interface.addresses
@@ -78,13 +79,14 @@ class InterfaceList(QWidget):
 
 
 def _matters(interface: Interface) -> bool:
-    """Return whether to list an interface. Loopback and unused ones are hidden unless they were chosen."""
+    """Return whether to list an interface. Loopback and unused interfaces are hidden unless the user has turned them
+    on."""
     there = interface.up and interface.addresses
     return bool(interface.chosen or (interface.kind != LOOPBACK and (interface.unasked or there)))
 
 
 def kind_word(kind: str) -> str:
-    """Return the display name for a kind of interface."""
+    """Return the label for a kind of interface."""
     translate = QCoreApplication.translate
     return {
         "ethernet": translate("Settings", "Cable"),
@@ -97,7 +99,11 @@ def kind_word(kind: str) -> str:
 
 
 class Reaching(QWidget):
-    """An address field for each unreachable machine, or the button to join a household. A field in use stays."""
+    """An address field for each machine that cannot be reached, or a button to join a household if there are no
+    others.
+
+    The fields are replaced only if the set of unreachable machines changes, so that typed text survives.
+    """
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -135,7 +141,7 @@ class Reaching(QWidget):
 
 
 class RestartRow(QFrame):
-    """A row that says that changes need a restart, with a button for it."""
+    """A notice that changes require a restart, with a button that restarts the node."""
 
     def __init__(self, services: AppContext, sentence: str) -> None:
         super().__init__()
@@ -151,7 +157,7 @@ MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
 class Network(Group):
-    """The Network page. Changes take effect when the node restarts, which the page offers."""
+    """The Network settings. They take effect when the node restarts, for which there is a button."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))

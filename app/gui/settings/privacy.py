@@ -1,4 +1,5 @@
-"""Settings, Privacy: all connections this app makes, and where secrets are kept."""
+"""Settings, Privacy: all connections that the app makes, where it stores secrets, chat encryption, and deleting all
+data."""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ SOON_MS = 1000
 
 
 class EraseSheet(Sheet):
-    """The dialog that deletes all data of Poolhouse on this computer and quits.
+    """A dialog that deletes all Poolhouse data on this computer and quits.
 
-    Nothing is deleted until the window and its node have ended. `end` ends the window.
+    Nothing is deleted before the window and its node have exited. `end` closes the window.
     """
 
     needs_node = False
@@ -65,7 +66,7 @@ class EraseSheet(Sheet):
         self.keep(services.client.get("/settings", self._tell_size, answer=Settings))
 
     def erase(self) -> None:
-        """End the node and then the window. The launcher then deletes the data."""
+        """Stop the node and then the window. Afterwards, the launcher deletes the data."""
         services = self.services
         services.launcher.erase_at_end()
         services.client.endpoint = services.client.endpoint or services.launcher.find()
@@ -85,9 +86,10 @@ class EraseSheet(Sheet):
 
 
 class TurningDialog(Dialog):
-    """The progress of encrypting or decrypting chats, modal so that no chat is renamed or deleted in the meantime.
+    """The progress of encrypting or decrypting the chats. The dialog is modal, so that no chat changes in the
+    meantime.
 
-    It cannot be canceled, but the window can be closed; the change is then made completely or not at all.
+    It cannot be canceled. If the user closes the window, the change is made either completely or not at all.
     """
 
     def __init__(self, lock: ChatLock, parent: QWidget, *, on: bool) -> None:
@@ -110,12 +112,12 @@ class TurningDialog(Dialog):
         lock.history.turning.progressed.connect(self._show)
 
     def begin(self) -> None:
-        """Turn encryption on or off, then close the dialog."""
+        """Start to encrypt or decrypt. The dialog appears after a second and closes when that is done."""
         self._soon.start()
         self._lock.turn(self._on)
 
     def reject(self) -> None:
-        """Ignore Escape."""
+        """Ignore Escape, because the conversion cannot be canceled."""
 
     def _show(self, n: int, of: int) -> None:
         self.bar.tell(n / of if of else None)
@@ -127,7 +129,7 @@ class TurningDialog(Dialog):
 
 
 class Privacy(Group):
-    """The Privacy page: it lists connections and where secrets are kept, and can encrypt the chats."""
+    """The Privacy settings: the app's connections, where secrets are stored, and a switch that encrypts the chats."""
 
     can_reset = False
 

@@ -1,4 +1,4 @@
-"""The parts of a settings page: controls, settings, cards, and the page itself with search and reset."""
+"""The building blocks of settings: input controls, rows, cards, and the base class of settings groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_LETTERS = 16
 
 
 class Choice(DropDown):
-    """A drop-down list. `chosen(value)` is called when the user chooses, but not by `show_value`."""
+    """A drop-down list. It calls `chosen(value)` when the user selects an item, but not when `show_value` does."""
 
     def __init__(self, options: Sequence[tuple[str, str]], chosen: Callable[[str], object]) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Choice(DropDown):
         self.setCurrentIndex(max(0, self.findData(value)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the wheel: scrolling the page must not change a setting under the pointer."""
+        """Ignore the wheel. Otherwise, scrolling the page would change the setting under the pointer."""
         event.ignore()
 
 
 class Number(QDoubleSpinBox):
-    """A number field with a range. `chosen(value)` is called when the user changes it, but not by `show_value`."""
+    """A number field. It calls `chosen(value)` when the user changes the value, but not when `show_value` does."""
 
     def __init__(self, least: float, most: float, digits: int, chosen: Callable[[float], object]) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ class Number(QDoubleSpinBox):
         self.valueChanged.connect(self._changed)
 
     def show_value(self, value: float) -> None:
-        """Show a value, unless the user is typing."""
+        """Show a value, unless the field has the focus and the user may be typing."""
         if not self.hasFocus():
             self._shown = value
             self.setValue(value)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the wheel: scrolling the page must not change a setting under the pointer."""
+        """Ignore the wheel. Otherwise, scrolling the page would change the setting under the pointer."""
         event.ignore()
 
     def _changed(self, value: float) -> None:
@@ -76,7 +76,10 @@ class Number(QDoubleSpinBox):
 
 
 class Setting(QWidget):
-    """A setting: title, explanation, default, and a control on the right, or below if `wide`."""
+    """A setting: a title, an explanation, its default, and a control.
+
+    The control is on the right, or below the text if `wide`. words: additional search words.
+    """
 
     def __init__(
         self,
@@ -117,19 +120,19 @@ class Setting(QWidget):
         show_if(texts, bool(title or about or default))  # removes the gap of an empty column
 
     def tell(self, about: str) -> None:
-        """Change the explanation below the title."""
+        """Replace the explanation below the title."""
         self.about.setText(about)
         show_if(self.about, bool(about))
         show_if(self._texts, True)
 
     def matches(self, words: list[str]) -> bool:
-        """Return whether the setting contains every search word."""
+        """Return whether the texts of the setting contain all of these words."""
         said = f"{self._words} {self.about.text().casefold()}"
         return all(word in said for word in words)
 
 
 class Card:
-    """A card with a heading and a line between settings. It is hidden while none of them is shown."""
+    """A card with a heading and settings separated by lines. It is hidden while no setting is shown."""
 
     def __init__(self, page: QVBoxLayout, title: str) -> None:
         self.heading = label(title, "muted") if title else None
@@ -146,7 +149,7 @@ class Card:
         page.addWidget(self.frame)
 
     def put(self, *settings: Setting) -> None:
-        """Append settings. They become visible with the next `show`."""
+        """Append settings. They become visible with the next call of `show`."""
         for setting in settings:
             between = line() if self._rows else None
             if between is not None:
@@ -155,7 +158,7 @@ class Card:
             self._rows.append((between, setting))
 
     def show(self, words: list[str]) -> int:
-        """Show only settings that contain all `words`. Return how many there are."""
+        """Show only the settings that match all words. Return their number."""
         shown = 0
         for between, setting in self._rows:
             matches = not setting.gone and setting.matches(words)
@@ -170,7 +173,10 @@ class Card:
 
 
 class Group(QWidget):
-    """A page of settings. Subclasses add settings in `__init__`; `refresh` is called when the page is shown."""
+    """The base class of settings groups. A group has a heading, cards of settings and, if possible, a reset button.
+
+    Subclasses add their settings in `__init__`. `refresh` is called whenever the group is shown.
+    """
 
     told = Signal(str, str)  # sentence for the page, and its kind: info or error
     failed = Signal(object)  # AppError for the page
@@ -194,7 +200,7 @@ class Group(QWidget):
         services.theme.changed.connect(self._level)
 
     def add(self, *settings: Setting, title: str = "") -> Card:
-        """Add a card with these settings."""
+        """Add a card with these settings, and return it."""
         made = Card(self.box, title)
         self._cards.append(made)
         made.put(*settings)
@@ -202,36 +208,37 @@ class Group(QWidget):
         return made
 
     def _level(self) -> None:
-        """Keep headings at the same height on every page, with or without a button next to them."""
+        """Give all headings the same height, whether there is a button beside them or not."""
         self.heading.setMinimumHeight(self.services.theme.px(sizes.CONTROL_HEIGHT))
 
     def search(self, words: list[str]) -> int:
-        """Show only settings that contain all `words`. Return how many there are."""
+        """Show only the settings that match all words. Return their number."""
         self._words = words
         show_if(self._reset, self.can_reset and not words)
         whole = all(word in self.title.casefold() for word in words)
         return sum(card.show([] if whole else words) for card in self._cards)
 
     def search_again(self) -> None:
-        """Repeat the search after settings were added or removed."""
+        """Repeat the last search after settings have been added or removed."""
         self.search(self._words)
 
     def refresh(self) -> None:
-        """Show current values, because the page came to the front or the node is back."""
+        """Request and show the current values. This is called when the group is shown and when the node becomes
+        available."""
 
     def take_focus(self) -> None:
-        """Focus the control that the user left."""
+        """Focus the control to which the user returns after the window was replaced."""
 
     def reset(self) -> None:
-        """Restore all defaults of this page."""
+        """Restore the defaults of all settings in the group."""
 
     def reset_words(self) -> str:
-        """Return the sentence shown after a reset."""
+        """Return the confirmation shown after a reset."""
         words = self.tr("{page} was reset to its defaults.")
         return words.format(page=self.title)
 
     def _reset_all(self) -> None:
-        """Reset the page, and say so when all requests are done. Show an error instead if one is refused."""
+        """Reset the group. Confirm it when all requests have succeeded, or show the error of a request that failed."""
         waits = self._waits = set()
         self.reset()
         self._waits = None
@@ -250,7 +257,10 @@ class Group(QWidget):
         *,
         answer: type[T] = RAW,
     ) -> None:
-        """Send a request to the node, and show an error on the page. A GET waits until the node is available."""
+        """Send a request to the node. An error is shown on the page.
+
+        A GET is skipped while the node is unavailable; `refresh` is called again when it is back.
+        """
         if method == "GET" and not self.services.pool.is_there:
             return  # the user did not request anything, so there is no error to show
         self._calls[:] = [call for call in self._calls if call.running]
@@ -260,7 +270,7 @@ class Group(QWidget):
             self._calls.append(call)
 
     def _of_reset(self, done: Callable[[T], None], waits: set[object]) -> Callable[[T], None]:
-        """Wrap a callback so that the page reports a finished reset after the last answer."""
+        """Wrap the callback of a request that belongs to a reset. The last answer triggers the confirmation."""
         mark = object()
         waits.add(mark)
 

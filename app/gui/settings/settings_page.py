@@ -1,4 +1,4 @@
-"""The Settings page: a list of groups that can each be reset, and a search over all of them."""
+"""The Settings page: a list of settings groups, and a search across all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADVANCED = "Advanced"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the list. `name` is also the name of the class."""
+    """An entry of the list of groups. `name` is also the name of the group's class, and so its translation context."""
 
     name: str
     words: object  # translated when shown
@@ -117,7 +117,7 @@ SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect
 
 
 class SettingsPage(Page):
-    """The Settings page, which shows one group at a time. A search shows matching settings of all groups."""
+    """The Settings page. It shows one group at a time, or the settings of all groups that match a search."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
@@ -155,12 +155,12 @@ class SettingsPage(Page):
 
     @property
     def groups(self) -> list[Group]:
-        """All groups. Those that do not exist yet are created."""
+        """All groups. This creates those that do not exist yet."""
         return [self._group(number) for number in range(len(ENTRIES))]
 
     @property
     def group(self) -> Group:
-        """The visible group."""
+        """The selected group."""
         return self._group(max(0, self.list.currentRow()))
 
     @property
@@ -171,7 +171,7 @@ class SettingsPage(Page):
         self.group.take_focus()
 
     def open(self, name: str) -> None:
-        """Show the group with this name in `ENTRIES`."""
+        """Show the group with this name."""
         self.search.clear()
         self.list.setCurrentRow([entry.name for entry in ENTRIES].index(name))
 
@@ -196,7 +196,8 @@ class SettingsPage(Page):
         self._paint()
 
     def _group(self, number: int) -> Group:
-        """Return a group, created on demand: creating all at once would freeze the window for a moment."""
+        """Return a group. Groups are created on demand, because creating all of them at once would freeze the window
+        briefly."""
         if number not in self._made:
             group = ENTRIES[number].make(self.services)
             group.hide()  # it is laid out when it is shown

@@ -1,4 +1,4 @@
-"""Settings, Updates: this version and its changes, whether there is a newer one, and how to get it."""
+"""Settings, Updates: this version and its changes, the newest version, and how to get it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from app.gui.widgets.layouts import column
 
 
 class DailyCheck(QFrame):
-    """The switch for daily update checks in the first steps. Hidden if this copy cannot check for updates."""
+    """The switch for daily update checks, as shown in the first steps. It is hidden if this build cannot check for
+    updates."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class DailyCheck(QFrame):
         self.hide()
 
     def look(self) -> None:
-        """Ask the node where updates are published, if the node is available."""
+        """Request the update settings from the node, if it is available."""
         if self._pool.is_there:
             self._calls.keep("ask", self._client.get("/updates", self.tell, answer=UpdateState))
 
@@ -55,7 +56,7 @@ class DailyCheck(QFrame):
         self._calls.end_all()
 
     def tell(self, updates: UpdateState) -> None:
-        """Show where this copy would check for updates, if it can."""
+        """Show where this build checks for updates, or hide the switch if it cannot."""
         place = updates.place
         self.setVisible(place is not None)
         if place is not None:
@@ -76,7 +77,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(Group):
-    """The Updates page. It downloads nothing: it only opens the web page of a version."""
+    """The Updates settings. They never download an update, but only open its web page."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
@@ -162,7 +163,7 @@ class Updates(Group):
         self.ask("POST", "/updates", self._tell, answer=UpdateState)
 
     def fail(self, error: AppError) -> None:
-        """Show an error, and the known state again."""
+        """Show an error, and the last known state again."""
         super().fail(error)
         self._tell(self._updates)
 
@@ -177,7 +178,7 @@ class Updates(Group):
             QDesktopServices.openUrl(QUrl(self._page))
 
     def _tell(self, updates: UpdateState) -> None:
-        """Show the state. There is no button if this copy cannot check for updates."""
+        """Show the state of updates. Without a place to check, the button is hidden."""
         self._updates, place = updates, updates.place
         self._nowhere.gone = place is not None
         self._place.gone = self._daily.gone = place is None

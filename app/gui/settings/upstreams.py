@@ -1,4 +1,4 @@
-"""Settings, Local API: other servers that may answer, and the dialogs that add, test and remove them."""
+"""Settings, Local API: other servers that may answer requests, with dialogs to add, test and remove them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 
 
 class AddServer(Sheet):
-    """The dialog that adds a server. Its key is sent to the node once and never shown again."""
+    """A dialog to add a server. Its key is sent to the node once and is never shown again."""
 
     def __init__(self, services: AppContext, known: Collection[str], done: Answered, parent: QWidget) -> None:
-        """Create the dialog. known: the names of existing servers."""
+        """Create the dialog.
+
+        known: the names that are already in use.
+        """
         sentence = _tr(
             "An OpenAI-compatible server that answers when the pool is full or doesn't have the model. It stays "
             "off until you turn it on. What is sent there leaves your household."
@@ -114,7 +117,7 @@ class AddServer(Sheet):
             self.trust(Path(chosen))
 
     def trust(self, file: Path) -> None:
-        """Trust only the certificate in this file."""
+        """Accept only the certificate in this file when connecting to the server."""
         try:
             with file.open("rb") as opened:
                 data = opened.read(MOST_CERTIFICATE_BYTES + 1)
@@ -129,7 +132,7 @@ class AddServer(Sheet):
 
 
 class _Asking(Sheet):
-    """A confirmation before the node changes something about a server."""
+    """The base class of dialogs that confirm a change to a server."""
 
     act: QPushButton
 
@@ -150,7 +153,7 @@ class _Asking(Sheet):
 
 
 class CountAnew(_Asking):
-    """The confirmation before the token count of a server is reset."""
+    """A dialog that confirms resetting the token count of a server."""
 
     def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
         title = _tr("Reset the count for {name}").format(name=name)
@@ -168,7 +171,7 @@ class CountAnew(_Asking):
 
 
 class ForgetServer(_Asking):
-    """The confirmation before a server and its key are removed."""
+    """A dialog that confirms removing a server and its key."""
 
     def __init__(self, services: AppContext, name: str, done: Answered, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
@@ -184,7 +187,7 @@ class ForgetServer(_Asking):
 
 
 class UpstreamRows:
-    """The rows of a settings group: one that adds a server, and one for each server."""
+    """The rows for other servers: one to add a server, and one for each existing server."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -206,7 +209,7 @@ class UpstreamRows:
         )
 
     def tell(self, servers: list[Upstream]) -> None:
-        """Show a switch and the used tokens for each server. Keys are never included."""
+        """Show a switch and the token usage of each server."""
         self._names = [server.name for server in servers]
         for name in self._names:
             if name not in self._rows:
@@ -247,7 +250,7 @@ class UpstreamRows:
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 
     def test(self, name: str) -> None:
-        """Ask a server which models it has, which uses no tokens."""
+        """Request the model list of a server, which uses no tokens."""
         path = f"/api/upstreams/{segment(name)}/test"
         self._group.ask("POST", path, self._tested, {}, answer=UpstreamTest)
 

@@ -1,1 +1,1 @@
-"""The page This computer: what this machine lends, when, and its hardware."""
+"""The This computer page: what this machine lends and when, and its hardware."""

@@ -1,4 +1,4 @@
-"""The page "This computer": what it lends, when, when it pauses, and its hardware."""
+"""The This computer page with its cards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAVED_MS = 10_000  # how long "Saved" is shown; Undo stays
 
 
 class ComputerPage(Page):
-    """The cards of the page. Each change takes effect immediately and can be undone."""
+    """The This computer page. Each change takes effect immediately and can be undone."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(services, self.tr("This computer"), parent)
@@ -95,7 +95,7 @@ class ComputerPage(Page):
         self._cards.addWidget(widget)
 
     def _begin(self) -> None:
-        """Start to follow changes, now that all cards exist."""
+        """Begin to follow the lending state, now that all cards exist."""
         self._cards.addStretch(1)
         self.lending.changed.connect(self._show_known)
         self._show_known()
@@ -115,7 +115,7 @@ class ComputerPage(Page):
         self.lending.watch(False)
 
     def _show_known(self) -> None:
-        """Show limits and rules once the node has sent them."""
+        """Show the limits and rules as soon as the state is known."""
         for card_ in (self.memory, self.rules, self.hours):
             show_if(card_, self.lending.state is not None)
 

@@ -1,4 +1,4 @@
-"""The card with this computer's hardware and measured speed."""
+"""The card with the hardware of this computer and its measured speed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON")  # best first
 
 
 def hardware_lines(computer: Computer) -> list[tuple[str, str]]:
-    """Return names and values of the hardware, the most interesting first."""
+    """Return the name and the value of each hardware property, omitting unknown ones."""
     lines = [
         (_tr("System"), computer.system),
         (_tr("Processor"), _processor(computer)),
@@ -41,7 +41,7 @@ def hardware_lines(computer: Computer) -> list[tuple[str, str]]:
 
 
 def speed_words(answer: Speeds, machine: str) -> str | None:
-    """Return how fast one machine alone would run the model, or None if its layers were not measured there."""
+    """Return how fast the machine alone would run the model, or None if its layers have not been measured."""
     speed = answer.speeds.get(machine)
     if not speed or not answer.n_layers or not answer.batch_rows:
         return None
@@ -57,7 +57,7 @@ def speed_words(answer: Speeds, machine: str) -> str | None:
 
 
 def _temperature(hottest_c: float | None) -> str:
-    """Return the processor temperature, or "" if the system does not report it."""
+    """Return the processor temperature, or "" if the operating system does not report it."""
     return "" if hottest_c is None else f"{formats.number(hottest_c)} °C"
 
 
@@ -75,13 +75,13 @@ def _processor(computer: Computer) -> str:
 
 
 def unused_graphics(computer: Computer) -> str:
-    """Return a sentence about a graphics card that is not used and how to change that, or "" if there is none."""
+    """Explain why a graphics card is not used and what would help, or return "" if there is none."""
     unused = computer.unused_graphics
     return " ".join(said(reason) for reason in (unused.reason_facts, unused.cure_facts) if reason) if unused else ""
 
 
 def _graphics(computer: Computer) -> str:
-    """Return the graphics cards that the engines find, with a note that they are not used."""
+    """Return the graphics cards found by the engines, with a note that they are not used yet."""
     devices = (device for engine in computer.engines for device in engine.devices if device.kind != "cpu")
     names = {f"{dev.description or dev.name} ({formats.size(dev.total_bytes)}, {dev.api})" for dev in devices}
     cards, unused = ", ".join(sorted(names)), unused_graphics(computer)
@@ -102,7 +102,7 @@ def _engine(engine: Engine) -> str:
 
 
 class HardwareCard(QFrame):
-    """The hardware card. It is refreshed when the page is shown; only free amounts change on their own."""
+    """The hardware card. It is refreshed when the page is shown, because most of its values rarely change."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -132,11 +132,11 @@ class HardwareCard(QFrame):
 
     @property
     def is_measuring(self) -> bool:
-        """True while the user waits for a measurement."""
+        """Return whether the user is waiting for a measurement."""
         return not self.cancel.isHidden()
 
     def refresh(self) -> None:
-        """Request the hardware, and the speed if it was measured before."""
+        """Request the hardware and, if it has been measured before, the speed."""
         if self._look is None and self._pool.is_there:
             self._look = self._client.get("/machine", self._show, self._fail, answer=Computer)
             self._show_waiting()

@@ -1,4 +1,4 @@
-"""The hours when this machine lends: always, or those painted into a weekly grid."""
+"""The hours at which this machine lends: always, or those painted into a weekly grid."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ ALL: Cells = frozenset((day, hour) for day in range(len(DAYS)) for hour in range
 
 
 def cells_of(spans: Iterable[Span]) -> Cells:
-    """Return the hours that are entirely within the spans. No spans mean all hours."""
+    """Return the hours that lie entirely within the spans. No spans mean all hours."""
     all_spans = tuple(spans)
     return frozenset((day, hour) for day, hour in ALL if _whole(all_spans, day, hour))
 
 
 def is_exact(spans: Iterable[Span]) -> bool:
-    """Return whether whole hours describe the spans exactly."""
+    """Return whether the spans begin and end on full hours, so that the grid represents them exactly."""
     all_spans = tuple(spans)
     cells = cells_of(all_spans)
     return all(
@@ -50,14 +50,14 @@ def is_exact(spans: Iterable[Span]) -> bool:
 
 
 def text_of(cells: Cells) -> str:
-    """Return the text of the rule for these cells. Raises ValueError if there are none, which no rule can express."""
+    """Return the cells as a rule in text form. Raises ValueError for no cells, which no rule can express."""
     if not cells:
         raise ValueError("no hour at all")
     return hours_text(spans_of(cells))
 
 
 def spans_of(cells: Cells) -> tuple[Span, ...]:
-    """Return the spans as a person would write them: as few as possible, a night as one. All cells give no spans."""
+    """Return the fewest spans for these cells, with a night as a single span. All cells result in no spans."""
     if cells == ALL:
         return ()
     days: dict[tuple[int, int], list[int]] = {}
@@ -74,7 +74,7 @@ def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
 
 
 def _runs(cells: Cells) -> list[tuple[int, int]]:
-    """Return (first hour of the week, length) of each unbroken run. The week wraps around."""
+    """Return (first hour of the week, length) of each contiguous run. A run may extend past the end of the week."""
     hours = {day * HOURS + hour for day, hour in cells}
     runs = []
     for start in sorted(hours):
@@ -87,7 +87,7 @@ def _runs(cells: Cells) -> list[tuple[int, int]]:
 
 
 def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
-    """Return (day, from hour, to hour) of a run: one piece if it is at most a day long, else one for each day."""
+    """Return (day, from hour, to hour) of a run: one piece if it spans at most 24 hours, otherwise one for each day."""
     day, hour = divmod(start, HOURS)
     if hour and length <= HOURS:
         last = (hour + length) % HOURS or HOURS
@@ -108,7 +108,7 @@ STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1,
 
 
 class WeekGrid(QWidget):
-    """A weekly grid of hours that are painted with the mouse or the keys, where Shift+arrow paints."""
+    """A weekly grid of hours. They are painted with the mouse, or with Space and Shift+arrow on the keyboard."""
 
     painted = Signal(object)  # Cells, after the user changed something
 
@@ -132,7 +132,7 @@ class WeekGrid(QWidget):
         return self._cells
 
     def show_cells(self, cells: Cells) -> None:
-        """Show the current cells, unless the user is painting."""
+        """Show these cells, unless the user is painting with the mouse."""
         if self._from is None and cells != self._cells:
             self._cells = cells
             self.update()
@@ -186,7 +186,8 @@ class WeekGrid(QWidget):
             self._tell()
 
     def _paint_to(self, cell: Cell) -> None:
-        """Set all cells from the first painted one to this one to the opposite of the first one's former value."""
+        """Fill the rectangle between the first painted cell and this one, or clear it if the first cell was filled
+        before."""
         assert self._from is not None
         days = sorted((self._from[0], cell[0]))
         hours = sorted((self._from[1], cell[1]))
@@ -207,12 +208,11 @@ class WeekGrid(QWidget):
     # Geometry and painting
 
     def _origin(self) -> tuple[float, float, float, float]:
-        """Return left and top of the first cell, and the width and height of a cell."""
+        """Return the left and top edges of the first cell, and the width and height of all cells."""
         left, top = self._theme.px(sizes.XXL + sizes.L), self._theme.px(sizes.XL)
         return left, top, (self.width() - left) / HOURS, self._theme.px(sizes.XL)
 
     def rect_of(self, cell: Cell) -> QRectF:
-        """Return the rectangle of a cell."""
         left, top, wide, high = self._origin()
         return QRectF(left + cell[1] * wide, top + cell[0] * high, wide, high)
 
@@ -263,7 +263,7 @@ KEPT = "lending/hours"  # the painted hours while the rule is off
 
 
 class HoursCard(QFrame):
-    """A switch, and below it the week as a grid and as text."""
+    """The card for lending hours: a switch, the week as a grid, and the same hours as text."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -301,7 +301,7 @@ class HoursCard(QFrame):
         return column(self.grid, presets, self._problem, gap=sizes.M)
 
     def show_state(self) -> None:
-        """Show the current hours."""
+        """Show the hours of the current rules."""
         if not self._lending.is_known:
             self.switch.setEnabled(False)
             self._week.hide()
@@ -352,7 +352,7 @@ class HoursCard(QFrame):
             self._problem.show()
 
     def _refuse(self, sentence: str) -> None:
-        """Say why a choice is not possible, and show the current hours again."""
+        """Explain why the chosen hours are not possible, and show the current ones again."""
         self.show_state()
         self._problem.setText(sentence)
         self._problem.show()

@@ -1,4 +1,4 @@
-"""The state, rules and readings of lending on this machine, undoable changes, and sentences about the state."""
+"""The lending state and rules of this machine, changes that can be undone, and sentences about the state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULES = "/lending"
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A request that changes something. before: the replaced rules, for `undo`."""
+    """A request that changes the rules or the state. before: the previous values of the changed rules, for `undo`."""
 
     path: str
     body: Json
@@ -36,7 +36,7 @@ class _Change:
 
 
 class LendingStore(QObject):
-    """The latest lending state from the node, refreshed regularly while `watch(True)`."""
+    """The latest lending state, rules and sensor readings of this machine. `watch(True)` keeps them up to date."""
 
     changed = Signal()  # rules or readings changed
     saved = Signal()  # a change took effect; see `can_undo`
@@ -60,7 +60,7 @@ class LendingStore(QObject):
 
     @property
     def is_known(self) -> bool:
-        """True once the node has sent the rules."""
+        """Return whether the node has sent the rules."""
         return self._answer is not None
 
     @property
@@ -73,7 +73,7 @@ class LendingStore(QObject):
 
     @property
     def most_bytes(self) -> int:
-        """The maximum memory that can be lent."""
+        """The maximum amount of memory to lend."""
         return self._answer.most_bytes if self._answer else 0
 
     @property
@@ -83,17 +83,17 @@ class LendingStore(QObject):
 
     @property
     def own_most_bytes(self) -> int:
-        """The maximum memory for models that this machine's user loads."""
+        """The maximum amount of memory for models loaded on this machine."""
         return self._answer.own_most_bytes if self._answer else 0
 
     @property
     def is_on(self) -> bool:
-        """True if lending is turned on and its limit is not zero."""
+        """Return whether lending is turned on with a limit above zero."""
         return self.rules.on and self.rules.memory_bytes != 0
 
     @property
     def is_changing(self) -> bool:
-        """True while a change of the rules is in progress, so the latest answer is outdated."""
+        """Return whether a change of the rules is in progress, so that the latest answer is out of date."""
         return any(change.path == RULES for change in self._in_progress)
 
     @property
@@ -101,7 +101,7 @@ class LendingStore(QObject):
         return bool(self._undos)
 
     def watch(self, on: bool) -> None:
-        """Start or stop refreshing the readings regularly."""
+        """Start or stop polling the node."""
         if on:
             self._timer.start()
             self.refresh()
@@ -109,45 +109,46 @@ class LendingStore(QObject):
             self._timer.stop()
 
     def refresh(self) -> None:
-        """Request the state once, unless the answer to a change is about to arrive."""
+        """Request the state, unless a request or a change is in progress, whose answer contains it."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
         # if this fails, the window already says that the node is gone
         self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
 
     def switch(self, on: bool) -> None:
-        """Turn lending on or off. The limit is kept for the next time."""
+        """Turn lending on or off. The memory limit is kept, except for a limit of zero when turning it on."""
         rules: Json = {"on": on}
         if on and self.rules.memory_bytes == 0:
             rules["memory_bytes"] = None
         self.change(rules)
 
     def change(self, rules: Json) -> None:
-        """Change these rules, and remember the old ones for `undo`."""
+        """Change these rules, and remember their previous values for `undo`."""
         before = {name: getattr(self.rules, name) for name in rules} if self.is_known else {}
         if rules != before:
             self._send(_Change(RULES, rules, before))
 
     def undo(self) -> None:
-        """Restore the rules before the last change."""
+        """Undo the last change of the rules."""
         if self._undos:
             self._send(_Change(RULES, self._undos.pop()))
 
     def allow(self) -> None:
-        """Give this machine the lender role, which only an admin may do."""
+        """Give this machine the lender role. Only admins may do that."""
         key = self._pool.now.node.id
         machine = self._pool.now.machines.get(key)
         roles = sorted({*(machine.roles if machine else ()), "lender"})
         self._send(_Change(f"/machines/{key}/roles", {"roles": roles}))
 
     def again(self) -> None:
-        """Retry the last change that was refused."""
+        """Repeat the change that was refused last."""
         change, self._refused_change = self._refused_change, None
         if change is not None:
             self._send(change)
 
     def pause(self, seconds: float | None = None, *, at_once: bool = False) -> None:
-        """Pause manually, for some time or until resumed. `at_once` stops running answers as well."""
+        """Pause lending for a number of seconds, or until it is resumed. With `at_once`, running answers are stopped
+        as well."""
         self._send(_Change("/lending/pause", {"seconds": seconds, "at_once": at_once}))
 
     def resume(self) -> None:
@@ -207,17 +208,21 @@ class LendingStore(QObject):
 
 
 def is_manual_pause(lending: Lending) -> bool:
-    """Return whether the user paused lending, so only the user resumes it."""
+    """Return whether the user has paused lending, so that only the user resumes it."""
     return lending.code in BY_HAND and lending.state in ("paused", "draining")
 
 
 def lacks_lender_role(lending: Lending) -> bool:
-    """Return whether the household does not let this machine lend, which is not a temporary pause."""
+    """Return whether this machine lacks the lender role. Unlike a pause, this is permanent."""
     return lending.code == NO_ROLE and lending.state != "draining"
 
 
 def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
-    """Return a sentence with the state and its reason. away: names of offline machines whose layers are kept here."""
+    """Return a sentence about the state and its reason.
+
+    away: the names of all offline machines. If only those have layers here, the sentence says that memory is
+    reserved.
+    """
     size = formats.size
     match lending.state:
         case "lending" if lending.used_by and set(lending.used_by) <= set(away):
@@ -253,7 +258,7 @@ def users(lending: Lending) -> str:
 
 
 def since_text(lending: Lending) -> str:
-    """Return when the state began, with the date if that was not today, or "" if unknown."""
+    """Return when the state began, with the date if that was not today, or "" if it is unknown."""
     if not lending.since:
         return ""
     at = QDateTime.fromSecsSinceEpoch(lending.since)
@@ -263,7 +268,7 @@ def since_text(lending: Lending) -> str:
 
 
 def state_word(state: str) -> str:
-    """Return a machine's state in a word or two, for lists."""
+    """Return the state of a machine as a word or two, for use in lists."""
     known = {
         "ready": _tr("ready"),
         "lending": _tr("lending"),

@@ -1,4 +1,4 @@
-"""The card for the memory, processor and network that are lent: the memory bar, its legend, and the limits."""
+"""The card for the memory, processor threads and bandwidth to lend: a memory bar, its legend, and the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLID = Qt.BrushStyle.SolidPattern
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the bar. `look` consists of a color name and a pattern."""
+    """A segment of the memory bar. `look` is the name of a color, and a fill pattern."""
 
     name: str
     bytes: int
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The memory in bytes by use. The parts add up to the total."""
+    """The memory of this machine by use, in bytes. The amounts add up to the total."""
 
     programs: int  # used by programs other than Poolhouse
     own: int  # used by this machine's own models
@@ -46,7 +46,10 @@ class Shares:
 
 
 def shares(lending: Lending) -> Shares:
-    """Return how the memory is used. Memory that is reserved but not yet loaded still counts as free in `lending`."""
+    """Divide the memory by use.
+
+    Memory of layers that are reserved but not loaded yet is free in `lending`, but counts as used here.
+    """
     total, free, used = lending.total_bytes, lending.free_bytes, lending.used_bytes
     taken = max(0, total - free)
     own = min(lending.own_bytes, taken)
@@ -59,7 +62,7 @@ def shares(lending: Lending) -> Shares:
 
 
 class MemoryBar(QWidget):
-    """The memory of this machine as a bar. The legend explains it."""
+    """A bar that shows how the memory of this machine is used. The legend below explains its segments."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -69,7 +72,7 @@ class MemoryBar(QWidget):
         theme.changed.connect(self.update)
 
     def show_parts(self, parts: tuple[Part, ...]) -> None:
-        """Draw these parts from left to right."""
+        """Show these segments from left to right."""
         if parts != self._parts:
             self._parts = parts
             self.update()
@@ -94,7 +97,7 @@ class MemoryBar(QWidget):
 
 
 def paint_pattern(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
-    """Fill a part with its color and its pattern, which distinguishes parts without color."""
+    """Fill a segment with its color and pattern. The pattern distinguishes segments without relying on color."""
     color: QColor = theme.color(look[0])
     if look[1] is not SOLID:
         painter.fillRect(box, theme.color("card"))
@@ -103,7 +106,7 @@ def paint_pattern(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str,
 
 
 class Swatch(QWidget):
-    """The color and pattern of one part, for the legend."""
+    """A sample of the color and pattern of a segment, for the legend."""
 
     def __init__(self, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
         super().__init__()
@@ -136,7 +139,7 @@ NO_LIMIT = LINK_LEAST_MBIT - 1
 
 
 class MemoryCard(QFrame):
-    """The card for the limits. It shows the node's values, apart from a slider that the user is moving."""
+    """The card for the limits. It shows the node's values, except for a control that the user is changing."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -196,7 +199,7 @@ class MemoryCard(QFrame):
         )
 
     def _legend(self, services: AppContext) -> Flow:
-        """Return the legend. All entries are as wide as the widest, so that they align."""
+        """Return the legend. `_align` gives all its entries the same width."""
         for name, look in zip(self._names(), LOOKS, strict=True):
             entry, figure = QWidget(), label("")
             entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))
@@ -217,7 +220,7 @@ class MemoryCard(QFrame):
             entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:
-        """Show the current state."""
+        """Show the current state and limits."""
         state = self._lending.state
         if not state:
             return
@@ -279,7 +282,8 @@ class MemoryCard(QFrame):
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
 
     def _end_limit(self) -> None:
-        """Remove the limit that the command line can set for scripts and multiple nodes."""
+        """Remove the limit on all models of this computer, which is set on the command line for scripts and multiple
+        nodes."""
         self._lending.change({"limit_bytes": 0})
 
     def _threads_chosen(self, threads: int) -> None:

@@ -1,4 +1,5 @@
-"""The row of a rule, the switch for starting at sign-in, and controls that report a value once it stops changing."""
+"""Controls for lending rules, which report a value once it has stopped changing, and the switch for starting at
+sign-in."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from app.gui.widgets.notice import Remark
 
 
 class RuleRow(QWidget):
-    """A row for a rule: its title above the current reading, its value, and its switch."""
+    """A row for a rule: the title with the current reading below it, and controls on the right."""
 
     def __init__(self, title: str, *controls: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -33,7 +34,7 @@ class RuleRow(QWidget):
         self.setLayout(Beside(texts, *controls, gap=sizes.M))
 
     def say(self, reading: str) -> None:
-        """Set the line below the title."""
+        """Set the text below the title."""
         self.reading.setText(reading)
         show_if(self.reading, bool(reading))
 
@@ -43,7 +44,7 @@ NUMBER_WIDTH = 5 * sizes.XXL  # same for all
 
 
 class Number(QSpinBox):
-    """A number field with a unit. `chosen(value)` is called once the user has settled on a value."""
+    """A number field with a unit. It calls `chosen(value)` once the user has stopped changing the value."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Number(QSpinBox):
         self.editingFinished.connect(self._end)
 
     def show_value(self, value: int) -> None:
-        """Show the current value, unless the user is changing it."""
+        """Show a value, unless the user is changing it."""
         if not self._timer.isActive() and value != self.value():
             self.blockSignals(True)
             self.setValue(value)
@@ -86,7 +87,7 @@ class Number(QSpinBox):
 
 
 class Slide(QSlider):
-    """A slider. `moved(value)` is called while it moves, and `chosen(value)` once the user has settled on a value."""
+    """A slider. It calls `moved(value)` while it moves, and `chosen(value)` once the user has stopped moving it."""
 
     def __init__(
         self, name: str, moved: Callable[[int], object], chosen: Callable[[int], object], parent: QWidget | None = None
@@ -102,11 +103,11 @@ class Slide(QSlider):
 
     @property
     def is_moving(self) -> bool:
-        """True while the user is moving the slider."""
+        """Return whether the user is moving the slider."""
         return self._timer.isActive() or self.isSliderDown()
 
     def show_value(self, value: int, most: int) -> None:
-        """Show the current value, unless the user is changing it."""
+        """Show a value and the maximum, unless the user is moving the slider."""
         if self.is_moving:
             return
         self.blockSignals(True)
@@ -138,7 +139,7 @@ def _timer(parent: QWidget, ends: Callable[[], None]) -> QTimer:
 
 
 class AutostartSwitch(QWidget):
-    """A row with a title, an explanation and the switch."""
+    """A row with the switch for starting Poolhouse at sign-in."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -162,7 +163,8 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the state again, because the system may have changed it. Without a node, wait until there is one."""
+        """Request the state again, because the operating system may have changed it. Without a node, do so when it is
+        available."""
         if not self._pool.is_there:
             return
         self._ask(self._client.get("/autostart", self._take, self._fail, answer=Autostart))

@@ -1,4 +1,4 @@
-"""The rules that pause lending, each with its value and the current reading."""
+"""The card with the rules that pause lending, each with its value and the current reading."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SHOWN_CHARACTERS = 12  # minimum visible characters of the name
 
 
 class ProgramsEditor(QWidget):
-    """The list of programs that pause lending, with suggestions of running programs and installed games.
+    """The list of programs that pause lending. It suggests running programs and installed games.
 
-    Changes take effect immediately. The page's Undo restores a removed program.
+    Changes take effect immediately. A removed program can be restored with the page's Undo.
     """
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
@@ -54,7 +54,7 @@ class ProgramsEditor(QWidget):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show the current rules."""
+        """Show the programs of the current rules."""
         names, running = self._lending.rules.programs, self._lending.readings.programs
         full = len(names) >= MAX_PROGRAMS
         self.entry.setEnabled(self._lending.is_known and not full)
@@ -94,7 +94,7 @@ class ProgramsEditor(QWidget):
         self._lending.change({"programs": [program for program in self._lending.rules.programs if program != name]})
 
     def refresh(self) -> None:
-        """Request the running programs for the suggestions."""
+        """Request the running programs and installed games for the suggestions."""
         if self._call is None:
             self._call = self._services.client.get("/programs", self._offered, self._no_offer, answer=Programs)
 
@@ -110,12 +110,12 @@ class ProgramsEditor(QWidget):
         return self.tr("{game} ({program})").format(game=game, program=program) if game else program
 
     def _no_offer(self, error: AppError) -> None:
-        """Continue without suggestions, because a name can be typed."""
+        """Continue without suggestions. The user can still type a name."""
         self._call = None
 
 
 class _Entry(DropDown):
-    """A text field with suggestions of running programs and games."""
+    """An editable drop-down list that suggests running programs and games."""
 
     def __init__(self, opened: Callable[[], object]) -> None:
         super().__init__()
@@ -131,17 +131,17 @@ class _Entry(DropDown):
         super().showPopup()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the wheel: scrolling the page must not change the program under the pointer."""
+        """Ignore the wheel. Otherwise, scrolling the page would change the program under the pointer."""
         event.ignore()
 
     @property
     def program(self) -> str:
-        """The typed or chosen program."""
+        """The selected program, or the typed name."""
         at = self.findText(self.currentText(), Qt.MatchFlag.MatchExactly)
         return str(self.itemData(at)) if at >= 0 else self.currentText().strip()
 
     def offer(self, texts: Mapping[str, str]) -> None:
-        """Fill the list with programs and their display texts. The typed text stays."""
+        """Replace the suggestions, given as display texts keyed by program. The typed text is kept."""
         typed = self.currentText()
         self.clear()
         for program, text in texts.items():
@@ -247,7 +247,7 @@ class RulesCard(QFrame):
         return row
 
     def show_state(self) -> None:
-        """Show the current rules."""
+        """Show the current rules and readings."""
         lending = self._lending
         rules, readings = lending.rules, lending.readings
         switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.hot, self.network)

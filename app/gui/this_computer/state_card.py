@@ -1,4 +1,4 @@
-"""The card that shows whether and why this machine lends, with a switch and buttons that pause."""
+"""The card that says whether this machine lends and why, with a switch and buttons that pause lending."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = {
 
 
 class StateCard(QFrame):
-    """The first card on the page."""
+    """The first card of the page, which shows the lending state."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -79,7 +79,7 @@ class StateCard(QFrame):
         return lambda: self._lending.pause(seconds)
 
     def show_state(self) -> None:
-        """Show the current state."""
+        """Show the current lending state."""
         pool = self._services.pool
         gone = pool.link not in (Link.THERE, Link.LOOKING)
         lending = None if gone else self._lending.state  # the last state of a lost node is meaningless
@@ -113,7 +113,7 @@ class StateCard(QFrame):
             self.resume.setFocus()  # the clicked button is hidden now
 
     def _unknown_sentence(self) -> str:
-        """Return why the state is unknown."""
+        """Explain why the state is unknown."""
         if self._services.pool.link in GONE:
             return QCoreApplication.translate("Standing", "The background service is not running.")
         return self.tr("Waiting for the background service…")

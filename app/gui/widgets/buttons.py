@@ -1,4 +1,4 @@
-"""Buttons and switches, each with a name for screen readers."""
+"""Buttons and switches with hover effects, focus rings, and names for screen readers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ STATE = QStyle.StateFlag
 
 
 class Feedback:
-    """The hover effect of a button, which fades within HOVER_MS, and its focus ring, which only appears for the
-    keyboard."""
+    """The hover effect and the focus ring of a button.
+
+    The hover effect fades in or out within HOVER_MS. The ring is shown only if the focus came from the keyboard.
+    """
 
     def __init__(self, button: QAbstractButton) -> None:
         self._button = button
@@ -50,7 +52,7 @@ class Feedback:
         return self._fade is not None and self._fade.state() is QVariantAnimation.State.Running
 
     def hovered(self, on: bool) -> None:
-        """React to the pointer entering or leaving."""
+        """Start the hover effect when the pointer enters or leaves the button."""
         fade = self._fade or self._made()
         now = float(fade.currentValue() or 0)
         fade.stop()
@@ -65,18 +67,21 @@ class Feedback:
             self._by_pointer = event.reason() is REASON.MouseFocusReason
 
     def keyed(self) -> None:
-        """Show the focus ring, because a key was pressed."""
+        """Show the focus ring after a key press."""
         if self._by_pointer:
             self._by_pointer = False
             self._button.update()
 
     def adapt(self, option: QStyleOption) -> None:
-        """Adapt the style option to the focus."""
+        """Remove the focus ring from a style option if the focus came from the pointer."""
         if self._by_pointer:
             option.state &= ~STATE.State_HasFocus
 
     def paint(self, option: QStyleOption, draw: Callable[[QStylePainter], object]) -> None:
-        """Paint a blend of both appearances. `draw` paints one of them."""
+        """Paint the button in its normal style, and on top of that its hover style with the current opacity.
+
+        draw: paints the button in the style described by `option`.
+        """
         assert self._fade is not None
         painter = QStylePainter(self._button)
         option.state &= ~STATE.State_MouseOver
@@ -104,7 +109,7 @@ else:
 
 
 class _Felt(_Base):
-    """A mixin with feedback for pointer and keys, which precedes Qt's button class."""
+    """A mixin that adds Feedback to a Qt button. It must precede the Qt class in the list of base classes."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -128,7 +133,7 @@ class _Felt(_Base):
 
 
 class _Button(_Felt, QPushButton):
-    """A button that is pressed by Return as well as the space bar while focused, even outside dialogs."""
+    """A push button that reacts to Return as well as to Space while it has the focus, even outside dialogs."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() not in RETURNS:
@@ -152,7 +157,7 @@ class _Button(_Felt, QPushButton):
 
 
 class WrappingButton(_Button):
-    """A button with wrapping text. `text()` returns the text without line breaks."""
+    """A button whose text wraps. `text()` returns it without line breaks."""
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         self._whole = ""
@@ -210,7 +215,7 @@ class WrappingButton(_Button):
 
 
 def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
-    """Return a button for narrow places such as notices."""
+    """Return a button with wrapping text, for narrow places such as notices."""
     made = WrappingButton(text)
     made.setAutoDefault(False)
     made.clicked.connect(lambda *_: clicked())
@@ -220,7 +225,10 @@ def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
 def button(
     text: str, clicked: Callable[[], object] | None = None, role: str = "", parent: QWidget | None = None
 ) -> QPushButton:
-    """Return a button. role: primary, danger, link, inline (a link aligned with the text above) or ""."""
+    """Return a button.
+
+    role: primary, danger, link, inline (a link aligned with the text above it), or "".
+    """
     made = _Button(parent)
     made.setText(text)
     made.setAutoDefault(role == "primary")
@@ -232,7 +240,7 @@ def button(
 
 
 class ToolButton(_Felt, QToolButton):
-    """A tool button with feedback."""
+    """A tool button with a hover effect and a focus ring."""
 
     def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802  Qt's name
         super().initStyleOption(option)
@@ -248,7 +256,7 @@ class ToolButton(_Felt, QToolButton):
 
 
 class IconButton(ToolButton):
-    """A button with only an icon. Its name is also its tooltip."""
+    """A button that shows only an icon. Its tooltip is its name."""
 
     def __init__(
         self,
@@ -281,7 +289,7 @@ class IconButton(ToolButton):
             self._paint()
 
     def _repaint(self) -> None:
-        """Repaint the icon for another palette. A hidden button waits until it is shown."""
+        """Repaint the icon in the colors of a new theme, or do so when the button is shown if it is hidden now."""
         self._is_stale = not self.isVisible()
         if not self._is_stale:
             self._paint()
@@ -300,7 +308,7 @@ LINE = 2  # width of the focus ring
 
 
 class Switch(QCheckBox):
-    """A switch. `switched(on)` is called when the user toggles it, but not by `show_on`."""
+    """A toggle switch. It calls `switched(on)` when the user toggles it, but not when `show_on` does."""
 
     def __init__(
         self, theme: Theme, name: str, switched: Callable[[bool], object], parent: QWidget | None = None
@@ -314,7 +322,7 @@ class Switch(QCheckBox):
         theme.changed.connect(self.updateGeometry)
 
     def show_on(self, on: bool) -> None:
-        """Show the current state."""
+        """Show this state without calling `switched`."""
         self.setChecked(on)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name

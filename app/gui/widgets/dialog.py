@@ -1,4 +1,4 @@
-"""Dialogs that stay on their screen. If it is too small, the part above the buttons scrolls."""
+"""Dialogs that fit on the screen. On a small screen, the part above the buttons scrolls."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ FRAME = QSize(4, 40)  # borders and title bar; their real size is unknown before
 
 
 def available_area(widget: QWidget) -> QRect:
-    """Return the area of the screen without panels and docks."""
+    """Return the area of the widget's screen that is not occupied by panels or docks."""
     return widget.screen().availableGeometry()
 
 
 def screen_room(widget: QWidget) -> QSize:
-    """Return the maximum size of a window on the screen without its frame."""
+    """Return the largest size that a window can have on its screen, without its frame."""
     return available_area(widget).size() - FRAME
 
 
 def fit_to_screen(window: QWidget, smallest: QSize) -> None:
-    """Limit a window and its minimum size to the size of its screen."""
+    """Reduce the size and the minimum size of a window if they exceed its screen."""
     most = screen_room(window)
     window.setMinimumSize(smallest.boundedTo(most))
     if window.isMaximized() or window.isFullScreen():
@@ -40,7 +40,7 @@ def fit_to_screen(window: QWidget, smallest: QSize) -> None:
 
 
 def keep_on_screen(window: QWidget) -> None:
-    """Move a window so that it is entirely on its screen."""
+    """Shrink and move a window so that it is entirely on its screen."""
     window.resize(window.size().boundedTo(screen_room(window)))
     screen, frame = available_area(window), window.frameGeometry()
     left = max(screen.left(), min(frame.left(), screen.right() - frame.width() + 1))
@@ -54,7 +54,7 @@ LEAST = 120  # minimum height of the scrolled part
 
 
 class Dialog(QDialog):
-    """A dialog that moves or shrinks to stay on its screen."""
+    """A dialog that stays entirely on its screen."""
 
     def begin_at(self, width: int, height: int) -> None:
         """Set the initial size, limited by the screen."""
@@ -62,7 +62,7 @@ class Dialog(QDialog):
 
     @property
     def room(self) -> QSize:
-        """The maximum size. Before it is shown, the screen of its parent counts."""
+        """The maximum size on the screen of the dialog, or on that of its parent while the dialog is hidden."""
         return screen_room(self if self.isVisible() else self.parentWidget() or self)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
@@ -76,7 +76,7 @@ class Dialog(QDialog):
 
 
 class CompactDialog(Dialog):
-    """A dialog as high as its content: a heading, a sentence, widgets and buttons. Escape closes it."""
+    """A dialog that is as high as its content: a heading, a sentence, widgets, and buttons. Escape closes it."""
 
     def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -103,13 +103,13 @@ class CompactDialog(Dialog):
         self.be_wide(theme.px(WIDTH))
 
     def be_wide(self, width: int) -> None:
-        """Set the width, limited by the window behind it."""
+        """Set the width, limited by the window behind the dialog and by the screen."""
         parent = self.parentWidget()
         room = max(parent.window().width() - 2 * sizes.L, WIDTH) if parent else width
         self.setFixedWidth(min(width, room, self.room.width()))
 
     def add(self, *items: Item) -> None:
-        """Add content, one item below another."""
+        """Append widgets or layouts to the content."""
         for item in items:
             if isinstance(item, QWidget):
                 self.content.addWidget(item)
@@ -117,7 +117,7 @@ class CompactDialog(Dialog):
                 self.content.addLayout(item)
 
     def offer(self, close: str, *acts: QPushButton) -> QPushButton:
-        """Add the buttons: one that closes the dialog, and those with actions. Return the first one."""
+        """Add a button that closes the dialog, followed by the given buttons. Return the first one."""
         made = button(close, self.reject)
         for choice in (made, *acts):
             self.buttons.addWidget(choice)
@@ -133,7 +133,7 @@ class CompactDialog(Dialog):
         return button(words, pressed, role)
 
     def fit(self) -> None:
-        """Adopt the height of the content, limited by the window behind; beyond that, the content scrolls."""
+        """Adjust the height to the content. If it is limited by the window or the screen, the content scrolls."""
         box, inner = self.layout(), self._inner
         assert box is not None
         inner.activate()
@@ -151,19 +151,19 @@ class CompactDialog(Dialog):
         self.setFixedHeight(_height(box, self.width()))
 
     def _most(self) -> int:
-        """Return the maximum height."""
+        """Return the maximum height of the dialog."""
         parent = self.parentWidget()
         window = parent.window().height() - 2 * sizes.L if parent is not None else 0
         return min(max(window, HEIGHT - 2 * sizes.L), self.room.height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Fit again when the content changes, which a scroll area does not propagate."""
+        """Adjust the height when the layout of the content changes, which a scroll area does not report to its parent."""
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """Fit again when the content changes its size, as texts do when first shown."""
+        """Adjust the height when the layout changes, for example when labels wrap as they are first shown."""
         done = super().event(event)
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
@@ -175,7 +175,7 @@ class CompactDialog(Dialog):
 
 
 def _height(box: QLayout, width: int) -> int:
-    """Return the height of a layout at this width. Its size hint is too large with wrapping labels."""
+    """Return the height of a layout at this width. With wrapping labels, its size hint would be too large."""
     return box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
 
 
@@ -184,7 +184,7 @@ MOST_NAME = 200  # characters
 
 
 class NameDialog(CompactDialog):
-    """A dialog that asks for a name, for example of a folder. `then` receives it. An empty name is not accepted."""
+    """A dialog that asks for a name and passes it to `then`. It does not accept an empty name."""
 
     def __init__(self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget) -> None:
         super().__init__(theme, title, "", parent)

@@ -1,4 +1,4 @@
-"""Input fields: drop-down lists and machine names, and their handling of Escape and the wheel."""
+"""Input fields for lists and machine names, and event filters for Escape and the mouse wheel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.gui.widgets.labels import SPARE, paragraph, show_if
 
 
 class DropDown(QComboBox):
-    """A drop-down list. Qt's has square corners, and its items ignore the style sheet."""
+    """A drop-down list that follows the style sheet. Qt's own popup has square corners and items without styles."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setItemDelegate(QStyledItemDelegate(self))
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return Qt's hint plus some pixels, because it is too narrow for the longest line."""
+        """Return Qt's size hint plus a few pixels, without which the longest item would be cut off."""
         return super().sizeHint() + QSize(SPARE, 0)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
@@ -40,10 +40,10 @@ MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # longer names are reported, not cut off
 
 
 class MachineName(QLineEdit):
-    """A field for a machine name.
+    """A field for the name of a machine.
 
-    `problem` is a label to place below it. `judged` is emitted when it may have changed. `needed`: the name is
-    required.
+    problem: a label with the current problem, to be placed below the field. judged: emitted after each check of the
+    text. needed: whether an empty name is a problem.
     """
 
     judged = Signal()
@@ -89,7 +89,7 @@ def _tr(text: str) -> str:
 
 
 class _Wheel(QObject):
-    """An event filter that passes the wheel to the page if the box has no focus."""
+    """An event filter that passes wheel events on to the page unless the widget has the focus."""
 
     def __init__(self, box: QWidget) -> None:
         super().__init__(box)
@@ -105,12 +105,12 @@ class _Wheel(QObject):
 
 
 def wheel_scrolls_page(box: QWidget) -> None:
-    """Let the wheel over a box or slider scroll the page until the widget has the focus."""
+    """Let the mouse wheel scroll the page instead of changing an input widget that does not have the focus."""
     _Wheel(box)
 
 
 class Escape(QObject):
-    """An event filter that calls `act` when Escape is pressed in `field`, if it is wanted there."""
+    """An event filter that calls `act` when Escape is pressed in a field, if `is_wanted()`."""
 
     def __init__(self, field: QWidget, act: Callable[[], object], is_wanted: Callable[[], bool] = lambda: True) -> None:
         super().__init__(field)

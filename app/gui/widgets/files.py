@@ -1,4 +1,4 @@
-"""Dropping files on the window, and the dialog that saves a file."""
+"""Support for files dropped on the window, and the dialog that saves a file."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from app.gui.widgets.layouts import column
 
 
 class LastFolder:
-    """The last folder that was chosen for a purpose such as exports or attachments."""
+    """The folder last used for a purpose such as exports or attachments."""
 
     def __init__(self, preferences: Preferences, purpose: str) -> None:
         self._preferences, self._name = preferences, f"folders/{purpose}"
 
     def folder(self) -> str:
-        """Return the folder for opening files, by default the user's home folder."""
+        """Return the folder in which to open files. The default is the user's home folder."""
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """Return the path to suggest: in the last folder, in the folder of `file`, or in the user's documents."""
+        """Return the path to suggest for saving: in the last folder, or else `file` itself relative to the user's
+        documents."""
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
         return Path(kept) / file.name if kept else own / file
 
     def keep(self, file: Path) -> None:
-        """Remember the folder of a chosen file."""
+        """Remember the folder of this file."""
         self._preferences.keep(self._name, str(file.parent))
 
     def _kept(self) -> str:
@@ -42,10 +43,10 @@ class LastFolder:
 
 
 def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder) -> Path | None:
-    """Return the file that the user chooses, or None. kinds: suffixes by dialog filter.
+    """Ask the user where to save a file. Return its path, or None if canceled.
 
-    If the corrected name differs from the typed one and already exists, the dialog opens again with it, so that it
-    asks before overwriting.
+    kinds: file suffixes keyed by dialog filter. A missing or wrong suffix is corrected. If the corrected file
+    already exists, the dialog opens again with that name, so that it asks before overwriting.
     """
     offered = last.offered(offered)
     while True:
@@ -60,7 +61,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
 
 
 def with_suffix(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
-    """Return the path with `suffix`, which replaces the suffix of another kind."""
+    """Return the path with this suffix, which is appended or replaces that of another kind."""
     if typed.suffix.lower() == suffix:
         return typed
     if typed.suffix.lower() in kinds.values():
@@ -69,7 +70,10 @@ def with_suffix(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
 
 
 class FileDrops(QObject):
-    """An event filter that accepts files dropped on `place`. `dropped` has the paths of local files, but no folders."""
+    """An event filter that accepts files dropped on a widget. `dropped` is emitted with the paths of local files.
+
+    Folders are ignored. `words` is shown while files are dragged over the widget.
+    """
 
     dropped = Signal(list)  # list[str]
 
@@ -96,7 +100,7 @@ class FileDrops(QObject):
 
 
 class _Hint(QFrame):
-    """An overlay while a file is dragged over a widget."""
+    """An overlay shown while files are dragged over a widget."""
 
     def __init__(self, place: QWidget, words: str) -> None:
         super().__init__(place)
@@ -108,7 +112,7 @@ class _Hint(QFrame):
         self.hide()
 
     def cover(self) -> None:
-        """Cover the parent."""
+        """Show the overlay over its entire parent."""
         parent = self.parentWidget()
         assert parent is not None
         self.setGeometry(parent.rect())

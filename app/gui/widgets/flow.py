@@ -1,4 +1,4 @@
-"""Layouts that depend on the width: a wrapping row, and text with controls beside or below it."""
+"""Layouts that adapt to their width: a row that wraps, and text with controls either beside or below it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.look import sizes
 
 
 class Items(QLayout):
-    """A base for layouts whose height depends on their width."""
+    """The base class of layouts whose height depends on their width."""
 
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
@@ -45,26 +45,27 @@ class Items(QLayout):
         return self._heights[width]
 
     def invalidate(self) -> None:
-        """Forget cached heights when an item changes."""
+        """Clear the cached heights, because an item has changed."""
         self._heights.clear()
         super().invalidate()
 
     def height_at(self, width: int) -> int:
-        """Return the height of all items at this width."""
+        """Return the height that all items need at this width."""
         raise NotImplementedError
 
 
 def height_at(item: QLayoutItem, width: int) -> int:
-    """Return the height of an item at this width."""
+    """Return the height that an item needs at this width."""
     if isinstance(item, QWidgetItem) and item.hasHeightForWidth():
         return item.heightForWidth(width)
     return item.sizeHint().height()
 
 
 class Flow(Items):
-    """A row of items that wraps, from the left.
+    """A row of left-aligned items that wraps into several lines.
 
-    `last_right`: the last item of a single line is on the right. `right_from`: all items from this one on are.
+    If all items fit on one line, some can be right-aligned: the last one with `last_right`, or all from the index
+    `right_from` on.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Flow(Items):
         return [item for item in self._items if not item.isEmpty()]
 
     def _arrange(self, box: QRect, *, place: bool) -> int:
-        """Arrange the items in lines. Return their height."""
+        """Arrange the items in lines and return their total height. The items are moved only if `place`."""
         lines: list[list[QLayoutItem]] = [[]]
         left = 0
         for item in self._shown():
@@ -130,7 +131,7 @@ class Flow(Items):
             left += wide + self._gap
 
     def _first_right(self, line: list[QLayoutItem]) -> QLayoutItem | None:
-        """Return the first item on the right."""
+        """Return the first right-aligned item of the only line, or None."""
         if self._last_right:
             return line[-1] if len(line) > 1 else None
         after = len(self._items) if self.right_from is None else self.right_from
@@ -138,21 +139,21 @@ class Flow(Items):
 
 
 def _needed(item: QLayoutItem) -> int:
-    """Return the width that an item needs before the line wraps. A text field may shrink to its minimum width."""
+    """Return the minimum width of an item before the line wraps. A text field may shrink to its minimum width."""
     widget = item.widget()
     least = widget.minimumWidth() if widget is not None and _grows(item) else 0
     return least or item.sizeHint().width()
 
 
 def _grows(item: QLayoutItem) -> bool:
-    """Return whether an item such as a text field takes up the remaining width."""
+    """Return whether an item takes up the remaining width, as text fields do."""
     widget = item.widget()
     policy = widget.sizePolicy().horizontalPolicy() if widget is not None else None
     return policy is QSizePolicy.Policy.Expanding
 
 
 def _high(item: QLayoutItem, room: int) -> int:
-    """Return the height of an item. It wraps inside if it is wider than the line."""
+    """Return the height of an item. The content of an item that is wider than the line wraps."""
     wide = item.sizeHint().width()
     return height_at(item, room) if wide > room else item.sizeHint().height()
 
@@ -162,7 +163,7 @@ CENTER, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
 class Beside(Items):
-    """A layout with `controls` beside `words`, which get the remaining width, or below them."""
+    """A layout of text with controls beside it, or below it if there is not enough width."""
 
     def __init__(
         self,
@@ -177,7 +178,8 @@ class Beside(Items):
         self._gap, self._below, self._side, self._characters = gap, below, side, least
 
     def set_least(self, characters: int) -> None:
-        """Set the minimum line length of the words. If there is less room, the controls go below."""
+        """Set the minimum number of characters per line of text. If there is less space, the controls go below the
+        text."""
         self._characters = characters
         self.invalidate()
 
@@ -210,11 +212,11 @@ class Beside(Items):
         return words, [control for control in controls if not control.isEmpty()]
 
     def _taken(self, controls: list[QLayoutItem]) -> int:
-        """Return the width of the controls and the gaps before them."""
+        """Return the total width of the controls, including the gap before each of them."""
         return sum(control.sizeHint().width() + self._gap for control in controls)
 
     def _arrange(self, box: QRect, *, place: bool) -> int:
-        """Arrange everything in `box`. Return its height."""
+        """Arrange the text and controls and return their height. They are moved only if `place`."""
         words, controls = self._parts()
         left = box.width() - self._taken(controls)
         if not controls or left >= self._least(words):
@@ -222,7 +224,7 @@ class Beside(Items):
         return self._one_below_another(box, place=place)
 
     def _least(self, words: QLayoutItem) -> int:
-        """Return the minimum width of the words at their text size."""
+        """Return the minimum width of the text in its current font."""
         widget = words.widget()
         line = self._characters * widget.fontMetrics().averageCharWidth() if widget else 0
         return max(words.minimumSize().width(), line)
@@ -242,7 +244,8 @@ class Beside(Items):
         return whole
 
     def _one_below_another(self, box: QRect, *, place: bool) -> int:
-        """Arrange the words above lines of controls. A control that is too wide gets its own line and wraps inside."""
+        """Arrange the controls in lines below the text. A control wider than the line gets its own line, where it
+        wraps."""
         words, controls = self._parts()
         top, wide = box.top(), box.width()
         high = height_at(words, wide)

@@ -15,7 +15,7 @@ from app.gui.widgets.layouts import column
 
 
 class Unfolding(QWidget):
-    """A container that reveals its content from the top. The content is laid out only once."""
+    """A container whose content is revealed from the top by an animation. The content itself keeps its final size."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Unfolding(QWidget):
 
 
 class Fold(QWidget):
-    """A heading whose content expands within HOVER_MS. Initially collapsed."""
+    """A heading with content that expands and collapses on a click. It is collapsed initially."""
 
     def __init__(self, theme: Theme, title: str, content: QWidget) -> None:
         super().__init__()

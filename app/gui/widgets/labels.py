@@ -1,4 +1,4 @@
-"""Labels: single lines, paragraphs and captions. Text from outside is always plain."""
+"""Labels for single lines, paragraphs and values. Their text is never interpreted as HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.gui.look.theme import Theme, set_role
 
 
 class _Width(QObject):
-    """An observer that keeps the width of a widget in proportion to the text size."""
+    """An observer that scales the width of a widget with the text size."""
 
     def __init__(self, widget: QWidget, theme: Theme, size: int, *, fixed: bool) -> None:
         super().__init__(widget)
@@ -29,17 +29,17 @@ class _Width(QObject):
 
 
 def keep_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """Fix the width of a widget: `size` at 100 % text size, and in proportion at others."""
+    """Set a fixed width of `size` pixels at 100 % text size, which scales with the text size."""
     _Width(widget, theme, size, fixed=True)
 
 
 def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """Limit the width of a widget: `size` at 100 % text size, and in proportion at others."""
+    """Set a maximum width of `size` pixels at 100 % text size, which scales with the text size."""
     _Width(widget, theme, size, fixed=False)
 
 
 class FullHeightFrame(QFrame):
-    """A frame at least as high as its content at its width. Splitters do not consider that themselves."""
+    """A frame whose minimum height is what its content needs at the current width. Splitters do not consider that."""
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         box, hint = self.shown_layout(), super().minimumSizeHint()
@@ -51,15 +51,15 @@ class FullHeightFrame(QFrame):
             self.updateGeometry()
 
     def shown_layout(self) -> QLayout | None:
-        """Return the layout of the current content."""
+        """Return the layout of the visible content."""
         return self.layout()
 
 
 def show_if(widget: QWidget, visible: bool) -> None:
-    """Hide a widget, or let it appear with its parent.
+    """Hide a widget, or show it if it was hidden. A widget that was never hidden appears together with its parent.
 
-    Qt immediately polishes and measures a shown widget, even in an unfinished page, and again whenever the page is
-    placed somewhere else. So a widget that was never hidden is not shown explicitly.
+    Showing such a widget explicitly would make Qt polish and measure it immediately, even in an unfinished page,
+    and again whenever the page is moved to another parent.
     """
     if not visible or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
         widget.setVisible(visible)
@@ -72,7 +72,7 @@ SPARE = 4  # pixels; with fewer, Qt wraps a line that would fit
 
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """Return a single-line label. Its text is plain, because a name may look like HTML."""
+    """Return a label for a single line of plain text. A name in it may look like HTML."""
     return _dressed(QLabel(text, parent), role)
 
 
@@ -85,7 +85,7 @@ def _dressed(made: QLabel, role: str) -> QLabel:
 
 
 def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """Return a label with wrapping, selectable text."""
+    """Return a label with plain text that wraps and can be selected."""
     made = _dressed(_Paragraph(text, parent), role)
     made.setWordWrap(True)
     made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -94,12 +94,12 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
 
 
 class _Paragraph(QLabel):
-    """A paragraph with complete umlauts: Qt cuts off the dots above the first line of selectable text."""
+    """A label that repaints the dots of umlauts in its first line, which Qt cuts off if the text is selectable."""
 
     _needs: tuple[tuple[str, int, str], int] = (("", 0, ""), 0)
 
     def _needed(self) -> int:
-        """Return the height of the text, cached because asking Qt for it causes a repaint."""
+        """Return the height of the text. It is cached, because asking Qt for it triggers a repaint."""
         key = (self.text(), self.width(), self.font().key())
         if self._needs[0] != key:
             self._needs = (key, self.heightForWidth(self.width()))
@@ -124,7 +124,7 @@ class _Paragraph(QLabel):
 
 
 def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Split text into lines of at most this many pixels, unless a single word is wider."""
+    """Break text into lines of at most `room` pixels. A single word may be wider."""
     rows = [""]
     for word in text.split():
         longer = f"{rows[-1]} {word}".strip()
@@ -136,29 +136,30 @@ def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
 
 
 def tooltip(*lines: str) -> str:
-    """Return text from outside as an HTML tooltip.
+    """Return lines of untrusted text as an HTML tooltip.
 
-    Qt would guess the format: HTML if the text looks like it, but plain text if only an apostrophe is escaped.
+    Without the HTML element, Qt would guess the format. It treats text as plain if only an apostrophe is escaped.
     """
     text = "<br>".join(escape(line, quote=False) for line in lines if line)
     return f"<span>{text}</span>" if text else ""
 
 
 class ValueLabel(QLabel):
-    """A value that takes one line if there is room, or else several."""
+    """A value that is shown on one line if there is enough space, and otherwise wraps."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         _dressed(self, "muted").setWordWrap(True)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return the size of a single line. Qt would prefer a block, and wraps a line that fits exactly."""
+        """Return the size of a single line, plus a few pixels without which Qt wraps it. Qt's own hint is for several
+        lines."""
         wide = self.fontMetrics().horizontalAdvance(self.text()) + SPARE
         return QSize(wide, self.heightForWidth(wide))
 
 
 class ElidedLabel(QLabel):
-    """A line that ends in … if it is too long. The full text is its tooltip."""
+    """A line of text that is elided with … if it is too long. The tooltip then shows the full text."""
 
     def __init__(self, text: str = "", role: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -168,7 +169,7 @@ class ElidedLabel(QLabel):
         self.say(text)
 
     def say(self, text: str) -> None:
-        """Show another text."""
+        """Replace the text."""
         self._whole = text
         self.setAccessibleName(text)
         self._fit()
@@ -177,7 +178,7 @@ class ElidedLabel(QLabel):
         return self._whole
 
     def _room(self) -> int:
-        """Return the width of the line."""
+        """Return the width available for the text."""
         return self.width()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
@@ -193,7 +194,7 @@ class ElidedLabel(QLabel):
 
 
 class Chip(ElidedLabel):
-    """A small label as wide as its text, or shorter if there is less room."""
+    """A small label that is as wide as its text, or elided if there is less space."""
 
     def __init__(self, text: str, role: str = "chip", parent: QWidget | None = None) -> None:
         super().__init__(text, role, parent)
@@ -212,5 +213,5 @@ class Chip(ElidedLabel):
         return self.width() - self._edges()
 
     def _edges(self) -> int:
-        """Return the width that the style adds around the text."""
+        """Return the width that the style adds on both sides of the text."""
         return QLabel.sizeHint(self).width() - self.fontMetrics().horizontalAdvance(self.text())

@@ -1,4 +1,4 @@
-"""Rows, columns and cards on the grid in one call, and the placeholder of an empty page."""
+"""Shortcuts for rows, columns and cards, column widths of tables, and the placeholder of an empty page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ from app.gui.widgets.scroll_area import ScrollArea
 
 
 class Columns(QObject):
-    """The column widths of a table: each as wide as its text, one with the rest. A table that is too wide scrolls."""
+    """A service that sizes the columns of a table to their content, and gives the remaining width to the column
+    `rest`.
+
+    A table that is still too wide scrolls horizontally. `bar_changed` is called when its scroll bar appears or
+    disappears.
+    """
 
     def __init__(self, table: QTableView, rest: int, bar_changed: Callable[[], object]) -> None:
         super().__init__(table)
@@ -42,7 +47,7 @@ class Columns(QObject):
 
     @property
     def bar_height(self) -> int:
-        """The height of the horizontal scroll bar, if there is one."""
+        """The height of the horizontal scroll bar, or 0 if it is hidden."""
         return 0 if self._fits else self._table.horizontalScrollBar().sizeHint().height()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
@@ -74,12 +79,12 @@ B = TypeVar("B", bound=QBoxLayout)
 
 
 def row(*items: Item, gap: int = sizes.S) -> QHBoxLayout:
-    """Return a layout with items side by side."""
+    """Return a horizontal layout with these items."""
     return _filled(QHBoxLayout(), items, gap)
 
 
 def column(*items: Item, gap: int = sizes.S) -> QVBoxLayout:
-    """Return a layout with items one below another."""
+    """Return a vertical layout with these items."""
     return _filled(QVBoxLayout(), items, gap)
 
 
@@ -97,7 +102,7 @@ def _filled(box: B, items: tuple[Item, ...], gap: int) -> B:
 
 
 def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFrame:
-    """Return a raised surface with content."""
+    """Return a frame that looks like a card, with these items one below another."""
     frame = QFrame(parent)
     set_role(frame, "card")
     box = column(*items, gap=gap)
@@ -107,26 +112,26 @@ def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFr
 
 
 def line() -> QFrame:
-    """Return a thin separator line."""
+    """Return a thin horizontal separator."""
     frame = QFrame()
     set_role(frame, "line")
     return frame
 
 
 def scrolled(content: QWidget) -> ScrollArea:
-    """Return `content` in a view that scrolls vertically."""
+    """Wrap a widget in a view that scrolls vertically."""
     return ScrollArea(content)
 
 
 def layout_widget(layout: QLayout) -> QWidget:
-    """Return a widget with this layout, which can be removed more easily than a layout."""
+    """Wrap a layout in a widget, because a widget is easier to remove."""
     made = QWidget()
     made.setLayout(layout)
     return made
 
 
 def clear_layout(box: QLayout) -> None:
-    """Remove and delete everything in a layout."""
+    """Remove all items from a layout and delete them."""
     while (item := box.takeAt(0)) is not None:
         if (inner := item.layout()) is not None:
             clear_layout(inner)
@@ -136,7 +141,7 @@ def clear_layout(box: QLayout) -> None:
 
 
 class EmptyState(QWidget):
-    """A centered placeholder with at least one button."""
+    """A centered placeholder for missing content: a title, a sentence and at least one button."""
 
     def __init__(
         self, title: str, sentence: str, button: QPushButton, *more: QPushButton, parent: QWidget | None = None

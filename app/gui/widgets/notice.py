@@ -1,4 +1,4 @@
-"""Notices: what happened and what to do, with collapsed details of internal errors."""
+"""Notices that say what happened and what to do. Technical details of internal errors are collapsed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Go = Callable[[str], object]  # opens a page by its address
 
 
 class Technical(Fold):
-    """Collapsed technical details for developers, and a button that shows the log."""
+    """Collapsed technical details, with a button that opens the log."""
 
     def __init__(self, theme: Theme, go: Go, words: str) -> None:
         content = QWidget()
@@ -38,7 +38,10 @@ KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
 class Notice(QFrame):
-    """A notice inside a page, hidden until `say`. `close`: the action of its close button, instead of `clear`."""
+    """A notice within a page, hidden until `say` is called.
+
+    close: the action of its close button. By default, this is `clear`.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, close: Callable[[], object] | None = None) -> None:
         super().__init__(parent)
@@ -54,7 +57,10 @@ class Notice(QFrame):
         self.hide()
 
     def say(self, sentence: str, kind: str = "info", *actions: Action, closable: bool = True) -> None:
-        """Show a sentence. kind: info, warning or error; each action is a button."""
+        """Show a sentence, with a button for each action.
+
+        kind: info, warning or error.
+        """
         while (old := self._row.takeAt(1)) is not None:
             if (gone := old.widget()) is not None:
                 gone.hide()
@@ -81,7 +87,7 @@ class Notice(QFrame):
         announce(self, sentence)
 
     def fail(self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True) -> None:
-        """Show an error. `go` opens a page of the window."""
+        """Show an error. `go` opens the page at an address."""
         there = actions or page_actions(error.reason.code, go)
         self.say(said(error), "error", *there, closable=closable)
         if details := technical_details(error):
@@ -95,7 +101,7 @@ class Notice(QFrame):
 
 
 class NarrowNotice(QFrame):
-    """A notice for a narrow column, with buttons below the sentence. Hidden until `say`."""
+    """A notice for narrow columns, with its buttons below the sentence. It is hidden until `say` is called."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -108,7 +114,10 @@ class NarrowNotice(QFrame):
         self.hide()
 
     def say(self, sentence: str, kind: str = "info", *actions: Action) -> None:
-        """Show a sentence. kind: info, warning or error; each action is a button."""
+        """Show a sentence, with a button for each action.
+
+        kind: info, warning or error.
+        """
         clear_layout(self._box)
         self.sentence = sentence
         set_role(self, KINDS[kind])
@@ -122,7 +131,7 @@ class NarrowNotice(QFrame):
         announce(self, sentence)
 
     def fail(self, error: AppError, go: Go) -> None:
-        """Show an error."""
+        """Show an error. `go` opens the page at an address."""
         self.say(said(error), "error")
         if details := technical_details(error):
             self._box.insertWidget(1, Technical(self._theme, go, details))
@@ -134,7 +143,10 @@ class NarrowNotice(QFrame):
 
 
 class Remark(QWidget):
-    """A sentence below the widget it belongs to. role: its style until an error is shown."""
+    """A sentence about the widget above it, optionally with collapsed details.
+
+    role: the style of the initial text.
+    """
 
     def __init__(self, theme: Theme, go: Go, text: str = "", role: str = "error") -> None:
         super().__init__()
@@ -162,6 +174,6 @@ class Remark(QWidget):
             self._box.addWidget(self._details)
 
     def fail(self, error: AppError) -> None:
-        """Show an error and announce it."""
+        """Show an error, and announce it to screen readers."""
         self.say(said(error), "error", technical_details(error))
         announce(self, self.text())

@@ -1,4 +1,4 @@
-"""A progress bar that is animated while the progress is unknown."""
+"""A progress bar with an animation for unknown progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_REST = 0.4  # opacity of the full bar if motion is reduced
 
 
 class Progress(QProgressBar):
-    """A progress bar. The progress is unknown until `tell` receives a share."""
+    """A progress bar. It shows an animation until `tell` receives the finished fraction."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Progress(QProgressBar):
 
     @property
     def is_known(self) -> bool:
-        """Return whether the progress is known. If not, the range is 0 to 0."""
+        """Return whether the progress is known. While it is not, the range of the bar is 0 to 0."""
         return self.maximum() > 0
 
     def tell(self, share: float | None) -> None:
-        """Show the finished share, or None if it is unknown."""
+        """Show the finished fraction, or the animation for None."""
         self.setRange(0, WHOLE if share is not None else 0)
         if share is not None:
             self.setValue(round(WHOLE * min(1.0, max(0.0, share))))
@@ -71,7 +71,7 @@ class Progress(QProgressBar):
         return self._wanders.state() is QVariantAnimation.State.Running
 
     def _filled(self) -> QRectF:
-        """Return the moving part of the bar, or the whole bar if motion is reduced."""
+        """Return the moving part of the animation, or the whole bar if motion is reduced."""
         if not self.is_moving:
             return QRectF(self.rect())
         begin = int(self._wanders.currentValue()) / STEPS * (1 + PIECE) - PIECE

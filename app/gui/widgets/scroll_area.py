@@ -1,4 +1,4 @@
-"""Views that scroll vertically, with content exactly as high as needed at its width."""
+"""Vertical scroll areas whose content is exactly as high as it needs to be at its width."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from app.gui.look.theme import set_role
 
 
 class ScrollArea(QScrollArea):
-    """A vertical scroll view.
+    """A scroll area that scrolls only vertically.
 
-    Qt would respect the minimum height of the content, which it computes for a narrow column. So it is ignored if
-    the content has a height for its width. Content that gets its layout after it was added is neither measured nor
-    polished before it is shown, which takes half of a page's time.
+    Qt computes the minimum height of content that wraps as if it were narrow, which leaves empty space below. That
+    height is therefore ignored for layouts with a height for their width.
+
+    Set the layout of the content after creating the scroll area: it is then neither measured nor polished before it
+    is shown, which would take half of the time needed to show a page.
     """
 
     def __init__(self, content: QWidget) -> None:
@@ -28,7 +30,7 @@ class ScrollArea(QScrollArea):
         self.setWidget(content)
 
     def event(self, event: QEvent) -> bool:
-        """Skip measuring the content while the view is hidden."""
+        """Do not measure the content on a style change while the area is hidden."""
         if event.type() == QEvent.Type.StyleChange and not self.isVisible():
             return QAbstractScrollArea.event(self, event)
         return super().event(event)
@@ -65,7 +67,7 @@ SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 
 
 class BoundedScrollArea(ScrollArea):
-    """A scroll view as high as its content, up to a share of the window. Hidden while `content` is."""
+    """A scroll area as high as its content, up to a fraction of the window. It is hidden while its content is."""
 
     _content: QWidget | None = None  # Qt already asks during construction
 
@@ -105,7 +107,7 @@ class BoundedScrollArea(ScrollArea):
 
 
 class CardScrollArea(ScrollArea):
-    """A scrolled part of a card with a transparent background. `want` sets its preferred height."""
+    """A scroll area with a transparent background for use in cards. `want` sets its preferred height."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__(content)
@@ -116,7 +118,7 @@ class CardScrollArea(ScrollArea):
             widget.setAutoFillBackground(False)
 
     def want(self, height: int, least: int) -> None:
-        """Prefer `height`, but shrink to `least` if there is no room."""
+        """Prefer `height`, but allow shrinking to `least` if there is not enough space."""
         if height != self._wanted:
             self._wanted = height
             self.setMaximumHeight(height)
@@ -128,7 +130,8 @@ class CardScrollArea(ScrollArea):
         return QSize(hint.width(), self._wanted) if self._wanted else hint
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a width at which the scroll bar covers nothing, because the view does not scroll horizontally."""
+        """Return a width that leaves space for the scroll bar beside the content, because the area cannot scroll
+        horizontally."""
         content, least = self.widget(), super().minimumSizeHint()
         if content is None:
             return least

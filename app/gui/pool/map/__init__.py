@@ -1,1 +1,1 @@
-"""The live map of the household: cards, links and traffic."""
+"""The live map of the household, with cards for machines, lines for links, and moving dots for traffic."""

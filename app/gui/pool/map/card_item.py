@@ -1,4 +1,4 @@
-"""The card of one machine on the map."""
+"""The card that represents a machine on the map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 
 class CardItem(QGraphicsItem):
-    """The card of a machine. It is only redrawn when its facts or its position change."""
+    """A machine's card. Qt caches the picture, so it is repainted only when the card is updated."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class CardItem(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_machine(self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool) -> None:
-        """Show a machine at `place`."""
+        """Show a machine at this place."""
         size = Size(place.w, place.h)
         if size != self._size:
             self.prepareGeometryChange()
@@ -73,7 +73,7 @@ class CardItem(QGraphicsItem):
 
 
 class _Lines:
-    """A painter that fills a card line by line from the top."""
+    """A painter that fills a card from top to bottom, line by line."""
 
     def __init__(self, painter: QPainter, theme: Theme, width: float, facts: MachineFacts) -> None:
         self._painter, self._theme, self._facts = painter, theme, facts
@@ -103,7 +103,7 @@ class _Lines:
             self._line(line, self._muted)
 
     def _total(self, beside: str) -> str:
-        """Return the total memory of the machine, as the longest text that fits."""
+        """Return the total memory in the longest form that fits to the right of `beside`, or ""."""
         size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
         room = self._w - drawing.text_width(beside, self._small) - self._theme.px(sizes.S)
         texts = (machine_words.total_memory(size), size) if size else ()
@@ -146,7 +146,7 @@ class _Lines:
 
 
 def all_lines(facts: MachineFacts) -> tuple[str, ...]:
-    """Return the full content of the card, including lines that do not fit on it."""
+    """Return the complete text of a card, including the parts that do not fit on it."""
     lines = (
         facts.name,
         machine_words.relation(facts),
@@ -166,7 +166,7 @@ def all_lines(facts: MachineFacts) -> tuple[str, ...]:
 
 
 def last_line(facts: MachineFacts) -> str:
-    """Return the note at the bottom of the card: the first available of reason, held models, users and roles."""
+    """Return the note at the bottom of a card: the reason for the state, or else held models, users or roles."""
     used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
     if facts.this and used_by:
         return used_by
@@ -175,15 +175,15 @@ def last_line(facts: MachineFacts) -> str:
 
 
 def has_note(theme: Theme, facts: MachineFacts) -> bool:
-    """Return whether the note needs two lines."""
+    """Return whether the note takes two lines."""
     room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
     return len(drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
 
 
 def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False) -> tuple[Size, Size]:
-    """Return the card sizes of the host and of a lender.
+    """Return the sizes of the host's card and of a lender's card.
 
-    with_part: a lender's card has a line for its part (`Host`). with_note: a card has a note of two lines.
+    with_part: whether any lender's card has a line such as `Host`. with_note: whether any card has a two-line note.
     """
     name = drawing.line_height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
     line = drawing.line_height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)

@@ -1,4 +1,4 @@
-"""Links on the map: thick ones of the host with a plate of measurements, thin ones between lenders, moving dots."""
+"""The links on the map: lines from the host with their measurements, lines between lenders, and moving dots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PADDING, INDENT = sizes.S, sizes.XS
 
 
 class LinkLine(QGraphicsPathItem):
-    """The line of one of the host's links. It is thicker and has the accent color while it carries an answer."""
+    """The line of a link from the host. It is thicker and in the accent color while the link carries an answer."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class LinkLine(QGraphicsPathItem):
         self.setZValue(0)
 
     def follow(self, facts: MachineFacts, route: LinkRoute, *, active: bool) -> None:
-        """Draw the line along `route`."""
+        """Draw the line along this route."""
         path = path_of(route)
         if path != self.path():
             self.setPath(path)
@@ -54,7 +54,7 @@ class LinkLine(QGraphicsPathItem):
 
 
 def path_of(route: LinkRoute) -> QPainterPath:
-    """Return the path from the host: a curve with horizontal ends, then a straight line."""
+    """Return the path of a route: a curve that leaves the host horizontally, then a straight line."""
     path = QPainterPath(QPointF(*route.start))
     half = (route.start[0] + route.bend[0]) / 2
     first, second = QPointF(half, route.start[1]), QPointF(half, route.bend[1])
@@ -65,7 +65,7 @@ def path_of(route: LinkRoute) -> QPainterPath:
 
 
 class Plate(QGraphicsItem):
-    """The plate with the measurements of a link. It has the color of cards, so no line crosses its text."""
+    """A small panel with the measurements of a link. Its opaque background hides any lines below the text."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -77,7 +77,8 @@ class Plate(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
-        """Show the link of a machine on its route. Hide the plate if there is no link."""
+        """Show the measurements of a machine's link at their place on the route, or hide the plate if there is no
+        link."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return
@@ -114,7 +115,7 @@ class Plate(QGraphicsItem):
 
 
 def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
-    """Return the rows of a plate: speed, kind and, if known, the share of the request time."""
+    """Return the rows of a plate: the speed, the kind of link and, if known, its share of the request time."""
     rows = [machine_words.Badge(machine_words.link_speed(link), "", "text")]
     if link.trouble and link.kind:
         rows.append(machine_words.poor_link_badge(link))
@@ -127,7 +128,7 @@ def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
 
 
 def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
-    """Return the size of the largest plate of these links."""
+    """Return a size that suffices for the plate of any of these links."""
     font = theme.font(sizes.CAPTION)
     indent = theme.px(ICON) + theme.px(sizes.XS)
     wide, rows = 0.0, 1
@@ -146,7 +147,7 @@ CORNER = sizes.S
 
 
 class LenderLine(QGraphicsPathItem):
-    """The thin line between two lenders. It has the accent color while one of them is chosen."""
+    """A thin line between two lenders. It is in the accent color while one of the two is selected."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -155,7 +156,10 @@ class LenderLine(QGraphicsPathItem):
         self._figures = Figures(theme, self)
 
     def follow(self, lender_link: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
-        """Draw the link along `line`. room: the maximum width of its figures."""
+        """Draw the link along this line.
+
+        room: the maximum width of the figures on the line.
+        """
         path = rounded(line, self._theme.px(CORNER))
         if path != self.path():
             self.setPath(path)
@@ -166,21 +170,21 @@ class LenderLine(QGraphicsPathItem):
         self._figures.show_on(machine_words.link_speed(lender_link.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:
-        """Return a shape that is wide enough for the mouse."""
+        """Return a shape that is wide enough to be hit with the mouse."""
         stroker = QPainterPathStroker()
         stroker.setWidth(self._theme.px(REACH))
         return stroker.createStroke(self.path())
 
 
 class Figures(QGraphicsItem):
-    """Speed and round-trip time on the line between two neighbors, if the gap between their cards is high enough."""
+    """The speed and round-trip time on a line between neighbors, shown if the gap between their cards is large enough."""
 
     def __init__(self, theme: Theme, line: LenderLine) -> None:
         super().__init__(line)
         self._theme, self._text, self._where = theme, "", QRectF()
 
     def show_on(self, text: str, line: Line, room: float, tip: str) -> None:
-        """Show the text on a line between neighbors. Hide it on other lines, and if it would fill the gap."""
+        """Show the text in the middle of a straight line. Hide it if the line has bends or the text does not fit."""
         font = self._theme.font(sizes.CAPTION)
         wide = drawing.text_width(text, font) + 2 * self._theme.px(sizes.S)
         high = drawing.line_height(font) + self._theme.px(sizes.XS)
@@ -206,7 +210,7 @@ class Figures(QGraphicsItem):
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:
-    """Return the line with rounded corners. The radius is smaller at short pieces."""
+    """Return the line as a path with rounded corners. Next to a short segment, the radius is reduced."""
     points = [QPointF(*point) for point in line]
     path = QPainterPath(points[0])
     for (before, corner), (_, after) in pairwise(pairwise(points)):
@@ -224,7 +228,7 @@ def _towards(start: QPointF, end: QPointF, far: float) -> QPointF:
 
 
 class Traffic(QObject):
-    """The animation of the dots on the links. `still` stops it (reduced motion)."""
+    """The animation of dots that move along the active links. `still` turns it off for reduced motion."""
 
     def __init__(self, view: QGraphicsView, theme: Theme) -> None:
         super().__init__(view)
@@ -245,7 +249,7 @@ class Traffic(QObject):
         return self._timer.isActive()
 
     def show_on(self, paths: Mapping[str, QPainterPath]) -> None:
-        """Move dots along these paths. An empty mapping stops them."""
+        """Move dots along these paths, keyed by machine. An empty mapping removes all dots."""
         if paths != self._paths:
             self._paths = dict(paths)
             self._tracks = {key: _track(path) for key, path in paths.items()}
@@ -253,7 +257,7 @@ class Traffic(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Start or stop the timer. It only runs while the dots are visible."""
+        """Start or stop the timer, which runs only while the dots are visible."""
         window = self._view.window()
         seen = self._view.isVisible() and not window.isMinimized()
         moves = bool(self._tracks) and seen and not self.still
@@ -267,7 +271,7 @@ class Traffic(QObject):
             self._timer.stop()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Refresh when the view or its window is shown, hidden or minimized."""
+        """Update the timer when the view or its window is shown, hidden or minimized."""
         kinds = (QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.WindowStateChange)
         if event.type() in kinds:
             if event.type() == QEvent.Type.Show:  # on Hide, a closing window may be partly destroyed

@@ -1,13 +1,13 @@
-"""The layout of cards, links and plates on the map, as pure functions on rectangles.
+"""The layout of the map: pure functions that compute the rectangles of cards and plates and the routes of links.
 
-The host is in the center, with a column of lenders on either side and an odd one below. In a narrow window, all
-lenders are on the right. A link leaves the host in a curve and runs straight under its plate, at the height of its
-lender. So no plate covers a card, another plate or another link. If large text leaves no room beside the host,
-lenders are below it, each under its own plate.
+The host is in the center, with a column of lenders on either side; an odd lender is below. In a narrow window, all
+lenders are on the right. Each link leaves the host in a curve and ends in a straight line at the height of its
+lender, with its plate above that line. Thus no plate covers a card, another plate or another link. If large text
+leaves no room beside the host, the lenders are stacked below it, each under its own plate.
 
-Links between two lenders run around the outside, so they cross neither cards nor plates. Neighbors in a column are
-connected through the gap between them. Other links leave their card at its outer edge and run in lanes beside the
-columns: over the top to the other column, or around the bottom to the machine below the host.
+Links between two lenders run around the outside, so that they cross neither cards nor plates. Neighbors in a column
+are connected through the gap between them. Other links leave a card at its outer edge and run in lanes beside the
+columns: over the top to the other column, or around the bottom to the lender below the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle: left, top, width and height."""
+    """A rectangle, given by its left and top edges, its width and its height."""
 
     x: float
     y: float
@@ -68,19 +68,20 @@ Spans = list[list[tuple[int, int]]]  # occupied rows (from, to) for each lane
 
 @dataclass(slots=True)
 class _Ports:
-    """The points where links leave one edge of a card, spread evenly in order."""
+    """The points at which links leave one edge of a card. They are sorted to avoid crossings and spaced evenly."""
 
     order: dict[Pair, tuple[int, int]] = field(default_factory=dict)
 
     def share(self, pair: Pair) -> float:
-        """Return the position of a link on the edge, from 0 to 1."""
+        """Return the relative position of a link on the edge, between 0 and 1."""
         ranked = sorted(self.order, key=lambda link: (self.order[link], link))
         return (ranked.index(pair) + 1) / (len(ranked) + 1)
 
 
 @dataclass(slots=True)
 class _Route:
-    """The edges and lanes of a link at both ends, and the lane of its crossing, if any."""
+    """The route of a link: its edge and lane at either end, and the lane in which it crosses to another column, if it
+    does."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # by card
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and the lane
@@ -89,12 +90,12 @@ class _Route:
 def route_lender_links(
     host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], pairs: Sequence[Pair], scale: float
 ) -> tuple[Line, ...]:
-    """Return a line of horizontal and vertical pieces for each pair, in the same order."""
+    """Return a line for each pair of lenders, in the same order. It consists of horizontal and vertical segments."""
     return _Router(host, cards, plates, scale).lines(pairs)
 
 
 class _Router:
-    """A router that assigns lanes and ports to links between lenders, and draws their lines."""
+    """A router that assigns lanes and ports to the links between lenders, and computes their lines."""
 
     def __init__(self, host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], scale: float) -> None:
         self._cards, self._scale = cards, scale
@@ -127,7 +128,10 @@ class _Router:
         return not together, abs(rows[0] - rows[1]) if together else sum(rows), pair
 
     def _is_direct(self, pair: Pair) -> bool:
-        """Return whether nothing is in between: neighbors in a column, or its last card and the machine below."""
+        """Return whether nothing lies between the two cards.
+
+        This is true for neighbors in a column, and for the last card of a column and the card below the host.
+        """
         near, far = pair
         if self._sides[near] == self._sides[far]:
             return abs(self._rows[near] - self._rows[far]) == 1 and not self._stacked
@@ -139,7 +143,7 @@ class _Router:
         return is_last and room >= LEAST_DROP * self._scale
 
     def _plan(self, pair: Pair) -> _Route:
-        """Assign lanes and ports to a link."""
+        """Assign lanes and ports to a link that is not direct."""
         route, sides = _Route(), [self._sides[card] for card in pair]
         if sides[0] == sides[1]:
             rows = sorted(self._rows[card] for card in pair)
@@ -162,7 +166,7 @@ class _Router:
         return route
 
     def _lane(self, edge: str, first: int, last: int) -> int:
-        """Reserve the nearest lane that is free between two rows."""
+        """Reserve the lane nearest to the cards that is free between two rows, and return its number."""
         lanes = self._taken[edge]
         for number, taken in enumerate(lanes):
             if all(last < begin or end < first for begin, end in taken):
@@ -172,7 +176,7 @@ class _Router:
         return len(lanes) - 1
 
     def _leave(self, route: _Route, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
-        """Let a link leave a card at an edge. Ordered ports keep the lines of an edge from crossing."""
+        """Assign a port to a link at one of its cards. Ports are ordered so that lines at the same edge do not cross."""
         route.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())
         if lane[0] in ("top", "bottom"):
@@ -195,7 +199,7 @@ class _Router:
         return (*there, *reversed(back))
 
     def _leaving(self, card: int, pair: Pair, route: _Route) -> Line:
-        """Return the line from the edge of a card to its lane and on to the crossing."""
+        """Return the part of the line from a card to its lane and, for a link that crosses, on to the crossing."""
         edge, lane = route.lanes[card]
         rect, share = self._cards[card], self._ports[card, edge].share(pair)
         if edge in ("top", "bottom"):
@@ -241,7 +245,7 @@ PORT_GAP = 14  # distance between links at the host
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of items on the map in pixels. They grow with the text size."""
+    """The sizes of cards and plates in pixels, which depend on the text size."""
 
     host: Size
     card: Size
@@ -251,7 +255,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class LinkRoute:
-    """The route of one of the host's links: a curve from `start` to `bend`, then a straight line to `end`."""
+    """The route of a link from the host: a curve from `start` to `bend`, then a straight line to `end`."""
 
     start: Point
     bend: Point
@@ -261,10 +265,8 @@ class LinkRoute:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The positions of all items. `cards` and `ways` follow the order of lenders, `between` that of pairs.
-
-    `bounds` encloses everything.
-    """
+    """The positions of all items. `cards` and `routes` are in the order of the lenders, `lender_lines` in that of the
+    pairs."""
 
     host: Rect
     cards: tuple[Rect, ...]
@@ -285,7 +287,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class FittedLayout:
-    """The positions that fit a room, with the zoom, and whether the cards are compact."""
+    """A layout chosen for the available space, with its zoom factor and whether the cards are compact."""
 
     places: Places
     compact: bool
@@ -299,14 +301,17 @@ class FittedLayout:
 
 @dataclass(frozen=True, slots=True)
 class LenderPairs:
-    """Links between two lenders. drawn: the pairs whose lines are visible. few: so few that all are always drawn."""
+    """The pairs of lenders whose links are drawn.
+
+    few: whether there are so few pairs that all of them are always drawn. Otherwise, only those of the selected
+    machine are.
+    """
 
     drawn: tuple[Pair, ...] = ()
     few: bool = True
 
     def margin(self, n_lenders: int, scale: float) -> float:
-        """Return the margin for lines if only those of the chosen machine are drawn. A fixed margin keeps cards in
-        place."""
+        """Return the margin to reserve for lines that appear with the selection, so that the cards do not move."""
         return 0.0 if self.few else scale * (FIRST_LANE + LANE * max(0, n_lenders - 2))
 
 
@@ -322,10 +327,11 @@ def fit_layout(
     zooms: tuple[float, ...],
     lender_pairs: LenderPairs = NO_PAIRS,
 ) -> FittedLayout:
-    """Return the largest layout that fits the room. `zooms` are in descending order.
+    """Return the largest layout that fits into the room.
 
-    Links between lenders are only drawn if everything stays visible with them; otherwise the table shows them. If
-    nothing fits, return the narrowest layout, which scrolls vertically.
+    zooms: the allowed zoom factors in descending order. Links between lenders are omitted if drawing them would
+    require scrolling; the table shows them too. If nothing fits, the result is the narrowest layout, which scrolls
+    vertically.
     """
     kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
     layouts = product(dict.fromkeys((lender_pairs, NO_PAIRS)), kinds, zooms, (BOTH_SIDES, ONE_SIDE))
@@ -344,7 +350,7 @@ def fit_layout(
 
 
 def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs) -> Places:
-    """Arrange the cards in the room inside the lanes beside the columns."""
+    """Arrange the cards in the space that remains after reserving lanes for the links between lenders."""
     bare = arrange(n_lenders, sizes, room, columns)
     places = _routed(bare, lender_pairs, sizes)
     wider, higher = places.bounds.w - bare.bounds.w, places.bounds.h - bare.bounds.h
@@ -362,7 +368,7 @@ def _routed(places: Places, lender_pairs: LenderPairs, sizes: Sizes) -> Places:
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
-    """Return the positions of a host and `n_lenders` lenders, spread over the room within limits."""
+    """Return the positions of the host and its lenders. Gaps grow with the room, up to a limit."""
     if n_lenders == 1 or columns == ONE_SIDE:
         return _one_side(n_lenders, sizes, room)
     below = n_lenders % 2
@@ -386,7 +392,7 @@ def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES)
 
 
 def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
-    """Place the host on the left and all lenders in a column on the right."""
+    """Place the host on the left and all lenders in one column on the right."""
     gap = _row_gap(rows, sizes, room)
     host = Rect.around(0, 0, sizes.host)
     x = host.right + _gutter(sizes, room, ONE_SIDE) + sizes.card.w / 2
@@ -400,7 +406,7 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
 
 
 def _stacked(n_lenders: int, sizes: Sizes) -> Places:
-    """Place all lenders below the host, each under its plate, with the links down the left side."""
+    """Place all lenders below the host, each under its plate, with the links along the left edge."""
     scale = sizes.scale
     host = Rect(0, 0, sizes.host.w, sizes.host.h)
     trunk, left, top = STUB * scale, FAN * scale + 2 * STUB * scale, host.bottom
@@ -436,13 +442,14 @@ def _below(host: Rect, sizes: Sizes) -> tuple[Rect, LinkRoute]:
 
 
 def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:
-    """Return the height where a link leaves the host."""
+    """Return the y coordinate at which a link leaves the host."""
     step = min(PORT_GAP * sizes.scale, host.h / (rows + 1))
     return (row - (rows - 1) / 2) * step
 
 
 def _gutter(sizes: Sizes, room: Size, columns: int) -> float:
-    """Return the gap between host and lenders: the plate, plus curves as wide as the room allows within limits."""
+    """Return the distance between the host and a column: the plate, and curves whose width grows with the room up to a
+    limit."""
     straight = sizes.plate.w + 2 * STUB * sizes.scale
     gutters = columns - 1
     left = (room.w - sizes.host.w - gutters * (sizes.card.w + straight)) / gutters

@@ -1,4 +1,4 @@
-"""The live map of the household: the host, the lenders and the links between them."""
+"""The view of the map: the host, the lenders, and the links between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.
 
 
 class MapView(QGraphicsView):
-    """The map. The mouse and arrow keys choose cards, Enter opens one, and Space leaves a machine out."""
+    """The map. Mouse and arrow keys select cards, Enter opens the details, and Space leaves a machine out."""
 
     chosen = Signal(str)  # machine ID, or ""
     opened = Signal(str)  # by Enter or a double click
@@ -69,14 +69,14 @@ class MapView(QGraphicsView):
         active: frozenset[str] = frozenset(),
         lender_links: Sequence[LenderLink] = (),
     ) -> None:
-        """Show the machines, the first one in the center. `active` ones are computing an answer."""
+        """Show the machines, with the first one in the center. Those in `active` are computing an answer."""
         now = tuple(machines), active, tuple(lender_links)
         if now != (self._machines, self._active, self._lender_links):
             self._machines, self._active, self._lender_links = now
             self._draw()
 
     def select(self, machine: str) -> None:
-        """Choose the card of a machine, or none for ""."""
+        """Select the card of a machine. "" clears the selection."""
         if machine != self._selected:
             self._selected = machine
             self._draw()
@@ -90,7 +90,7 @@ class MapView(QGraphicsView):
         return self.tr("Use the arrow keys to choose a machine. The table shows the same details.")
 
     def _description(self, machine: str, lines: Sequence[str]) -> str:
-        """Return the text of a card, and the links to machines that are not in the center."""
+        """Return the full text of a card and the links of its machine to others that are not in the center."""
         links = [machine_words.link_line(link) for link in self._lender_links if machine in link.ends]
         return "\n".join((*lines, *links))
 
@@ -123,7 +123,7 @@ class MapView(QGraphicsView):
             self.ensureVisible(self._cards[self._selected])
 
     def _visible_lender_links(self) -> list[LenderLink]:
-        """Return the links between lenders to draw: all if there are few, else those of the chosen machine."""
+        """Return the links between lenders to draw: all if there are few, otherwise those of the selected machine."""
         lenders = {machine.id for machine in self._machines[1:]}
         known = [link for link in self._lender_links if lenders.issuperset(link.ends)]
         if _pairs(len(lenders)) <= MOST_LENDER_LINES:
@@ -146,7 +146,7 @@ class MapView(QGraphicsView):
         return layout
 
     def _show_bars(self, layout: FittedLayout, room: Size) -> None:
-        """Show the scroll bars that the drawing needs. Each one takes room from the other direction."""
+        """Show the scroll bars that are needed. Each one takes space from the other direction."""
         bounds, on = layout.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         high = bounds.h * layout.zoom > room.h
@@ -191,13 +191,13 @@ class MapView(QGraphicsView):
             self.scene().removeItem(self._lender_lines.pop(key))
 
     def _forget(self, there: set[str], center: str) -> None:
-        """Remove the items of machines that are gone, and the link of the machine now in the center."""
+        """Remove the items of machines that have left, and the link of the machine that is now in the center."""
         for items, kept in ((self._cards, there), (self._lines, there - {center}), (self._plates, there - {center})):
             for key in items.keys() - kept:
                 self.scene().removeItem(items.pop(key))
 
     def _fit(self, bounds: Rect, zoom: float) -> None:
-        """Set zoom and scene with equal margins. The view scrolls if the scene is too large."""
+        """Set the zoom, and a scene with equal margins. The view scrolls if the scene is too large."""
         edge = self._theme.px(EDGE) / zoom
         whole = QRectF(bounds.x, bounds.y, bounds.w, bounds.h).adjusted(-edge, -edge, edge, edge)
         self.resetTransform()
@@ -209,7 +209,7 @@ class MapView(QGraphicsView):
         self.traffic.refresh()
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
-        """Draw a panel that sets the map apart from the page."""
+        """Draw the panel behind the map."""
         painter.save()
         painter.resetTransform()
         whole = QRectF(self.viewport().rect())
@@ -222,7 +222,7 @@ class MapView(QGraphicsView):
         painter.restore()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802  Qt's name
-        """Keep the panel in place while the map moves over it."""
+        """Scroll the map but not the panel behind it."""
         super().scrollContentsBy(dx, dy)
         self.viewport().update()
 
@@ -262,7 +262,7 @@ class MapView(QGraphicsView):
             super().keyPressEvent(event)
 
     def _at(self, where: QPoint) -> str:
-        """Return the machine whose card or plate is at a point, or ""."""
+        """Return the ID of the machine whose card or plate is at this point, or ""."""
         hit = self.itemAt(where)
         for drawn in (self._cards, self._plates):
             for key, item in drawn.items():
@@ -271,7 +271,7 @@ class MapView(QGraphicsView):
         return ""
 
     def _step(self, right: int, down: int) -> None:
-        """Choose the nearest card in that direction."""
+        """Select the nearest card in the given direction."""
         current = self._cards.get(self._selected)
         if current is None:
             self.select(self._machines[0].id if self._machines else "")
