@@ -1,1 +1,1 @@
-"""Benchmarks that compare Poolhouse with the whole model on one machine and with llama.cpp's RPC: `python -m bench`."""
+"""Benchmarks that compare Poolhouse with the whole model on one machine and with llama.cpp RPC: `python -m bench`."""

@@ -1,4 +1,4 @@
-"""`python -m bench [PART ...]` starts what the parts need, measures, and writes one report; or `wire-quality`."""
+"""`python -m bench [PART ...]` runs benchmarks and writes a report; `python -m bench wire-quality` is separate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BUSY_LOAD = 0.5  # average number of processes that computed or waited for a cor
 
 
 def side_parts(bench: Bench) -> None:
-    """Compare the requested sides: the whole model, RPC and the pool."""
+    """Compare the requested sides: the whole model on one machine, llama.cpp RPC, and the pool."""
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
     with bench.family() as family:
         makers: dict[str, Callable[[], Side]] = {
@@ -69,7 +69,7 @@ def side_parts(bench: Bench) -> None:
 
 
 def known(options: Options) -> dict[str, Tuned]:
-    """Return the settings of an earlier run if the options name one."""
+    """Return the tuned settings of an earlier run, if the options name its file."""
     if not options.tuned:
         return {}
     tuning = json.loads(options.tuned.read_text())
@@ -77,7 +77,7 @@ def known(options: Options) -> dict[str, Tuned]:
 
 
 def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
-    """Return the requested parts, with the comparison first because the profile uses its tuning."""
+    """Return the requested parts. The comparison of sides runs first, because the profile uses its tuned settings."""
     parts: dict[str, Callable[[Bench], None]] = {
         "three": three,
         "transfer": transfer,
@@ -109,7 +109,7 @@ def ensure_model(options: Options) -> None:
 
 
 def others_compute() -> str:
-    """Return a warning if other programs kept this computer busy in the last minute, or else ""."""
+    """Return a warning if other programs kept the processor busy during the last minute, or ""."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < BUSY_LOAD:
         return ""
@@ -118,7 +118,7 @@ def others_compute() -> str:
 
 @contextlib.contextmanager
 def homes(keep: bool) -> Iterator[Path]:
-    """Yield a folder for the homes of the nodes. It is removed afterwards unless `keep` is set."""
+    """Yield a temporary folder for the home folders of nodes. It is kept afterwards if `keep` is set."""
     BUILD.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="homes-", dir=BUILD.resolve()))
     try:

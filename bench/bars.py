@@ -1,4 +1,4 @@
-"""Bars: the limits that measured ratios must meet. Pure."""
+"""The limits that the measured ratios must meet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from bench.figures import Figures, Summary, ratios
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A ratio of two sides and its limit. `speed` inverts times, so that more is better."""
+    """A limit on the ratio of a figure to that of another side.
+
+    aim: the value that would be good. speed: whether the figure is a time, to be inverted so that more is better.
+    """
 
     words: str
     figure: str
@@ -47,7 +50,7 @@ THREE = (Bar("time to first token, three machines", "ttft_s", "whole", 0.5, None
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A bar, its ratio over all rounds, and whether the median meets the limit."""
+    """A bar with the measured ratio, and whether its median meets the limit."""
 
     bar: Bar
     ratio: Summary
@@ -55,7 +58,7 @@ class Result:
 
 
 def compare(bars: Sequence[Bar], rounds: Mapping[str, Sequence[Figures]], ours: str = "pool") -> list[Result]:
-    """Return the result of each bar whose two sides were measured, comparing round by round."""
+    """Compare two sides round by round for each bar. Bars for sides that were not measured are skipped."""
     results = []
     for bar in bars:
         if ours not in rounds or bar.other not in rounds:

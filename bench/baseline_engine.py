@@ -1,7 +1,7 @@
-"""The process of the baselines, which runs a whole model with llama.cpp's own calls, locally or on RPC servers.
+"""The process for the baselines: runs a whole model with llama.cpp directly, locally or on RPC servers.
 
-Input, one JSON line: {"prompts": [[id, ...], ...], "n_out": n, "n_ubatch": n, "unified": bool}. Output, one JSON
-line: {"times": [[seconds, ...], ...], "ids": [[id, ...], ...]}.
+It reads one JSON line: {"prompts": [[id, ...], ...], "n_out": n, "n_ubatch": n, "unified": bool}, and writes one
+JSON line: {"times": [[seconds, ...], ...], "ids": [[id, ...], ...]}.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Row = tuple[int, int, int, bool]  # token, position, sequence, whether logits ar
 
 
 class Engine:
-    """A loaded model. Each question gets its own context, which is created before the clock starts."""
+    """A loaded model. Each request uses a new context, which is created before the clock starts."""
 
     def __init__(self, path: str, servers: Sequence[str], shares: Sequence[float]) -> None:
         params = lib.llama_model_default_params()
@@ -59,7 +59,7 @@ class Engine:
         return context
 
     def answer(self, prompts: Sequence[Sequence[int]], n_out: int, n_ubatch: int, unified: bool) -> dict[str, Any]:
-        """Prefill the prompts one after another, then decode all streams in step."""
+        """Prefill the prompts one after another, then decode all streams in lockstep."""
         positions = max(map(len, prompts)) + n_out
         context = self.context(len(prompts), positions, n_ubatch, unified)
         try:
@@ -69,7 +69,7 @@ class Engine:
 
 
 class Answer:
-    """Greedy answers of one context, with the time of each token."""
+    """The greedy answers computed in one context, with the time of each token."""
 
     def __init__(self, context: Any, n_vocab: int, clock: Callable[[], float]) -> None:
         self.context, self.n_vocab, self.clock = context, n_vocab, clock

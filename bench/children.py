@@ -1,4 +1,4 @@
-"""Child processes of the benchmark: they run in their place, report by JSON lines, and are ended by process ID."""
+"""The child processes of a benchmark, which exchange JSON lines with it and are ended by process ID."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class ChildFailed(RuntimeError):
-    """A child ended, stayed silent or reported an error. The text says which child and why."""
+    """A child process that ended, remained silent or reported an error. The message names the child and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place where a process runs. An empty one means the place of its parent."""
+    """The cores, control group and network namespace in which a process runs. Empty values are inherited from the
+    parent."""
 
     cpus: tuple[int, ...] = ()
     cgroup: Path | None = None
@@ -40,7 +41,7 @@ class Place:
 
 
 class Child:
-    """A process with JSON lines on stdin and stdout, and a log for everything else."""
+    """A process that exchanges JSON lines on stdin and stdout. Its stderr goes to a log file."""
 
     def __init__(self, name: str, argv: Sequence[str], place: Place, log: Path) -> None:
         self.name = name
@@ -73,7 +74,7 @@ class Child:
         self.process.stdin.flush()
 
     def hear(self, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-        """Return the next JSON line. Raises ChildFailed if none arrives in time."""
+        """Return the next JSON line from the child. Raises ChildFailed if none arrives in time."""
         try:
             line = self.lines.get(timeout=seconds)
         except queue.Empty:
@@ -89,7 +90,7 @@ class Child:
         return self.log.read_text(errors="replace")[-600:].strip() or "no message"
 
     def family(self) -> list[psutil.Process]:
-        """Return the process and all its living descendants."""
+        """Return the process and its living descendants."""
         try:
             me = psutil.Process(self.process.pid)
             return [me, *me.children(recursive=True)]
@@ -97,7 +98,7 @@ class Child:
             return []
 
     def end(self) -> list[int]:
-        """End the process, then everything that it left behind. Return the process IDs of the latter."""
+        """End the process, then kill descendants that are still alive. Return their process IDs."""
         family = self.family()[1:]
         if self.process.poll() is None:
             self.process.terminate()
@@ -119,7 +120,7 @@ class Child:
 
 
 def cpu_seconds(processes: Sequence[psutil.Process]) -> dict[int, float]:
-    """Return the user and system seconds of each process so far, including children that it has reaped."""
+    """Return the CPU time (user and system) used by each process so far, including children that it has reaped."""
     spent: dict[int, float] = {}
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -130,7 +131,7 @@ def cpu_seconds(processes: Sequence[psutil.Process]) -> dict[int, float]:
 
 
 class Children:
-    """All children of one benchmark run. On exit they are ended in reverse order."""
+    """The child processes of a benchmark run. On exit they are ended in reverse order of their start."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
@@ -150,7 +151,8 @@ class Children:
 
 @contextlib.contextmanager
 def spending(child: Child) -> Iterator[dict[str, float]]:
-    """Measure the CPU seconds of a child's family during the block, as `name` and `name/child`."""
+    """Measure the CPU seconds used during the block: `name` for the child itself, and `name/worker` for its
+    descendants."""
     before = cpu_seconds(child.family())
     spent: dict[str, float] = {}
     yield spent

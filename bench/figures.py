@@ -1,4 +1,4 @@
-"""Figures of a report, computed from the times at which tokens arrived. Pure: no clock, no processes."""
+"""The figures of a report, computed from the arrival times of tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The arrival times of each stream's tokens, in seconds since all streams were submitted together."""
+    """The arrival times of the tokens of each stream, in seconds since all streams were submitted."""
 
     times: tuple[tuple[float, ...], ...]
 
@@ -31,7 +31,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The values of a figure over several runs."""
+    """Statistics of a figure over several runs."""
 
     mean: float
     median: float
@@ -42,7 +42,7 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """Return the range from lowest to highest, as a share of the mean."""
+        """The range of the values as a fraction of their mean."""
         return (self.high - self.low) / self.mean if self.mean else 0.0
 
 
@@ -56,22 +56,23 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the nearest-rank percentile: the smallest value that at least `share` (0 to 1) of the values do not
-    exceed."""
+    """Return the nearest-rank percentile: the smallest value such that at least `share` (0 to 1) of all values do not
+    exceed it."""
     if not values or not 0.0 <= share <= 1.0:
         raise ValueError("a percentile needs values and a share from 0 to 1")
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def alone(line: Timeline) -> Figures:
-    """Return the figures of one stream: the time to the first token, and the time per further token."""
+    """Return the figures of a single stream: the time to first token, and the time per further token."""
     (times,) = line.times
     steps = len(times) - 1
     return {"ttft_s": times[0], "decode_ms": 1000 * (times[-1] - times[0]) / steps if steps else None}
 
 
 def together(line: Timeline) -> Figures:
-    """Return the figures of several streams: over all the time, and while all of them were decoding."""
+    """Return the figures of several streams: tokens per second over the whole time, and while all streams were
+    decoding."""
     end = max(stream[-1] for stream in line.times)
     return {
         "total_tok_s": line.n_tokens / end,
@@ -81,9 +82,9 @@ def together(line: Timeline) -> Figures:
 
 
 def steady(line: Timeline) -> float | None:
-    """Return tokens per second from the last stream's first token to the first stream's end.
+    """Return the tokens per second while all streams were decoding: after the last first token, up to the first end.
 
-    None if one stream had ended before another began, so that they never decoded together.
+    Returns None if the streams never decoded at the same time.
     """
     start = max(line.first_seconds)
     end = min(stream[-1] for stream in line.times)
@@ -93,20 +94,20 @@ def steady(line: Timeline) -> float | None:
 
 
 def ratios(upper: Sequence[float | None], lower: Sequence[float | None]) -> Summary | None:
-    """Return the ratios of two sides, round by round. Rounds that lack a value are skipped."""
+    """Summarize the ratios of two sides, round by round. Rounds without a value for both sides are skipped."""
     pairs = [u / low for u, low in zip(upper, lower, strict=True) if u is not None and low]
     return summary(pairs) if pairs else None
 
 
 def summaries(rounds: Sequence[Mapping[str, float | None]]) -> dict[str, Summary]:
-    """Summarize each figure over all rounds that have it."""
+    """Summarize each figure over all rounds that contain it."""
     names = dict.fromkeys(name for figures in rounds for name in figures)
     values = {name: [f[name] for f in rounds if f.get(name) is not None] for name in names}
     return {name: summary([v for v in vs if v is not None]) for name, vs in values.items() if vs}
 
 
 def agreement(ours: Sequence[int], theirs: Sequence[int]) -> int:
-    """Return the number of tokens that two answers share before they differ."""
+    """Return the length of the common prefix of two answers in tokens."""
     for n, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if a != b:
             return n

@@ -1,8 +1,8 @@
 """`python -m bench.flood MODEL`: the speed of answers while a member or a stranger floods their host.
 
-The host and the lender have one core each. The flooder shares the lender's core, since there is no third computer.
-Each flood is therefore followed by a flooder that computes as much and sends nothing: the difference is the host's
-own loss.
+The host and the lender have one core each. The flooder shares the lender's core, because there is no third
+computer. Each flood is therefore paired with a control that computes as much but sends nothing. The difference
+between the two is the loss on the host.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FLOODS = (
 
 @dataclass
 class Found:
-    """The figures of one flood, round by round."""
+    """The figures of one kind of flood, with a value for each round."""
 
     flooded: list[float] = field(default_factory=list)  # tokens per second
     control: list[float] = field(default_factory=list)
@@ -62,14 +62,14 @@ class Found:
     reports: list[dict[str, Any]] = field(default_factory=list)
 
     def ratios(self) -> tuple[Summary, Summary]:
-        """Return the ratios to a flooder that only computes, and to no flooder."""
+        """Return the ratios of the flooded speed to the control and to a quiet household."""
         pairs = self.control, self.quiet
         made = [summary([rate / other for rate, other in zip(self.flooded, rates, strict=True)]) for rates in pairs]
         return made[0], made[1]
 
 
 class Household:
-    """The host, the lender, and the flooders."""
+    """A host and a lender, and the process that floods the host."""
 
     def __init__(self, family: Children, model: Path, folder: Path) -> None:
         cores = own_cores()
@@ -96,7 +96,7 @@ class Household:
         self.ids: list[list[int]] = []
 
     def answered(self, order: dict[str, Any], n_tokens: int) -> tuple[float, float, dict[str, Any]]:
-        """Return tokens per second, the longest wait for a token, and the flooder's report, during a flood."""
+        """Return the tokens per second, the longest wait between tokens, and the flooder's report for a flood."""
         with self._window(order["name"]) as port:
             self.flooder.say(order | {"port": port or self.host.ready["peer_port"]})
             time.sleep(BEGUN_SECONDS)
@@ -118,7 +118,7 @@ class Household:
 
     @contextmanager
     def _window(self, name: str) -> Iterator[int]:
-        """Open the host for pairing, and yield its port."""
+        """Open a pairing window on the host if the flood needs one, and yield its port or 0."""
         if name != PAIRING:
             yield 0
             return
@@ -128,7 +128,7 @@ class Household:
 
 
 def measured(home: Household, rounds: int, n_tokens: int, floods: list[str]) -> dict[str, Found]:
-    """Measure all floods. The first round warms up, and determines how much each flooder computes."""
+    """Measure all floods. The first round is a warm-up, which also determines how much the control must compute."""
     measurements: dict[str, Found] = defaultdict(Found)
     shares: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds + 1):

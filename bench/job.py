@@ -1,4 +1,4 @@
-"""One run of the benchmark: what its parts share, and where they store their results."""
+"""A run of the benchmark: what its parts have in common, and where they store their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.rounds import Tuned
 
 @dataclass(slots=True)
 class Bench:
-    """One run: its options and places, and its results so far."""
+    """A run of the benchmark: its options, its folders, and the results so far."""
 
     options: Options
     model: ModelFacts
@@ -28,18 +28,18 @@ class Bench:
     tuned: dict[str, Tuned] = field(default_factory=dict)  # from this or an earlier run
 
     def add(self, name: str, data: Any, text: str) -> None:
-        """Store a part's result, and write the report with the results so far."""
+        """Store the result of a part, and rewrite the report."""
         self.sections[name] = data
         self.texts.append(text)
         report.write(self.options.out, self.facts, self.sections, self.texts)
 
     def cannot(self, name: str, title: str, why: str) -> None:
-        """Report that a part could not be measured."""
+        """Report that a part cannot be measured on this computer."""
         say(f"{name}: not measurable: {why}")
         self.add(name, {"not_measurable": why}, f"## {title}\n\nNot measurable: {why}\n")
 
     def failed(self, name: str, why: str) -> None:
-        """Report that a part failed. The others still run."""
+        """Report that a part has failed. The remaining parts still run."""
         say(f"{name}: failed: {why}")
         self.failures.append(name)
         self.add(name, {"failed": why}, f"## {name}: failed\n\n{why}\n")

@@ -1,4 +1,5 @@
-"""`python -m bench.json_schema_cost MODEL`: the cost of a JSON schema, by answers with it and without, in turns."""
+"""`python -m bench.json_schema_cost MODEL`: the cost of a JSON schema, from answers with and without one in
+alternation."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ FORM = {"response_format": {"type": "json_schema", "json_schema": {"name": "room
 
 
 def ask(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
-    """Return the seconds to the first text, and the tokens per second after it."""
+    """Return the seconds until the first text, and the tokens per second after that."""
     connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=300)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     begun, times, n_tokens = time.perf_counter(), list[float](), 0

@@ -1,6 +1,7 @@
-"""Replace this process with a program on given cores, in a CPU quota or network namespace, until its parent ends.
+"""`python -m bench.launch --cpus 0 -- PROGRAM ...`: run a program on given cores, in a control group or namespace.
 
-`python -m bench.launch --cpus 0 -- PROGRAM ...`: exec keeps the process ID.
+The process is replaced by exec, so the process ID stays the same. The program ends with the process that started
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux for SIGTERM when the parent ends, for whatever reason. This survives an exec."""
+    """Ask Linux to send SIGTERM when the parent ends for any reason. The request survives exec."""
     libc = ctypes.CDLL(None, use_errno=True)
     if hasattr(libc, "prctl"):
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -25,7 +26,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def enter_namespace(name: str) -> None:
-    """Join a network namespace created by `ip netns add`. Needs root."""
+    """Join a network namespace created by `ip netns add`. This needs root."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/run/netns", name).open("rb") as handle:
         if libc.setns(handle.fileno(), CLONE_NEWNET):

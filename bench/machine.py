@@ -1,4 +1,4 @@
-"""Facts about the measuring environment for the report: processor, engine, commit, model file."""
+"""The environment of a measurement, for the report: processor, engine, commit and model file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.children import ROOT
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The facts about a model that the benchmark needs before it measures."""
+    """The properties of a model that the benchmark needs before it measures."""
 
     file: str
     file_bytes: int
@@ -31,7 +31,7 @@ class ModelFacts:
 
 
 def model_facts(path: Path) -> ModelFacts:
-    """Read the header with gguf's own reader, and hash the file."""
+    """Read the header of a model file with the gguf package, and hash the file."""
     from gguf import GGUFReader
 
     reader = GGUFReader(path)
@@ -48,7 +48,7 @@ def model_facts(path: Path) -> ModelFacts:
 
 
 def surroundings(model: ModelFacts) -> dict[str, Any]:
-    """Return everything about this run that is not a figure, as plain JSON."""
+    """Return all facts about the environment of this run as JSON values."""
     about = asdict(model) | {"layer_bytes": sum(model.layer_bytes)}
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -66,7 +66,7 @@ def surroundings(model: ModelFacts) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Return the checkout's commit, with `+` if it has changes, or `unknown` outside a checkout."""
+    """Return the commit of the checkout, with `+` if there are uncommitted changes, or `unknown` outside a checkout."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
         return head + ("+" if _git("status", "--porcelain") else "")
@@ -80,7 +80,7 @@ def _git(*arguments: str) -> str:
 
 
 def processor() -> str:
-    """Return the processor's name, with its model number if the name is vague."""
+    """Return the name of the processor, with its model number if the name is ambiguous."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     pairs = [line.split(":", 1) for line in lines if ":" in line]

@@ -1,4 +1,4 @@
-"""Write the benchmark's model: a Llama of about 0.75 B parameters with random weights and the Q4_K_M mix."""
+"""Writes the model used by the benchmark: a Llama of about 0.75 B random parameters in the Q4_K_M mix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BENCH = Shape(layers=16, width=2048, heads=32, kv_heads=8, ffn=4864, vocab=32_00
 
 
 def parameters(shape: Shape) -> int:
-    """Return the number of weights: embedding, head, and the attention, network and norms of each layer."""
+    """Return the number of weights: the embedding, the head, and each layer's attention, feed-forward network and
+    norms."""
     kv = shape.head_dim * shape.kv_heads
     layer = 2 * shape.width * (shape.width + kv) + 3 * shape.width * shape.ffn + 2 * shape.width
     ends = shape.vocab * shape.width * (1 if shape.tied else 2) + shape.width
@@ -20,7 +21,7 @@ def parameters(shape: Shape) -> int:
 
 
 def make(path: Path, layers: int = BENCH.layers, seed: int = 1) -> int:
-    """Write the model and return its parameter count. The same arguments produce the same bytes."""
+    """Write the model and return its number of parameters. The same arguments always produce the same bytes."""
     fields = {name: getattr(BENCH, name) for name in Shape.__slots__}
     shape = Shape(**{**fields, "layers": layers, "seed": seed})
     part = path.with_name(path.name + ".part")

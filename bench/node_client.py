@@ -1,4 +1,4 @@
-"""A small client of a node's loopback control API, for plain requests and streamed lines."""
+"""A small client for the loopback API of a node, for plain and streamed requests."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PATIENCE_SECONDS = 900.0
 
 
 class NodeRefused(RuntimeError):
-    """A node answered with an error. The text is its sentence."""
+    """An error answer of a node. The message is the node's sentence."""
 
 
 class Control:
-    """A node, located by its home. Thread-safe, since each request has its own connection."""
+    """A client of the node in a home folder. It is thread-safe, because each request opens its own connection."""
 
     def __init__(self, home: Path) -> None:
         runtime = json.loads((home / "runtime.json").read_text())
@@ -40,7 +40,7 @@ class Control:
             return answer
 
     def lines(self, path: str, body: Any) -> Iterator[dict[str, Any]]:
-        """Yield each line of a streamed answer. Raises NodeRefused on an error line."""
+        """Yield the lines of a streamed answer. Raises NodeRefused for an error line."""
         with self._open("POST", path, body) as response:
             while line := response.readline():
                 message: dict[str, Any] = json.loads(line)
@@ -49,7 +49,7 @@ class Control:
                 yield message
 
     def finish(self, path: str, body: Any) -> dict[str, Any]:
-        """Return the `done` line of a streamed answer."""
+        """Wait for a streamed answer to end, and return the content of its `done` line."""
         for message in self.lines(path, body):
             if "done" in message:
                 done: dict[str, Any] = message["done"]

@@ -1,4 +1,4 @@
-"""Options of one run of the benchmark: parts, sizes and places."""
+"""The command-line options of the benchmark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The parsed command line. Sizes are in tokens, and places are core numbers."""
+    """The parsed command line. Sizes are in tokens."""
 
     parts: tuple[str, ...]
     model: Path
@@ -69,7 +69,7 @@ class Options:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Parse numbers such as `4,8,4`. Raises ValueError."""
+    """Parse a comma-separated list of numbers, such as `4,8,4`. Raises ValueError."""
     values = tuple(int(part) for part in text.split(","))
     if any(n < 0 for n in values):
         raise ValueError(f"negative number in {text}")
@@ -77,7 +77,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def own_cores() -> tuple[int, ...]:
-    """Return the cores that this process may use, if the system reports them."""
+    """Return the cores on which this process may run, or all cores if the system does not report that."""
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))

@@ -1,4 +1,4 @@
-"""Poolhouse as a side of the comparison: paired nodes on their own cores, with the model split over them."""
+"""Poolhouse as a side of the comparison: paired nodes on separate cores with a split model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLHOUSE = [sys.executable, "-m", "app"]
 
 
 class Node:
-    """A running node, and a client for it."""
+    """A running node, with a client for it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Node:
 
 
 def pair(host: Node, lender: Node) -> None:
-    """Pair the two: the host shows a code, the lender enters it, and then the host sees the lender."""
+    """Pair two nodes: the host shows a code and the lender enters it. Wait until the host sees the lender online."""
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
     request = {"address": opened["address"], "code": opened["code"]}
     lender.control.request("POST", "/pairing/join", request)
@@ -55,7 +55,7 @@ def pair(host: Node, lender: Node) -> None:
 
 
 def await_member(host: Node, lender: Node) -> None:
-    """Wait until the host has closed its pairing window and the lender is online. Raises ChildFailed."""
+    """Wait until the host has closed its pairing window and sees the lender online. Raises ChildFailed."""
     end = time.monotonic() + MEMBER_SECONDS
     while time.monotonic() < end:
         status = host.control.request("GET", "/status")
@@ -67,9 +67,9 @@ def await_member(host: Node, lender: Node) -> None:
 
 
 def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
-    """Return even splits over all machines, with the host's second run once small and once half its share.
+    """Return two even splits over all machines, in which the host's last run is small or half of its share.
 
-    Each is the host's first run, one run for each lender, and the host's last run.
+    A split lists the layers of the host's first run, of each lender's run, and of the host's last run.
     """
     share = n_layers // (n_lenders + 1)
     host = n_layers - share * n_lenders
@@ -78,7 +78,7 @@ def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
 
 
 class PoolSide:
-    """A household with one node for each place. The first is the host."""
+    """A household with a node at each place. The first node is the host."""
 
     name = "pool"
     program: Sequence[str] | None = None  # instead of the app
@@ -130,7 +130,7 @@ class PoolSide:
         return Answered(line, [s.ids for s in streams], cpu, stages)
 
     def _named(self, stage: dict[str, Any]) -> dict[str, Any]:
-        """Return a stage's figures with the machine's name instead of its ID."""
+        """Return the figures of a stage with the machine's ID replaced by its name."""
         names = {node.ready["id"]: node.name for node in self.nodes}
         return stage | {"machine": names.get(stage["machine"], stage["machine"])}
 
@@ -150,7 +150,7 @@ class PoolSide:
 
 
 class Stream(threading.Thread):
-    """A question, and the times at which its tokens arrived."""
+    """A thread that asks a question and records the arrival times of its tokens."""
 
     def __init__(self, control: Control, model: str, prompt: Sequence[int], n_out: int, start: float) -> None:
         super().__init__(daemon=True)

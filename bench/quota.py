@@ -1,4 +1,4 @@
-"""CPU quotas: control groups limited to a share of a core's time (Linux, root)."""
+"""CPU quotas by means of control groups that are limited to a fraction of a core (Linux, root)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ V2 = Path("/sys/fs/cgroup")
 
 
 class NoQuota(RuntimeError):
-    """This system offers no CPU quota. The text says why."""
+    """Raised if this system offers no CPU quotas. The message states the reason."""
 
 
 def quota_files(folder: Path, cores: float, period_us: int = PERIOD_US) -> dict[str, str]:
-    """Return the files to write in a group's folder, and their contents, so that the group gets `cores` of CPU time."""
+    """Return the contents of the files in a control group's folder that limit it to `cores` of CPU time."""
     allowed = str(round(cores * period_us))
     if folder.parent == V1:
         return {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": allowed}
@@ -26,7 +26,7 @@ def quota_files(folder: Path, cores: float, period_us: int = PERIOD_US) -> dict[
 
 
 def root() -> Path:
-    """Return the root of the hierarchy with the CPU controller. Raises NoQuota."""
+    """Return the root of the control group hierarchy that has the CPU controller. Raises NoQuota."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         raise NoQuota("CPU quotas need root on Linux")
     if (V1 / "cpu.cfs_quota_us").exists():
@@ -39,7 +39,7 @@ def root() -> Path:
 
 @contextlib.contextmanager
 def quotas(cores: Sequence[float], period_us: int = PERIOD_US) -> Iterator[list[Path]]:
-    """Create a control group for each share of a core, and remove them afterwards. Raises NoQuota."""
+    """Create a control group for each fraction of a core, and remove them at the end of the block. Raises NoQuota."""
     base = root()
     folders = [base / f"poolhouse-bench-{os.getpid()}-{n}" for n in range(len(cores))]
     try:
@@ -59,7 +59,7 @@ def quotas(cores: Sequence[float], period_us: int = PERIOD_US) -> Iterator[list[
 
 
 def remove(folder: Path) -> None:
-    """Remove a group, which is possible only a moment after its last process has ended."""
+    """Remove a control group. Retry for a while, because its last process may still be ending."""
     for _ in range(50):
         if not folder.exists():
             return

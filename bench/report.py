@@ -1,4 +1,4 @@
-"""The report: all measurements as JSON, and the figures as Markdown."""
+"""The report: all measurements as JSON, and their figures as Markdown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def with_spread(value: Summary) -> str:
-    """Format a summary as `81.3 (79.9–84.0, ±2.1 %)`: mean, lowest to highest, standard deviation."""
+    """Format a summary as `81.3 (79.9–84.0, ±2.1 %)`: the mean, the range, and the standard deviation."""
     share = 100 * value.stdev / value.mean if value.mean else 0.0
     return f"{value.mean:.4g} ({value.low:.4g}–{value.high:.4g}, ±{share:.1f} %)"
 
@@ -51,7 +51,7 @@ def bars_table(results: Sequence[Result]) -> str:
 
 
 def stage_rows(measured: Measured) -> list[list[str]]:
-    """Return the compute time, wait time and bytes of each stage per token of a single stream, over all rounds."""
+    """Return the compute time, wait time and bytes per token of each stage, for a single stream over all rounds."""
     totals: dict[tuple[str, int, int], list[float]] = {}
     n_tokens = 0
     for answered in measured.alone:
@@ -68,7 +68,7 @@ def stage_rows(measured: Measured) -> list[list[str]]:
 
 
 def cpu_rows(measured: Mapping[str, Measured]) -> list[list[str]]:
-    """Return the CPU seconds of each process as the mean of the rounds, for one stream and for several."""
+    """Return the mean CPU seconds of each process per round, for a single stream and for several."""
     rows = []
     for side, measurement in measured.items():
         names = dict.fromkeys(name for a in measurement.alone for name in a.cpu_seconds)
@@ -81,13 +81,13 @@ def cpu_rows(measured: Mapping[str, Measured]) -> list[list[str]]:
 
 
 def first_tokens(measured: Mapping[str, Measured]) -> dict[str, float]:
-    """Return the 99th percentile of the time to the first token, over all streams of all rounds."""
+    """Return the 99th percentile of the time to first token, over all streams of all rounds, for each side."""
     pooled = {n: [t for a in m.many for t in a.line.first_seconds] for n, m in measured.items()}
     return {name: percentile(values, 0.99) for name, values in pooled.items() if values}
 
 
 def agreements(measured: Mapping[str, Measured]) -> list[dict[str, Any]]:
-    """Return how many greedy tokens the other sides share with `whole` in each round."""
+    """Return, for each round, how many greedy tokens the other sides have in common with `whole`."""
     if "whole" not in measured:
         return []
     rest = {name: m for name, m in measured.items() if name != "whole"}
@@ -119,7 +119,7 @@ def sides_markdown(
 
 
 def write(out: Path, facts: dict[str, Any], sections: Mapping[str, Any], texts: list[str]) -> None:
-    """Write report.json and report.md, each atomically."""
+    """Write report.json and report.md, each one atomically."""
     out.mkdir(parents=True, exist_ok=True)
     body = json.dumps({"facts": facts, "parts": sections}, indent=1, default=asdict)
     lines = [f"- {key}: {value}" for key, value in facts.items()]

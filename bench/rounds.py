@@ -1,4 +1,4 @@
-"""The rounds of the comparison: each side is tuned, then all are measured in turns: A B C, A B C, ..."""
+"""The rounds of the comparison: each side is tuned, then all sides are measured in rotation (A B C, A B C, …)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Score = Callable[[Timeline], float]  # lower is better
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The best setting of a side, and all settings tried with their scores (lower is better)."""
+    """The best settings of a side, for one stream and for several, and all settings tried with their scores (lower is
+    better)."""
 
     alone: Setting
     many: Setting
@@ -30,20 +31,20 @@ class Tuned:
 
 @dataclass(slots=True)
 class Measured:
-    """All rounds of one side, in order."""
+    """The answers of one side in all rounds."""
 
     alone: list[Answered] = field(default_factory=list)
     many: list[Answered] = field(default_factory=list)
 
     def figures(self) -> list[Figures]:
-        """Return the figures of each round, for one stream and for several, in one mapping."""
+        """Return the figures of each round, with those for one stream and for several in one mapping."""
         first = [alone(answered.line) for answered in self.alone]
         second = [together(answered.line) for answered in self.many] or [{}] * len(first)
         return [a | b for a, b in zip(first, second, strict=True)]
 
 
 class Questions:
-    """Random prompts, the same for every side of a round and different in each round."""
+    """A source of random prompts, which differ in each round but are the same for all sides."""
 
     def __init__(self, seed: int, n_vocab: int) -> None:
         self.seed = seed
@@ -55,7 +56,8 @@ class Questions:
 
 
 def tune(side: Side, options: Options, questions: Questions, say: Say) -> Tuned:
-    """Try the settings: first by TTFT times decode time of one stream, then by tok/s of several."""
+    """Find the best settings: first the lowest TTFT times decode time of one stream, then the highest tok/s of
+    several."""
     tried: list[tuple[Setting, float]] = []
 
     def best(choices: list[Setting], sizes: tuple[int, int], score: Score) -> Setting:
@@ -80,20 +82,20 @@ def tune(side: Side, options: Options, questions: Questions, say: Say) -> Tuned:
 
 
 def product(line: Timeline) -> float:
-    """Return the seconds to the first token, times the milliseconds per further token."""
+    """Return the time to first token in seconds times the time per further token in milliseconds."""
     figures = alone(line)
     return (figures["ttft_s"] or 0.0) * (figures["decode_ms"] or 1.0)
 
 
 def pace(line: Timeline) -> float:
-    """Return the seconds per token while all streams decode."""
+    """Return the seconds per token while all streams are decoding."""
     return 1 / (steady(line) or 1e-9)
 
 
 def side_by_side(
     sides: Sequence[Side], tuned: dict[str, Tuned], options: Options, questions: Questions, say: Say
 ) -> dict[str, Measured]:
-    """Warm up each side once, then run the rounds, with one stream and several in turns."""
+    """Warm up each side once, then run all rounds with one stream and with several."""
     measured = {side.name: Measured() for side in sides}
     for side in sides:
         side.use(tuned[side.name].alone)

@@ -1,4 +1,4 @@
-"""llama.cpp's RPC bound through plain C names: a server process, and the client's devices."""
+"""Bindings to llama.cpp RPC by the plain C names of its functions: a server process, and the client's devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CPU_DEVICE = 0  # GGML_BACKEND_DEVICE_TYPE_CPU in ggml-backend.h
 
 
 class Ggml:
-    """The few functions of llama.cpp's shared libraries that RPC needs."""
+    """The functions of llama.cpp's shared libraries that RPC needs."""
 
     def __init__(self) -> None:
         llama_cpp = llama()
@@ -50,7 +50,7 @@ def _pointer(function: ctypes._NamedFuncPointer, arguments: Sequence[type]) -> c
 
 
 def remote_devices(servers: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
-    """Connect to each `host:port`, and return llama_model_params.devices, terminated by NULL."""
+    """Connect to each `host:port`. Return the NULL-terminated devices for llama_model_params.devices."""
     ggml = Ggml()
     devices = []
     for server in servers:
@@ -63,7 +63,7 @@ def remote_devices(servers: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
 
 
 def main() -> None:
-    """Serve this machine's CPU with one thread until killed."""
+    """Serve the CPU of this machine with one thread until the process is ended."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--endpoint", required=True)
     endpoint = parser.parse_args().endpoint

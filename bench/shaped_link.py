@@ -18,19 +18,19 @@ SAMPLE_SECONDS = 0.02
 
 
 class NoLink(RuntimeError):
-    """Such a link cannot be created here. The text says why."""
+    """Raised if such a link cannot be created here. The message states the reason."""
 
 
 @dataclass(slots=True)
 class Link:
-    """A veth pair: our end `near`, and the other end in the namespace."""
+    """A pair of virtual network interfaces: `near` on our side, and one in the namespace."""
 
     namespace: str
     near: str
     bytes_per_second: float
 
     def moved(self) -> int:
-        """Return the bytes that have crossed our end so far, in both directions."""
+        """Return the bytes transferred so far in both directions."""
         shown = _run("ip", "-s", "-j", "link", "show", self.near)
         stats = json.loads(shown)[0]["stats64"]
         return int(stats["rx"]["bytes"]) + int(stats["tx"]["bytes"])
@@ -38,13 +38,13 @@ class Link:
 
 @dataclass(slots=True)
 class Samples:
-    """The bytes moved over time."""
+    """The number of bytes transferred over time."""
 
     points: list[tuple[float, int]] = field(default_factory=list)
 
 
 def busy_rate(points: list[tuple[float, int]], trim: float = 0.05) -> float | None:
-    """Return the bytes per second of the middle of the transfer, without a share `trim` at either end."""
+    """Return the bytes per second of a transfer, without the fraction `trim` of it at either end."""
     if len(points) < 2 or points[-1][1] <= points[0][1]:
         return None
     start, total = points[0][1], points[-1][1] - points[0][1]
@@ -55,7 +55,7 @@ def busy_rate(points: list[tuple[float, int]], trim: float = 0.05) -> float | No
 
 @contextlib.contextmanager
 def sampled(link: Link) -> Iterator[Samples]:
-    """Sample the link's counter during the block."""
+    """Sample the byte counter of the link during the block."""
     samples, stop = Samples(), threading.Event()
     counters = [f"/sys/class/net/{link.near}/statistics/{way}_bytes" for way in ("rx", "tx")]
 
@@ -83,7 +83,8 @@ def sampled(link: Link) -> Iterator[Samples]:
 
 @contextlib.contextmanager
 def limited_link(rate_mbit: int) -> Iterator[Link]:
-    """Create the namespace and a link of `rate_mbit` in both directions, and remove them afterwards. Raises NoLink."""
+    """Create the namespace and a link limited to `rate_mbit` in both directions. Remove them at the end. Raises
+    NoLink."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         raise NoLink("network namespaces need root on Linux")
     if not (shutil.which("ip") and shutil.which("tc")):

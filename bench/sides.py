@@ -1,4 +1,4 @@
-"""The interface of every side of the comparison, and the two baselines: one machine, and RPC."""
+"""The interface of all sides of the comparison, and the two baselines: one machine, and llama.cpp RPC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Prompts = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A measured question: its tokens, their arrival times, and the cost."""
+    """The answer to a measured request: its tokens, their arrival times, and the CPU time used."""
 
     line: Timeline
     ids: list[list[int]]
@@ -29,16 +29,17 @@ class Answered:
 
 
 class Side(Protocol):
-    """A way to run the model. `ask` is measured, and `use` prepares without being measured."""
+    """A way to run the model. `use` prepares a setting and is not measured; `ask` is."""
 
     name: str
 
     def settings(self) -> list[Setting]:
-        """Return the settings to try for a single stream; never empty."""
+        """Return the settings to try for a single stream. There is at least one."""
         ...
 
     def many_settings(self) -> list[Setting]:
-        """Return the settings to try for several streams, on top of the single stream's setting; never empty."""
+        """Return the settings to try for several streams, in addition to those for a single one. There is at least
+        one."""
         ...
 
     def use(self, setting: Setting) -> None: ...
@@ -47,7 +48,7 @@ class Side(Protocol):
 
 
 class EngineSide:
-    """A whole model run by llama.cpp alone in its own child process."""
+    """The whole model, run by llama.cpp alone in a child process."""
 
     def __init__(self, name: str, family: Children, options: Options, place: Place) -> None:
         self.name, self.family, self.options, self.place = name, family, options, place
@@ -66,7 +67,7 @@ class EngineSide:
         self._load([], self.place)
 
     def _load(self, flags: list[str], place: Place) -> None:
-        """Restart the process unless it already has these settings."""
+        """Start the process with these settings, unless it already runs with them."""
         arguments = [*flags, *place.flags()]
         if self.child and self.loaded == arguments:
             return
@@ -92,7 +93,7 @@ class EngineSide:
 
 
 class RpcSide(EngineSide):
-    """Every layer on a remote server, one per core. The client's cores are tuned."""
+    """All layers on RPC servers, one per core. The cores of the client are one of the tuned settings."""
 
     def __init__(self, family: Children, options: Options, places: Sequence[Place]) -> None:
         super().__init__("rpc", family, options, places[0])
@@ -136,7 +137,7 @@ def free_port() -> int:
 
 
 def await_port(server: Child, endpoint: str, seconds: float = 30.0) -> None:
-    """Wait until something listens on the endpoint. Raises ChildFailed."""
+    """Wait until the server listens on its endpoint. Raises ChildFailed."""
     host, _, port = endpoint.rpartition(":")
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.process.poll() is None:

@@ -1,15 +1,16 @@
 """`python -m bench wire-quality [MODEL…]`: the effect of each wire type on a model's predictions of real text.
 
-The text is never generated: it runs through the whole model, and through its stages with each wire type between
-them. At each position the two distributions of the next token are compared by the KL divergence from the whole
-model's, and by whether the likeliest token is the same. Greedy answers are no measure, since one different token
-changes everything after it.
+No text is generated. A given text runs through the whole model, and through its stages with each wire type between
+them. At each position, the distributions of the next token are compared by their KL divergence from the whole
+model's, and by whether the most likely token is the same. Greedy answers would be no measure, because a single
+different token changes everything after it.
 
-The whole model is not a fixed truth either: the same text in other chunks, or without flash attention, changes the
-last digits. That noise is measured in the same way and shown in the same table. Quantized models multiply by
-weights of 4 to 8 bits, and the engine rounds the input of each product to 8 bits: the smallest difference changes
-some of those roundings. No wire type except f32 can be below that noise. With --unrounded the same model is
-measured with 32-bit weights: the engine then rounds nothing, and what remains is the effect of the wire.
+The whole model is no absolute truth either: computing the same text in other chunks, or without flash attention,
+changes the last digits. This noise is measured in the same way and shown in the same table. With quantized weights
+of 4 to 8 bits, the engine rounds the input of each matrix product to 8 bits, and the smallest difference changes
+some of those roundings. Therefore no wire type except f32 can be better than that noise. With --unrounded, the
+model is also measured with 32-bit weights. The engine then rounds nothing, and only the effect of the wire type
+remains.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The distance of one way of computing from the whole model, over all positions of the text."""
+    """The distance of a computation from the whole model, over all positions of the text."""
 
     mean_kl: float  # nats
     p999_kl: float
@@ -64,7 +65,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to compute the text."""
+    """A way to compute the text."""
 
     cuts: tuple[int, ...] = ()  # empty for the whole model
     number: Number = Number.F32
@@ -76,7 +77,7 @@ NOISE = (Way(chunk=32), Way(chunk=128), Way(flash=False))  # the whole model com
 
 
 def divergences(whole: Scores, other: Scores) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return KL(whole || other) in nats of each row of logits [n, n_vocab], and whether the likeliest token is the
+    """Return KL(whole || other) in nats for each row of logits [n, n_vocab], and whether the most likely token is the
     same."""
     p, q = _log_softmax(whole), _log_softmax(other)
     kl = np.sum(np.exp(p) * (p - q), axis=1, dtype=np.float64)
@@ -91,7 +92,7 @@ def _log_softmax(scores: Scores) -> Scores:
 
 
 class Stages:
-    """The stages of one way in this process, with a wire between each two."""
+    """The stages of a model in this process, connected by a wire type."""
 
     def __init__(self, configs: Sequence[StageConfig]) -> None:
         self._stages: list[LlamaStage] = []
@@ -103,7 +104,7 @@ class Stages:
             raise
 
     def scores(self, ids: Sequence[int], pos: int, number: Number) -> Scores:
-        """Return the logits [n, n_vocab] after each of these tokens. Valid until the next call."""
+        """Return the logits [n, n_vocab] after each of these tokens. They are valid until the next call."""
         segments = tuple(Segment(0, 1, pos + at) for at in range(len(ids)))
         batch: Tokens | Hidden = Tokens(segments, ids)
         due = range(len(ids))
@@ -117,18 +118,19 @@ class Stages:
         raise AssertionError("the last stage gives logits")
 
     def forget(self) -> None:
-        """Start the text over."""
+        """Clear the KV cache to start the text over."""
         for stage in self._stages:
             stage.forget(0)
 
     def close(self) -> None:
-        """Release the memory."""
+        """Release the memory of all stages."""
         for stage in self._stages:
             stage.close()
 
 
 class Judge:
-    """One model and one text. The whole model's logits are computed once and stored in a file."""
+    """A comparison of ways to compute one text with one model. The whole model's logits are computed once and stored
+    in a file."""
 
     def __init__(self, path: Path, folder: Path, text: str, n_tokens: int, threads: int) -> None:
         store = StageStore(folder / "stages", STAGE_BYTES)
@@ -145,7 +147,7 @@ class Judge:
                 self._whole[at : at + len(scores)] = scores
 
     def of(self, way: Way, stages: Stages | None = None) -> Divergence:
-        """Compute the text this way, and compare it with the whole model."""
+        """Compute the text in this way, and compare the logits with those of the whole model."""
         with ExitStack() as stack:
             line = stages or stack.enter_context(self._open(way))
             kls, same, largest = list[NDArray[np.float64]](), list[NDArray[np.bool_]](), 0.0
@@ -159,7 +161,7 @@ class Judge:
         return Divergence(float(kl.mean()), float(np.quantile(kl, 0.999)), float(agree.mean()), largest)
 
     def each(self, cuts: tuple[int, ...], numbers: Sequence[Number]) -> Iterator[Divergence]:
-        """Compare one cut with each wire type, loading its stages only once."""
+        """Compare each wire type for one split, loading its stages only once."""
         with self._open(Way(cuts)) as stages:
             for number in numbers:
                 yield self.of(Way(cuts, number), stages)
@@ -192,7 +194,7 @@ class Judge:
 
 
 def runs(n_layers: int, cuts: Sequence[int]) -> list[tuple[Layers, Role]]:
-    """Return the runs between the cuts with their roles, or the whole model if there is no cut."""
+    """Return the layers between the cuts with their roles, or the whole model if there is no cut."""
     if not cuts:
         return [(Layers(0, n_layers), Role.WHOLE)]
     pairs = [Layers(first, last) for first, last in pairwise((0, *cuts, n_layers))]
@@ -201,14 +203,14 @@ def runs(n_layers: int, cuts: Sequence[int]) -> list[tuple[Layers, Role]]:
 
 
 def usual_cuts(n_layers: int) -> list[tuple[int, ...]]:
-    """Return five cuts of a model into two, three and four stages, in the middle and near the ends."""
+    """Return five ways to cut a model into two, three or four stages, in the middle and near the ends."""
     half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
     places = [(1,), (half,), (1, n_layers - 1), (third, 2 * third), (quarter, half, n_layers - quarter)]
     return [cuts for cuts in places if len(set(cuts)) == len(cuts)]
 
 
 def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bool]:
-    """Return the table of one model, and whether every bar is met."""
+    """Return the table of one model, and whether it meets all limits."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-wire-") as folder:
         begun = time.monotonic()
         judge = Judge(path, Path(folder), text, n_tokens, threads)
@@ -240,7 +242,7 @@ def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bo
 
 
 def _fits(number: Number, divergence: Divergence, noise: Divergence, width: int) -> str:
-    """Return the rule by which a wire type is good enough, or "" if it is not."""
+    """Return the criterion by which a wire type is good enough, or "" if it is not."""
     if number is Number.F32:
         return "exact" if divergence.largest == 0.0 else ""
     mean_kl, top1, value_bytes = BARS[number]
@@ -275,7 +277,7 @@ def unrounded(path: Path, folder: Path) -> Path:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure each model and print its table, with --write also to a file. Return 1 if a bar is not met."""
+    """Measure each model and print its table. With --write, also write it to a file. Return 1 if a limit is not met."""
     parser = argparse.ArgumentParser(prog="python -m bench wire-quality", description=__doc__)
     parser.add_argument("models", nargs="*", type=Path, help="GGUF files; else those of `make real`")
     parser.add_argument("--tokens", type=int, default=TOKENS)

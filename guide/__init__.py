@@ -1,1 +1,1 @@
-"""The Guide: the text, the training and the scoring of the small model that comes with Poolhouse."""
+"""The Guide, the small model that comes with Poolhouse: its training text, training, export and scoring."""

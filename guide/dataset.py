@@ -1,4 +1,4 @@
-"""The training text of the Guide: topics read from TOML files, with questions varied by a seeded generator."""
+"""The training text of the Guide: topics from TOML files, with questions varied by a seeded random generator."""
 
 import math
 import random
@@ -21,7 +21,7 @@ SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as the 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that people ask about: its single answer, and the wordings of its question."""
+    """A topic with its only answer, and the wordings of its question."""
 
     name: str
     answer: str
@@ -39,7 +39,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A training example. Only its answers and, with a lower weight, its questions count in the loss."""
+    """A training example. The loss counts its answers and, with a lower weight, its questions."""
 
     system: str | None
     turns: tuple[Turn, ...]
@@ -47,7 +47,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The synonyms, polite phrases and typing errors with which questions are varied."""
+    """The synonyms, polite phrases and typing errors used to vary questions."""
 
     slots: dict[str, list[str]]
     before: list[str]
@@ -57,13 +57,13 @@ class Words:
 
 
 def plain(text: str) -> str:
-    """Return the text in lower case without punctuation and spaces. Two wordings with the same result count as the
-    same."""
+    """Return the text in lower case without punctuation and spaces. Wordings with the same result are considered
+    equal."""
     return "".join(c for c in text.lower() if c.isalnum())
 
 
 def lines(block: str) -> tuple[str, ...]:
-    """Return the non-empty lines of a block."""
+    """Return the non-empty lines of a block of text."""
     return tuple(line.strip() for line in block.splitlines() if line.strip())
 
 
@@ -89,13 +89,13 @@ def load_words() -> Words:
 
 
 def held_out() -> list[str]:
-    """Return the wordings used for scoring, which must never be trained on."""
+    """Return the wordings used for scoring, which must never appear in the training text."""
     key = tomllib.loads((HERE / "key.toml").read_text("utf-8"))
     return [wording for topic in key["topic"] for wording in topic["rewordings"]]
 
 
 def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:
-    """Return a random wording of a pattern."""
+    """Return a random wording that matches a pattern."""
     while match := CHOICE.search(pattern):
         pattern = pattern[: match.start()] + rng.choice(match[1].split("|")) + pattern[match.end() :]
     text = SLOT.sub(lambda slot: rng.choice(slots[slot[1]]), pattern)
@@ -103,7 +103,7 @@ def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str
 
 
 def breadth(pattern: str, slots: dict[str, list[str]]) -> float:
-    """Return how often to draw a pattern: once, and once more for each doubling of its number of wordings."""
+    """Return the weight with which to draw a pattern: one, plus one for each doubling of the number of its wordings."""
     bits = 0.0
     while match := CHOICE.search(pattern):
         bits += math.log2(len(match[1].split("|")))
@@ -112,7 +112,7 @@ def breadth(pattern: str, slots: dict[str, list[str]]) -> float:
 
 
 def misspell(text: str, rng: random.Random) -> str:
-    """Drop, double, swap or replace one letter."""
+    """Drop, double, swap or replace a letter."""
     if len(text) < 6:
         return text
     at = rng.randrange(1, len(text) - 1)
@@ -127,7 +127,7 @@ def misspell(text: str, rng: random.Random) -> str:
 
 
 class Writer:
-    """An endless generator of conversations, which is determined by its seed."""
+    """A seeded generator of an endless sequence of conversations."""
 
     def __init__(self, topics: list[Topic], words: Words, seed: int) -> None:
         self.topics = topics
@@ -139,7 +139,7 @@ class Writer:
         self.by_name = {topic.name: topic for topic in topics}
 
     def question(self, topic: Topic) -> str:
-        """Return a varied wording of a topic's question that contains no scored wording."""
+        """Return a random wording of a topic's question that contains none of the wordings used for scoring."""
         while True:
             pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
             text = self.vary(expand(pattern, self.words.slots, self.rng))
@@ -147,7 +147,7 @@ class Writer:
                 return text
 
     def vary(self, text: str) -> str:
-        """Occasionally add politeness or typing errors to a question, and vary its case and punctuation."""
+        """Vary the case and punctuation of a question, and occasionally add politeness or typing errors."""
         rng, asks = self.rng, len(text.split()) > 2
         if asks and rng.random() < 0.15:
             text = text + rng.choice(self.words.after)
@@ -164,7 +164,7 @@ class Writer:
         return self.style(text)
 
     def style(self, text: str) -> str:
-        """Vary the capitals and the punctuation at the end, as different people type them."""
+        """Vary the capitals and the final punctuation, as different people type them."""
         how, rng = self.rng.random(), self.rng
         if how < 0.4:
             text = text.lower()
@@ -179,7 +179,7 @@ class Writer:
         return text
 
     def turn(self, topic: Topic) -> Turn:
-        """Return a question about a topic and its answer."""
+        """Return a random question about a topic, with its answer."""
         return Turn(self.question(topic), topic.answer)
 
     def topic(self) -> Topic:
@@ -187,7 +187,7 @@ class Writer:
         return self.rng.choices(self.topics, self.weights)[0]
 
     def conversation(self) -> Conversation:
-        """Return a conversation, usually with a single question."""
+        """Return a random conversation. Most consist of a single question and its answer."""
         turns = [self.turn(self.topic())]
         if self.rng.random() < TWO_TURNS:
             name = self.rng.choice(SMALL_TALK) if self.rng.random() < 0.4 else self.topic().name
@@ -202,5 +202,5 @@ class Writer:
 
 
 def checks(topics: list[Topic]) -> list[tuple[str, Turn]]:
-    """Return the wordings kept for validation, each with the name of its topic, and its answer."""
+    """Return the wordings reserved for validation, each with the name of its topic and its answer."""
     return [(topic.name, Turn(text, topic.answer)) for topic in topics for text in topic.check]

@@ -1,4 +1,4 @@
-"""Writes the trained Guide as GGUF: Q8_0 matrices (or f32, for comparison), tokenizer and chat template."""
+"""Exports the trained Guide as GGUF: Q8_0 matrices (or f32, for comparison), tokenizer and chat template."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ LAYER_NAMES = {
 
 
 def gguf_name(name: str) -> str:
-    """Return GGUF's name for a weight. The head has none, since it is the same matrix as the embedding."""
+    """Return the GGUF name of a weight. The head has none, because it shares the matrix of the embedding."""
     match name.split("."):
         case ["embedding", "weight"]:
             return "token_embd.weight"
@@ -59,7 +59,7 @@ def add_facts(writer: gguf.GGUFWriter, shape: Shape) -> None:
 
 
 def add_tokenizer(writer: gguf.GGUFWriter, path: Path) -> None:
-    """Write the byte-level BPE, its special tokens and the chat template."""
+    """Write the byte-level BPE tokenizer, its special tokens and the chat template."""
     model = json.loads(path.read_text("utf-8"))["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].__getitem__)
     special = set(bpe.SPECIAL)
@@ -79,7 +79,7 @@ def add_tokenizer(writer: gguf.GGUFWriter, path: Path) -> None:
 
 
 def add_weights(writer: gguf.GGUFWriter, weights: dict[str, torch.Tensor], whole: bool) -> None:
-    """Write all weights: matrices as Q8_0 unless `whole`, and norms as f32."""
+    """Write all weights: matrices as Q8_0, or as f32 if `whole`, and norms as f32."""
     for name, weight in weights.items():
         values = weight.detach().to(torch.float32).numpy()
         if values.ndim == 1 or whole:
@@ -90,7 +90,7 @@ def add_weights(writer: gguf.GGUFWriter, weights: dict[str, torch.Tensor], whole
 
 
 def export(build: Path, out: Path, whole: bool = False) -> None:
-    """Write the GGUF to a temporary file, then move it to `out`."""
+    """Write the GGUF to a temporary file, then rename it to `out`."""
     shape = Shape()
     with np.load(build / "weights.npz") as saved:
         weights = {name: torch.from_numpy(saved[name]) for name in saved.files}

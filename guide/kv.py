@@ -1,4 +1,4 @@
-"""Asks the Guide 200 questions with an f16 and with a q8_0 KV cache, and counts the answers that stay the same."""
+"""Asks the Guide 200 questions with an f16 and a q8_0 KV cache, and counts the answers that are identical."""
 
 import argparse
 import json
@@ -17,12 +17,12 @@ Answer = list[int]
 
 
 def questions(path: Path = PROMPTS) -> list[str]:
-    """Return the questions in a file, one JSON string per line."""
+    """Return the questions in a file with one JSON string per line."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
 def same_tokens(first: Answer, second: Answer) -> int:
-    """Return how many tokens two answers share before they diverge."""
+    """Return the length of the common prefix of two answers in tokens."""
     for place, (ours, other) in enumerate(zip(first, second, strict=False)):
         if ours != other:
             return place
@@ -30,7 +30,7 @@ def same_tokens(first: Answer, second: Answer) -> int:
 
 
 def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
-    """Return the numbers of identical answers, and of tokens before the first difference."""
+    """Return the number of identical answers, and the number of tokens before the first difference."""
     pairs = list(zip(exact, near, strict=True))
     return {
         "answers": len(pairs),
@@ -41,8 +41,7 @@ def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
 
 
 def ask(path: Path, prompts: Sequence[str], threads: int, kind: str) -> list[Answer]:
-    """Return the greedy answers, each computed in a context of its own. `kind` is ggml's name of the KV cache's number
-    type."""
+    """Return the greedy answers, each computed in a new context. `kind` is the ggml type of the KV cache."""
     from backends.llamacpp import binding
     from backends.templates.sandboxed_rendering import render
 

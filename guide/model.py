@@ -1,5 +1,4 @@
-"""A small Llama model: RMSNorm, rotary positions, grouped-query attention, SwiGLU, and one matrix for embedding and
-head."""
+"""A small Llama model: RMSNorm, rotary positions, grouped-query attention, SwiGLU, and tied embeddings."""
 
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of the model. Widths are multiples of 32, as Q8_0 requires."""
+    """The sizes of the model. Widths are multiples of 32, as Q8_0 requires."""
 
     vocab_size: int = 2048
     n_layers: int = 8
@@ -25,14 +24,15 @@ class Shape:
 
 
 def rotation(shape: Shape) -> tuple[Tensor, Tensor]:
-    """Return the cosines and sines of every position, [context_length, head_dim / 2]. Source: arXiv:2104.09864."""
+    """Return the cosines and sines of all positions, [context_length, head_dim / 2]. Source: arXiv:2104.09864."""
     steps = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
     angles = torch.outer(torch.arange(shape.context_length, dtype=torch.float32), shape.rope_theta**-steps)
     return angles.cos(), angles.sin()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate neighboring pairs of x, [..., n_tokens, head_dim], by their position, in the layout of GGUF's llama."""
+    """Rotate adjacent pairs of x, [..., n_tokens, head_dim], by their positions, in the layout that GGUF uses for
+    Llama."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 
@@ -77,7 +77,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """SwiGLU. Source: arXiv:2002.05202."""
+    """A SwiGLU feed-forward network. Source: arXiv:2002.05202."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -92,7 +92,8 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then feed-forward. The input of each is normalized, and its output is added to the residual stream."""
+    """A transformer layer: attention, then feed-forward. The input of each is normalized and its output added to the
+    input."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -110,7 +111,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """The whole model, from tokens to logits."""
+    """The complete model, from tokens to logits."""
 
     cos: Tensor
     sin: Tensor
@@ -128,7 +129,8 @@ class Llama(nn.Module):
         self.apply(self.start)
 
     def start(self, module: nn.Module) -> None:
-        """Initialize small random weights. Those added to the residual stream are smaller the deeper the model is."""
+        """Initialize small random weights. Those that write to the residual stream are scaled down with the number of
+        layers."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=0.04)
         if isinstance(module, Attention):
@@ -137,7 +139,7 @@ class Llama(nn.Module):
             nn.init.normal_(module.down.weight, std=0.04 / (2 * self.shape.n_layers) ** 0.5)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """Return the normalized states before the head, [batch, n_tokens, hidden_size]. tokens: [batch, n_tokens]."""
+        """Return the normalized hidden states, [batch, n_tokens, hidden_size]. tokens: [batch, n_tokens]."""
         n_tokens = tokens.shape[1]
         x = self.dropout(self.embedding(tokens))
         for layer in self.layers:
@@ -146,7 +148,7 @@ class Llama(nn.Module):
         return out
 
     def head(self, states: Tensor) -> Tensor:
-        """Return the logits of states, [..., vocab_size]."""
+        """Return the logits for hidden states, [..., vocab_size]."""
         return functional.linear(states, self.embedding.weight)
 
     def forward(self, tokens: Tensor) -> Tensor:

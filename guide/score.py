@@ -1,4 +1,4 @@
-"""Asks the Guide the 30 most frequent questions and 60 other wordings, and marks the answers by key.toml."""
+"""Asks the Guide the 30 most frequent questions and 60 other wordings, and grades the answers with key.toml."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The requirements for an answer on a topic: one phrase of each of `needs`, and none of `never`."""
+    """The requirements for an answer on a topic: it contains a phrase from each of `needs`, and none from `never`."""
 
     topic: str
     question: str
@@ -29,7 +29,7 @@ class Mark:
     never: tuple[str, ...]
 
     def passes(self, answer: str) -> bool:
-        """Return whether an answer contains the facts."""
+        """Return whether an answer meets the requirements."""
         said = " ".join(answer.lower().split())
         return all(any(phrase in said for phrase in some) for some in self.needs) and not any(
             phrase in said for phrase in self.never
@@ -38,7 +38,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A question with its marked answer."""
+    """A question with its graded answer."""
 
     topic: str
     question: str
@@ -48,7 +48,7 @@ class Result:
 
 
 def load_key() -> list[Mark]:
-    """Return the requirements of all topics."""
+    """Return the requirements for all topics."""
     entries = tomllib.loads((HERE / "key.toml").read_text("utf-8"))["topic"]
     return [
         Mark(e["name"], e["question"], tuple(e["rewordings"]), tuple(map(tuple, e["needs"])), tuple(e["never"]))
@@ -57,7 +57,7 @@ def load_key() -> list[Mark]:
 
 
 def leaks(key: Sequence[Mark], answers: dict[str, str]) -> list[tuple[str, str]]:
-    """Return the pairs (topic, other topic) for which the key accepts the other topic's answer.
+    """Return the pairs (topic, other topic) for which the answer to the other topic passes.
 
     There should be none.
     """
@@ -70,12 +70,12 @@ def leaks(key: Sequence[Mark], answers: dict[str, str]) -> list[tuple[str, str]]
 
 
 def canonical() -> dict[str, str]:
-    """Return the answer of each topic in the training text."""
+    """Return the answer to each topic in the training text."""
     return {topic.name: topic.answer for topic in load_topics()}
 
 
 def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
-    """Ask every question of the key and mark the answers."""
+    """Ask all questions of the key and grade the answers."""
     results = []
     for mark in key:
         for question in (mark.question, *mark.rewordings):
@@ -85,7 +85,7 @@ def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
 
 
 def totals(results: Sequence[Result]) -> dict[str, Any]:
-    """Return how many answers passed, and whether they are enough."""
+    """Return how many answers passed, and whether that is enough."""
     passed = [result.passed for result in results if not result.other_wording]
     passed_rewordings = [result.passed for result in results if result.other_wording]
     met = all(passed) and sum(passed_rewordings) >= OTHERS_BAR * len(passed_rewordings)
@@ -99,7 +99,7 @@ def totals(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def open_guide(path: Path, threads: int = 1) -> Ask:
-    """Return a function that asks the model one question at a time, greedily and through its own chat template."""
+    """Return a function that asks the model a question. It decodes greedily and uses the model's own chat template."""
     from backends.llamacpp import binding
 
     llama = binding.whole_model()(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
@@ -123,7 +123,7 @@ def show(results: Sequence[Result], sums: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Run the command line. Return 1 if too few answers passed, and 2 if the key itself is faulty."""
+    """Run the command line. Return 1 if too few answers pass, and 2 if the key itself has an error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, nargs="?", default=MODEL)
     parser.add_argument("--threads", type=int, default=1)

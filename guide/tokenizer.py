@@ -26,7 +26,7 @@ TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The tokens of a conversation, and what each token is part of: 0 the frame, 1 a question, 2 an answer."""
+    """The tokens of a conversation, with the kind of each: 0 for the chat format, 1 for a question, 2 for an answer."""
 
     tokens: list[int]
     kinds: list[int]
@@ -49,10 +49,7 @@ def train(seed: int) -> Tokenizer:
 
 
 def words(talk: Conversation) -> str:
-    """Return the words of a conversation.
-
-    Answers are included only now and then, since there are few different ones.
-    """
+    """Return the text of a conversation. Answers are included only occasionally, as there are few different ones."""
     questions = [turn.question for turn in talk.turns]
     answers = [turn.answer for turn in talk.turns if len(turn.question) % 8 == 0]
     return "\n".join(["user", "assistant", "system", talk.system or "", *questions, *answers])
@@ -64,13 +61,13 @@ def load(path: Path) -> Tokenizer:
 
 
 def prompt(turns: list[tuple[str, str]]) -> str:
-    """Return the text that the chat template makes of (role, content) pairs, up to where the answer begins."""
+    """Return the text of (role, content) pairs in the chat template's format, up to the beginning of the answer."""
     said = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in turns)
     return said + "<|im_start|>assistant\n"
 
 
 def encode(tokenizer: Tokenizer, talk: Conversation) -> Example:
-    """Encode a conversation in the template's format, with the kind of each token."""
+    """Encode a conversation in the chat template's format, with the kind of each token."""
     parts = [(f"<|im_start|>system\n{talk.system}<|im_end|>\n", 0)] if talk.system else []
     for turn in talk.turns:
         parts += [

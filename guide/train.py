@@ -1,4 +1,4 @@
-"""Trains the Guide. The weights are saved regularly, so that a run may be interrupted."""
+"""Trains the Guide. The weights are saved regularly, so a run can be interrupted."""
 
 import argparse
 import math
@@ -34,14 +34,14 @@ SAVE_EVERY = 100
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded examples: tokens and loss weights, [batch, n_tokens]."""
+    """Padded examples: tokens and loss weights, both [batch, n_tokens]."""
 
     tokens: Tensor
     weights: Tensor
 
 
 def shorten(example: Example, rng: random.Random) -> Example:
-    """Cut most examples soon after the last answer begins, and replace a few question tokens."""
+    """Cut most examples soon after the beginning of the last answer, and replace a few question tokens."""
     tokens, kinds = list(example.tokens), example.kinds
     for at, kind in enumerate(kinds):
         if kind == 1 and rng.random() < TOKEN_NOISE:
@@ -54,7 +54,7 @@ def shorten(example: Example, rng: random.Random) -> Example:
 
 
 def collate(examples: list[Example]) -> Batch:
-    """Pad the examples on the right. The weight of a token is the weight of predicting it."""
+    """Pad the examples on the right. The weight of a token applies to predicting it."""
     width = max(len(example.tokens) for example in examples)
     tokens = torch.full((len(examples), width), bpe.PAD)
     weights = torch.zeros(len(examples), width)
@@ -67,7 +67,7 @@ def collate(examples: list[Example]) -> Batch:
 
 
 def batches(tokenizer: Tokenizer, seed: int) -> Iterator[Batch]:
-    """Yield an endless sequence of batches of about BATCH_TOKENS tokens, each of examples of similar length."""
+    """Yield batches of about BATCH_TOKENS tokens indefinitely. The examples of a batch have similar lengths."""
     rng = random.Random(seed)
     writer = iter(Writer(load_topics(), load_words(), seed))
     while True:
@@ -85,7 +85,7 @@ def batches(tokenizer: Tokenizer, seed: int) -> Iterator[Batch]:
 
 
 def loss_of(model: Llama, batch: Batch) -> Tensor:
-    """Return the weighted mean cross-entropy. The head runs only for tokens that have a weight."""
+    """Return the weighted mean cross-entropy. The head is applied only to tokens with a weight."""
     targets, weights = batch.tokens[:, 1:], batch.weights[:, 1:]
     is_target = weights > 0
     with torch.autocast("cpu", torch.bfloat16):  # for matrices only; everything else stays f32
@@ -95,7 +95,7 @@ def loss_of(model: Llama, batch: Batch) -> Tensor:
 
 
 def rate(step: int, steps: int) -> float:
-    """Return the learning rate of a step: a short warm-up, then half a cosine down to a hundredth."""
+    """Return the learning rate of a step: a short warm-up, then a cosine decay to a hundredth."""
     if step < WARMUP_STEPS:
         return PEAK_RATE * (step + 1) / WARMUP_STEPS
     done = (step - WARMUP_STEPS) / max(1, steps - WARMUP_STEPS)
@@ -104,7 +104,7 @@ def rate(step: int, steps: int) -> float:
 
 @torch.no_grad()
 def validate(model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]) -> tuple[float, list[str]]:
-    """Return the share of validation wordings that would be answered word for word, and the topics of the others."""
+    """Return the fraction of validation wordings that are answered word for word, and the topics of the others."""
     model.eval()
     missed = []
     for name, turn in turns:
@@ -118,7 +118,7 @@ def validate(model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]) 
 
 
 def optimizer_for(model: Llama) -> torch.optim.AdamW:
-    """Return AdamW without weight decay for norms."""
+    """Return an AdamW optimizer without weight decay for norms."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     rest = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": rest, "weight_decay": 0.0}]
@@ -126,15 +126,17 @@ def optimizer_for(model: Llama) -> torch.optim.AdamW:
 
 
 def save(model: Llama, path: Path) -> None:
-    """Write the weights to a temporary file, then replace the old ones."""
+    """Write the weights to a temporary file, which then replaces the old ones."""
     part = path.with_suffix(".part.npz")
     np.savez(part, **{name: weight.numpy() for name, weight in model.state_dict().items()})
     part.replace(path)
 
 
 def train(build: Path, steps: int, minutes: float, check_every: int) -> None:
-    """Train for a number of steps, or of minutes if these end first. In that case the learning rate falls with the
-    clock."""
+    """Train for a number of steps or of minutes, whichever ends first.
+
+    The learning rate follows whichever is closer to its end.
+    """
     torch.manual_seed(SEED)
     tokenizer = bpe.load(build / "tokenizer.json")
     model = Llama(Shape(), DROPOUT)

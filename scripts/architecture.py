@@ -1,4 +1,6 @@
-"""`python -m scripts.architecture` writes docs/architecture.svg and the table of docs/architecture.md from the code."""
+"""`python -m scripts.architecture` generates docs/architecture.svg and the table in docs/architecture.md from the
+code.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ Graph = dict[str, set[str]]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A package: the files directly in it, and what they import."""
+    """A package: the files directly in it, and the packages that they import."""
 
     path: str  # such as app/node/placement
     duty: str  # the first line of its docstring
@@ -36,7 +38,7 @@ class Room:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Return the files of the app and its engines by module name."""
+    """Return the files of the app and its engines, keyed by module name."""
     files = (file for root in ROOTS for file in (PROJECT / root).rglob("*.py"))
     named = {".".join(file.relative_to(PROJECT).with_suffix("").parts): file for file in files}
     return {name.removesuffix(".__init__"): named[name] for name in sorted(named)}
@@ -44,7 +46,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports() -> Graph:
-    """Return the modules that each module imports, including deferred and type-only imports."""
+    """Return the modules imported by each module, including imports within functions and for type checking."""
     known = modules()
     return {
         name: {imported for imported in _imported(file) if imported in known} - {name} for name, file in known.items()
@@ -52,7 +54,7 @@ def imports() -> Graph:
 
 
 def _imported(file: Path) -> Iterator[str]:
-    """Yield each name that may be a module's: in `from app.cli import hints`, all of it or the first two parts."""
+    """Yield the modules that a file imports. In `from a import b`, that is `a.b` if it is a module, or else `a`."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,8 +67,10 @@ def _imported(file: Path) -> Iterator[str]:
 
 
 def top(module: str) -> str:
-    """Return the box of the drawing to which a module belongs, such as `node`, `client.py` or `backends`, or "" if
-    none."""
+    """Return the box of the drawing to which a module belongs, such as `node`, `client.py` or `backends`.
+
+    Returns "" for a module that is not drawn.
+    """
     first, *rest = module.split(".")
     if first != "app":
         return first
@@ -77,7 +81,7 @@ def top(module: str) -> str:
 
 
 def boxes() -> Graph:
-    """Return what each box of the drawing imports."""
+    """Return the boxes that each box of the drawing imports."""
     graph: Graph = defaultdict(set)
     for name, targets in imports().items():
         if box := top(name):
@@ -86,12 +90,12 @@ def boxes() -> Graph:
 
 
 def packages() -> list[str]:
-    """Return the names of all packages."""
+    """Return the names of all packages in alphabetical order."""
     return [name for name, file in modules().items() if file.name == "__init__.py"]
 
 
 def rooms() -> list[Room]:
-    """Return all packages, each before those in it."""
+    """Return all packages. Each one precedes its subpackages."""
     known = set(packages())
     files: dict[str, list[str]] = defaultdict(list)
     for name in modules():
@@ -136,7 +140,7 @@ def reached(graph: Mapping[str, Collection[str]]) -> Graph:
 
 
 def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
-    """Return the imports that do not follow from others: `a` to `c` is omitted if `a` to `b` to `c` is drawn."""
+    """Return the imports to draw. An import of `c` by `a` is omitted if it follows from `a` to `b` and `b` to `c`."""
     far = reached(graph)
 
     def circle(a: str, b: str) -> bool:
@@ -152,8 +156,10 @@ def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
 
 
 def floors(graph: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """Return the floor of each box, counted from the top. It is below all boxes that import it; those of a circle
-    share one."""
+    """Return the floor of each box, counted from the top.
+
+    A box is below all boxes that import it. Boxes that import each other in a cycle share a floor.
+    """
     far = reached(graph)
     floor_of: dict[str, int] = {}
 
@@ -181,11 +187,11 @@ TIP = (
 
 
 class Layout:
-    """The positions of all boxes and of all bends of the arrows.
+    """The positions of all boxes, and of the bends of all arrows.
 
-    An arrow over several floors gets a lane on each floor in between, so that it passes beside the boxes. On every
-    floor, boxes and lanes are placed near those that they are connected to: a few passes down and up find that
-    order.
+    An arrow across several floors has a lane on each floor in between, so that it passes beside the boxes. Boxes
+    and lanes are placed close to those that they are connected to; a few passes down and up determine the order on
+    each floor.
     """
 
     def __init__(self, graph: Mapping[str, Collection[str]], lines: Mapping[str, int]) -> None:
@@ -232,7 +238,7 @@ class Layout:
         return sum(self.x[name] for name in names) / len(names)
 
     def line(self, way: list[str]) -> str:
-        """Return the SVG path of an arrow: down from floor to floor, or across on one floor."""
+        """Return the SVG path of an arrow: down from floor to floor, or across if both ends share a floor."""
         a, b = way[0], way[-1]
         floor = self.floor_of[a]
         if floor == self.floor_of[b]:
@@ -258,7 +264,7 @@ def _width(name: str) -> int:
 
 
 def drawing() -> str:
-    """Return the drawing of the present code."""
+    """Return the drawing of the current code as SVG."""
     graph = boxes()
     inside: dict[str, list[str]] = defaultdict(list)
     for package in packages():
@@ -292,7 +298,7 @@ def drawing() -> str:
 
 
 def table() -> str:
-    """Return the table of packages of the present code."""
+    """Return the table of packages for the current code."""
     rows = [
         f"| `{room.path}` | {room.duty.replace('|', chr(92) + '|')} | {room.n_files} | {', '.join(room.imports)} |"
         for room in rooms()
@@ -301,12 +307,12 @@ def table() -> str:
 
 
 def written_table() -> str:
-    """Return the table in the page."""
+    """Return the table that docs/architecture.md contains."""
     return PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def plan_of(rows: str) -> dict[str, str]:
-    """Return the imports of each package in a table. These must not be stale; descriptions and file counts may."""
+    """Return the imports of each package in a table. Only these must be current, not descriptions and file counts."""
     cells = [row.replace("\\|", "").split("|") for row in rows.splitlines()[2:]]
     return {cell[1].strip(): cell[4].strip() for cell in cells}
 

@@ -1,4 +1,4 @@
-"""`python -m scripts.causes` writes docs/causes.md: for each reason its cause, whether to retry, and the message."""
+"""`python -m scripts.causes` generates docs/causes.md: the cause, message and retry advice for each reason code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOLD = {
 
 
 def page() -> str:
-    """Return the page for the present code."""
+    """Return the page for the current code."""
     lines = [HEAD]
     for fault in Fault:
         codes = [(code, blame.retry) for code, blame in TABLE.items() if blame.fault is fault]

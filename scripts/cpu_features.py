@@ -1,4 +1,4 @@
-"""This computer's processor features beyond the common baseline, as build flags of the engine."""
+"""The features of this computer's processor beyond the portable baseline, as build flags for the engine."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def flags(known: frozenset[str]) -> str:
-    """Return the build flags for a processor with these features, or PORTABLE if none of them helps."""
+    """Return the build flags for a processor with these features, or PORTABLE if the engine uses none of them."""
     return " ".join([PORTABLE, *(f"-D{flag}=ON" for flag, needs in X86.items() if needs <= known)])
 
 
 def signs_of(flags: str) -> set[str]:
-    """Return the processor features beyond the baseline that an engine built with these flags reports."""
+    """Return the features beyond the baseline that an engine compiled with these flags reports."""
     return {flag.removeprefix("GGML_") for flag in X86 if f"-D{flag}=ON" in flags.split()}
 
 
 def signs_in(report: str) -> set[str]:
-    """Return the same features, parsed from an engine's own list (`SSE3 = 1 | AVX512 = 1 | …`)."""
+    """Parse the same features from the engine's own report (`SSE3 = 1 | AVX512 = 1 | …`)."""
     names = {name.rpartition(":")[2].strip() for name, _, on in _pairs(report) if on.strip() == "1"}
     return {name for name in names if name.startswith(("AVX512", "AVX_VNNI", "AMX"))}
 
@@ -40,7 +40,7 @@ def _pairs(report: str) -> list[tuple[str, str, str]]:
 
 
 def features() -> frozenset[str]:
-    """Return Linux's names of the features of an x86 processor. They are unknown on other systems."""
+    """Return the features of this x86 processor by their Linux names, or an empty set on any other system."""
     if sys.platform != "linux":
         return frozenset()
     for line in CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""Draw docs/demo.svg from the real output of `poolhouse demo`: `.venv/bin/python -m scripts.demo_picture`."""
+"""Draws docs/demo.svg from the actual output of `poolhouse demo`: `.venv/bin/python -m scripts.demo_picture`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def drawn(output: str) -> str:
-    """Return terminal output as an SVG picture, with its colors."""
+    """Return colored terminal output as an SVG picture."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(output.rstrip()))
     return console.export_svg(title="poolhouse demo", code_format=FONT_FROM_THE_WEB.sub("", CONSOLE_SVG_FORMAT))

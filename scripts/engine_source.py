@@ -1,4 +1,4 @@
-"""llama.cpp's source, extracted from the hashed source package of its Python binding."""
+"""The source of llama.cpp, extracted from the hashed source package of its Python binding."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ INSIDE = "/vendor/llama.cpp/"
 
 
 def engine() -> str:
-    """Return the engine's name and version, such as `llama-cpp-python==0.3.36`."""
+    """Return the name and version of the engine, such as `llama-cpp-python==0.3.36`."""
     return LOCK.read_text("utf-8").split(maxsplit=1)[0]
 
 
 def fetch(work: Path, parts: tuple[str, ...]) -> Path:
-    """Return the folder of llama.cpp below `work` with these parts. It is downloaded and unpacked once per version."""
+    """Return a folder below `work` with these parts of llama.cpp. They are downloaded and unpacked once per version."""
     folder = work / engine() / "llama.cpp"
     whole = folder / ".unpacked"
     there = whole.read_text("utf-8").split() if whole.exists() else []
@@ -32,15 +32,17 @@ def fetch(work: Path, parts: tuple[str, ...]) -> Path:
 
 
 def download(folder: Path) -> None:
-    """Download the engine's source, verified by its hash. pip reads its metadata, so its build tools must be
-    installed."""
+    """Download the source package of the engine and verify its hash.
+
+    Its build tools must be installed, because pip reads the metadata of the package.
+    """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
     command += ["--no-binary", ":all:", "--no-build-isolation", "-r", str(LOCK), "-d", str(folder)]
     subprocess.run(command, check=True)
 
 
 def unpack(archive: Path, folder: Path, parts: tuple[str, ...]) -> None:
-    """Unpack only these parts of several thousand files."""
+    """Unpack only these parts of the archive, which contains several thousand files."""
     with tarfile.open(archive) as source:
         for member in source.getmembers():
             _, _, inside = member.name.partition(INSIDE)

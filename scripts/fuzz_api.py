@@ -1,8 +1,9 @@
-"""`make fuzz-api`: schemathesis sends a node's Chat API everything its description allows, and much that it does not.
+"""`make fuzz-api`: schemathesis sends requests to a node's Chat API, both valid and invalid ones.
 
-It uses the loopback port, the LAN port over TLS, and the port for guests with a guest's certificate. The node has a
-model that generates text, one that embeds, and an upstream, whose names appear often enough in requests. No answer
-may be a 500 or differ from the description in status, type or content, and neither may any part of a stream.
+It tests the loopback port, the LAN port with TLS, and the port for guests with a guest's certificate. The node has
+a model that generates text, one that computes embeddings, and an upstream; requests often contain their names. No
+answer may have the status 500, or differ from the API description in status, content type or content. The same
+applies to each part of a stream.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ KEYSTORE = {"POOLHOUSE_KEYSTORE": "file"}
 
 @dataclass(frozen=True)
 class Door:
-    """A port of the Chat API. `share` is its share of the time."""
+    """A port of the Chat API. `share` is the fraction of the time for which it is tested."""
 
     url: str
     share: float
@@ -52,7 +53,7 @@ class Door:
 
 
 def main() -> int:
-    """Run the nodes in the project's own environment. `--tool` is schemathesis in an environment of its own."""
+    """Run the nodes in the project's environment. `--tool` is the path of schemathesis in its own environment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tool", required=True, help="the program schemathesis")
     parser.add_argument("--seconds", type=int, default=300)
@@ -69,7 +70,7 @@ def main() -> int:
 
 @contextmanager
 def node(home: Path, name: str) -> Iterator[dict[str, Any]]:
-    """Run a node, and yield what it reported when it was ready."""
+    """Run a node. Yield the information that it printed when it was ready."""
     home.mkdir()
     (lo,) = [interface.name for interface in interfaces() if "127.0.0.1" in interface.addresses]
     chosen_before = {"name": name, "interfaces": [lo]}
@@ -87,7 +88,7 @@ def node(home: Path, name: str) -> Iterator[dict[str, Any]]:
 
 
 def own_doors(home: Path) -> tuple[Door, Door]:
-    """Open the ports for programs, and return those of the loopback and the LAN."""
+    """Open the ports for programs. Return those on the loopback interface and on the LAN."""
     poolhouse(home, "import", str(tiny_bert.bert(home / "bert.gguf")), "--name", "bert")
     on = ("api", "on", "--lan", "--port", str(free_port()), "--json")
     opened = json.loads(poolhouse(home, *on))
@@ -103,7 +104,7 @@ def own_doors(home: Path) -> tuple[Door, Door]:
 
 
 def guests_door(home: Path, port: int) -> Door:
-    """Return the host's port for guests, to which a guest's own certificate is the key."""
+    """Return the host's port for guests, which accepts the certificate of a guest as its key."""
     content = (home / "identity" / PEM_NAME).read_bytes()
     secret = (home / "identity" / "passphrase").read_text(encoding="ascii")
     key = serialization.load_pem_private_key(content, secret.encode("ascii")).private_bytes(
@@ -118,7 +119,7 @@ def guests_door(home: Path, port: int) -> Door:
 
 
 def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
-    """Run the tool against a port. Return its exit code."""
+    """Run schemathesis against a port. Return its exit code."""
     description_file = home / "openapi.json"
     document = of_lines(naming(json.loads(description())))
     description_file.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
@@ -133,7 +134,7 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
 
 
 def for_guests(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the routes that guests may use: without metrics, but with those of a guest's own window."""
+    """Return the API description for guests: without metrics, but with the routes used by a guest's window."""
     own = TEMPLATE.format(name="own_{name}")
     (ask,), shapes = msgspec.json.schema_components([requests.Ask], ref_template=own)
     document["components"]["schemas"] |= {f"own_{name}": schema for name, schema in shapes.items()}
@@ -154,7 +155,7 @@ def for_guests(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_upstream(home: Path, url: str, key: str) -> None:
-    """Add the node itself as an upstream under another name, so that its answers are as odd as the requests."""
+    """Add the node itself as an upstream under another name, so that upstream answers are as odd as the requests."""
     upstream = ("upstream", "add", "far", url, "--model", "far=guide", "--cap-tokens", "1000000")
     command = [sys.executable, "-m", "app", *upstream, "--home", str(home)]
     environment = os.environ | {"POOLHOUSE_UPSTREAM_KEY": key}
@@ -163,7 +164,7 @@ def add_upstream(home: Path, url: str, key: str) -> None:
 
 
 def naming(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the description with the names of the existing models, which would hardly ever be guessed."""
+    """Return the API description with the names of existing models, which random requests would hardly ever contain."""
     for schema in document["components"]["schemas"].values():
         fields = schema.get("properties", {})
         if "model" in fields:
@@ -172,7 +173,7 @@ def naming(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_lines(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the description with Ollama's streams as lists of lines, which is how the hooks decode them."""
+    """Return the API description with Ollama's streams described as lists of lines, as which the hooks decode them."""
     for path in document["paths"].values():
         for route in path.values():
             content = route["responses"]["200"]["content"]

@@ -1,4 +1,4 @@
-"""Schemathesis hooks that validate each part of a stream against the description. They run in their own environment."""
+"""Schemathesis hooks that validate each part of a stream against the API description. They run in its environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import schemathesis
 
 
 def events(_context: Any, response: Any) -> list[Any]:
-    """Return the JSON of each event. Schemathesis validates them one by one."""
+    """Return the JSON of each event of a stream. Schemathesis validates each one."""
     lines = response.content.splitlines()
     data = [line.removeprefix(b"data:").strip() for line in lines if line.startswith(b"data:")]
     return [json.loads(line) for line in data if line != b"[DONE]"]

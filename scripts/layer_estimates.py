@@ -1,4 +1,4 @@
-"""Measured layers beside their estimates from a plain layer: `python -m scripts.layer_estimates`."""
+"""`python -m scripts.layer_estimates`: compares measured layers with estimates derived from a plain layer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHAPES = {  # width, feed-forward width, number of experts, experts used per row
 
 
 def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
-    """Return a qwen3 or qwen3moe model of 16 such layers with heads of 128."""
+    """Return the shape of a qwen3 or qwen3moe model with 16 such layers and a head size of 128."""
     name, code, kv = ("qwen3moe" if n else "qwen3"), CODES[kind], width // 4
     sizes: dict[str, tuple[int, ...]] = {
         "attn_q": (width, width), "attn_k": (width, kv), "attn_v": (width, kv),
@@ -67,7 +67,7 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
 
 
 async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: MeasuredLayer) -> tuple[Speed, Speed]:
-    """Return the speed of a layer as measured, and as estimated."""
+    """Return the measured and the estimated speed of a layer."""
     path = folder / "one.gguf"
     model = await asyncio.to_thread(synthetic_stage.write, path, shape, shape.runs[0], Role.MIDDLE)
     guess = estimate_speed(like, effort_of(read_header(path), model))
@@ -75,7 +75,7 @@ async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: Measured
 
 
 async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
-    """Return a row for each shape."""
+    """Return a result for each shape."""
     gauge = Gauge(Threads(threads), ROWS, 4 * GIB, head=False, low_priority=False)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
@@ -95,7 +95,7 @@ async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """Run the command line, with JSON on stdout."""
+    """Run the command line. The results are printed as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", choices=list(SHAPES), action="append")

@@ -1,4 +1,4 @@
-"""llama-server, and programs linked with its libraries, from an existing build or a new one."""
+"""llama-server, and programs that link its libraries, from an existing or a new build."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ LIBRARIES = ("common/libllama-common.a", "common/libllama-common-base.a", "src/l
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the options that say how to compile the engine, or where its build is."""
+    """Add the options that specify how to compile the engine, or where an existing build is."""
     cores = os.cpu_count() or 1
     parser.add_argument("--jobs", type=int, default=cores, help="compilers at once")
     parser.add_argument("--build", type=Path, help="a folder where llama-server of this engine is compiled already")
 
 
 def server(options: Namespace) -> Path:
-    """Return the path of llama-server."""
+    """Return the path of llama-server. Compile it if necessary."""
     build: Path | None = options.build
     return compiled(options.jobs) if build is None else build / "bin" / SERVER
 
 
 def read(program: Path, source: Path, build: Path, payload: Any) -> dict[str, Any]:
-    """Return the output of a C++ program for this input, which it gets as a JSON file."""
+    """Compile and run a C++ program. It receives the payload as a JSON file; return the JSON that it prints."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-reader-") as folder:
         linked, input_file, output_file = (Path(folder) / name for name in ("reader", "given.json", "found.json"))
         input_file.write_text(json.dumps(payload), "utf-8")

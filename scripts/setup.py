@@ -1,7 +1,7 @@
-"""Create .venv from the locks and compile the engine: `python3 -m scripts.setup`.
+"""`python3 -m scripts.setup` creates .venv from the lock files and compiles the engine.
 
-It needs only Python itself. Finished steps are not repeated: a second run takes no time, and a run after an
-interruption resumes.
+It only needs Python itself. Finished steps are not repeated, so a second run takes no time and an interrupted one
+is resumed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ASK_ENGINE = (
 
 
 def main() -> int:
-    """Set up, or say in one sentence why not. Return the exit code."""
+    """Run the setup, or explain in one sentence why that failed. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m scripts.setup", description=__doc__)
     parser.add_argument("--dev", action="store_true", help="also the tools that `make test` needs")
     parser.add_argument("--release", action="store_true", help="engine without RPC, as it ships")
@@ -80,12 +80,12 @@ class Build(NamedTuple):
 
     @property
     def is_fast(self) -> bool:
-        """Return whether it is compiled for one processor."""
+        """Return whether the build is optimized for this processor."""
         return self.cpu_flags != cpu_features.PORTABLE
 
 
 def build_of(rpc: bool, fast: bool | None) -> Build:
-    """Return the build for this processor if requested now or in the last run. Raises Trouble."""
+    """Return the build options. If `fast` is None, the choice made in the last run applies. Raises Trouble."""
     known = cpu_features.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
     build = Build(rpc, cpu_features.flags(known))
     if fast and not build.is_fast:
@@ -97,7 +97,7 @@ def build_of(rpc: bool, fast: bool | None) -> Build:
 
 
 def set_up(dev: bool, build: Build) -> None:
-    """Bring .venv up to date with the locks and flags. Raises Trouble."""
+    """Bring .venv up to date with the lock files and build options. Raises Trouble."""
     stamps = wanted_stamps(dev, build, place())
     if not due_of(stamps):
         return
@@ -118,13 +118,13 @@ def set_up(dev: bool, build: Build) -> None:
 
 
 def due_of(stamps: dict[str, str]) -> list[str]:
-    """Return the remaining steps in order."""
+    """Return the steps that still have to run, in order."""
     done = read_stamps()
     return [step for step, stamp_ in stamps.items() if done.get(step) != stamp_]
 
 
 def wanted_stamps(dev: bool, build: Build, python: str) -> dict[str, str]:
-    """Return for each step a hash of all its inputs. A step with an unchanged stamp is not repeated."""
+    """Return a hash of all inputs for each step. A step whose stamp has not changed is skipped."""
     stamps = {
         "packages": stamp(python, lock("run"), lock("build")),
         "engine": stamp(python, lock("engine"), lock("build"), build.cmake_args),
@@ -134,7 +134,7 @@ def wanted_stamps(dev: bool, build: Build, python: str) -> dict[str, str]:
 
 
 def stamp(*parts: str) -> str:
-    """Return a short hash of the parts."""
+    """Return a short hash of these parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -144,12 +144,12 @@ def lock(name: str) -> str:
 
 
 def place() -> str:
-    """Return the Python that .venv is made with, and its location. A change of either requires everything again."""
+    """Return the Python used for .venv and the location of .venv. If either changes, all steps must run again."""
     return f"{sys.version} {sys.platform} {VENV}"
 
 
 def read_stamps() -> dict[str, str]:
-    """Return the steps that earlier runs finished, or {} if there is nothing readable."""
+    """Return the stamps of the steps finished by earlier runs, or {} if they cannot be read."""
     try:
         known = json.loads(STAMPS.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -158,14 +158,14 @@ def read_stamps() -> dict[str, str]:
 
 
 def write_stamps(stamps: dict[str, str]) -> None:
-    """Replace the stamps atomically, so that an interruption keeps the old ones."""
+    """Replace the stamps atomically, so that an interruption preserves the old ones."""
     part = STAMPS.with_suffix(".part")
     part.write_text(json.dumps(stamps, indent=1), encoding="utf-8")
     part.replace(STAMPS)
 
 
 def make_venv() -> None:
-    """Create .venv, unless a working one of the same Python exists."""
+    """Create .venv, unless there is a working one with the same Python."""
     here = stamp(place())
     same_python = f"import sys, pip; sys.exit(sys.version_info[:3] != {sys.version_info[:3]})"
     if read_stamps().get("place", here) == here and answers(same_python):
@@ -180,22 +180,22 @@ def make_venv() -> None:
 
 
 def install_packages(_build: Build) -> None:
-    """Install the packages that the app needs, and those that compile the engine (cmake and ninja are packages)."""
+    """Install the dependencies of the app, and the packages that compile the engine (such as cmake and ninja)."""
     pip([*LOCKED, "-r", str(LOCKS / "run.txt"), "-r", str(LOCKS / "build.txt")], "packages")
 
 
 def install_tools(_build: Build) -> None:
-    """Install the additional tools of `make test`."""
+    """Install the additional tools for `make test`."""
     pip([*LOCKED, "-r", str(LOCKS / "dev.txt")], "tools")
 
 
 def install_project(_build: Build) -> None:
-    """Install Poolhouse itself in place."""
+    """Install Poolhouse itself in editable mode."""
     pip(["install", "--no-deps", "--no-build-isolation", "--editable", str(PROJECT)], "poolhouse")
 
 
 def install_engine(build: Build) -> None:
-    """Install llama.cpp from its hashed source. Raises Trouble if the build is not as requested."""
+    """Install llama.cpp from its hashed source. Raises Trouble if the result is not as requested."""
     command = [*LOCKED, "--no-build-isolation", "--verbose", "-r", str(LOCKS / "engine.txt")]
     flags = {"CMAKE_ARGS": build.cmake_args}
     fresh = ["--no-cache-dir", "--force-reinstall"]
@@ -210,7 +210,8 @@ def install_engine(build: Build) -> None:
 
 
 def built_wrongly(report: str, build: Build) -> str:
-    """Return what is wrong with the build that reports this (`1 CPU : SSE3 = 1 | …`), or ""."""
+    """Describe how the engine with this report (`1 CPU : SSE3 = 1 | …`) differs from the requested build, or return
+    ""."""
     has_rpc, _, features = report.partition(" ")
     if has_rpc not in ("0", "1"):
         return "built so that it does not load"
@@ -222,7 +223,7 @@ def built_wrongly(report: str, build: Build) -> str:
 
 
 def engine_says() -> str:
-    """Return the installed engine's report about itself, or "" if it cannot be loaded."""
+    """Return the report of the installed engine about its features, or "" if it cannot be loaded."""
     finished = subprocess.run(
         [venv_python(), "-c", ASK_ENGINE], capture_output=True, text=True, check=False, env=clean_environment()
     )
@@ -232,7 +233,7 @@ def engine_says() -> str:
 
 
 def answers(code: str) -> bool:
-    """Return whether the environment's Python can run this code."""
+    """Return whether the environment's Python runs this code without an error."""
     try:
         command = [venv_python(), "-c", code]
         return subprocess.run(command, capture_output=True, check=False, env=clean_environment()).returncode == 0
@@ -241,7 +242,7 @@ def answers(code: str) -> bool:
 
 
 def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) -> None:
-    """Run pip in the environment. Raises Trouble with the cause, if its output names one."""
+    """Run pip in the environment. Raises Trouble, with the cause if its output names one."""
     with LOG.open("a", encoding="utf-8") as log:
         command = [venv_python(), *PIP, *arguments]
         code, output = run(command, {**clean_environment(), **(more or {})}, label, log)
@@ -252,7 +253,7 @@ def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) ->
 
 
 def last_line(output: str) -> str:
-    """Return the last line with text, ending in a period."""
+    """Return the last line that is not empty, ending in a period."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = lines[-1] if lines else "no reason was given"
     return reason if reason.endswith(".") else reason + "."
@@ -264,7 +265,7 @@ def venv_python() -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return our environment variables without those that would mislead pip. An empty HOME counts as unset."""
+    """Return our environment variables, except those that would mislead pip. An empty HOME is treated as unset."""
     unwanted = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     if not kept.get("HOME"):
@@ -273,7 +274,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """Print a line for the person who waits."""
+    """Print a line immediately."""
     print(text, flush=True)
 
 

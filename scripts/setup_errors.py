@@ -1,4 +1,4 @@
-"""The problems that can stop the setup on a fresh machine, each as one sentence with its remedy."""
+"""The problems that can stop the setup on a fresh machine, each as a sentence with a remedy."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ SENTENCES: list[tuple[tuple[str, ...], str]] = [
 
 
 class Trouble(Exception):
-    """The setup cannot continue. The text is the complete sentence for the person."""
+    """Raised if the setup cannot continue. The message is the complete sentence for the user."""
 
 
 def explained(output: str) -> str | None:
-    """Return the sentence for the output of a failed command, or None if the cause is unknown."""
+    """Explain the output of a failed command in one sentence, or return None if the cause is unknown."""
     for signs, sentence in SENTENCES:
         if any(sign in output for sign in signs):
             return sentence
@@ -91,13 +91,13 @@ def explained(output: str) -> str | None:
 
 
 def check_python() -> None:
-    """Raise Trouble if this Python cannot create environments."""
+    """Raise Trouble if this Python cannot create virtual environments."""
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         raise Trouble(NO_VENV)
 
 
 def check_disk(project: Path, needs_bytes: int = NEEDS_BYTES) -> None:
-    """Raise Trouble if the disk of the project or of temporary files is too full."""
+    """Raise Trouble if there is too little disk space for the project or for temporary files."""
     for folder in (project, Path(tempfile.gettempdir())):
         free_bytes = shutil.disk_usage(str(folder)).free
         if free_bytes < needs_bytes:
@@ -115,7 +115,7 @@ def check_compiler() -> None:
 
 
 def _compiles() -> bool:
-    """Return whether a tiny program compiles and links. A compiler stub fails this."""
+    """Return whether a tiny program can be compiled and linked. The stub of a missing compiler fails this test."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     compiler = next((name for name in names if name and shutil.which(name.split()[0])), None)
     if compiler is None:
@@ -131,7 +131,7 @@ def _compiles() -> bool:
 
 
 def _visual_studio() -> bool:
-    """Return whether Microsoft's compiler is on the path or known to its installer."""
+    """Return whether Microsoft's compiler is on PATH or known to its installer."""
     if shutil.which("cl") or shutil.which("clang-cl"):
         return True
     roots = (os.environ.get("PROGRAMFILES(X86)"), os.environ.get("PROGRAMFILES"))

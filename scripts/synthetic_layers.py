@@ -1,6 +1,7 @@
-"""Synthetic layers beside the layers of a file that they represent: `python -m scripts.synthetic_layers FILE...`.
+"""`python -m scripts.synthetic_layers FILE...`: compares synthetic layers with the layers that they stand for.
 
-Both are loaded in one worker and run the same steps in turn. A ratio of 1 means that a trial predicts the model.
+Both are loaded in the same worker and run the same steps in alternation. With a ratio of 1, a measurement of
+synthetic layers predicts the model exactly.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WITHIN_S = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The durations of a run in seconds."""
+    """The durations of the steps of a run in seconds."""
 
     single_s: float
     wide_s: float
@@ -44,7 +45,7 @@ class Steps:
 
 
 def write_own(path: Path, header: Header, model: Model, layers: Layers) -> None:
-    """Write the file's own layers as a stage from the middle."""
+    """Write some of the file's own layers as a middle stage."""
     job = Job(model, header, FAMILIES[model.architecture], layers, Role.MIDDLE)
     made = assembled(job, dict.fromkeys(header.tensors, "0" * 64))
     with path.open("wb") as file:
@@ -56,7 +57,7 @@ def write_own(path: Path, header: Header, model: Model, layers: Layers) -> None:
 
 
 async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: int) -> Steps:
-    """Load a stage from the middle, and run the steps of a measurement on it."""
+    """Load a middle stage, and run the steps of a measurement."""
     model = model_of(read_header(path), "stage", "")
     run = Run(os.urandom(16), Role.MIDDLE, model.width, Number.F16)
     config = StageConfig(
@@ -78,7 +79,7 @@ async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: i
 
 
 async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
-    """Return the row of a file: the median seconds of both over the rounds, and their ratio."""
+    """Return the result for a file: the median seconds of both kinds of layers over all rounds, and their ratio."""
     header = read_header(path)
     model = model_of(header, path.stem, "0" * 64)
     shape, layers = shape_of(header, model), measured_runs(header, model)[-1]
@@ -102,12 +103,12 @@ async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
 
 
 async def run(paths: list[Path], threads: int, rounds: int) -> list[dict[str, object]]:
-    """Return a row for each file."""
+    """Return a result for each file."""
     return [await compared(path, threads, rounds) for path in paths]
 
 
 def main() -> int:
-    """Run the command line, with JSON on stdout."""
+    """Run the command line. The results are printed as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--threads", type=int, default=1)

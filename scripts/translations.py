@@ -1,6 +1,7 @@
-"""Collect the window's texts for translators: `make translations` writes resources/gui/translations.
+"""`make translations` collects the window's texts for translators in resources/gui/translations.
 
-Qt's lupdate does not follow helpers like `_tr("…")`, so the texts are found in the syntax tree and listed for it.
+Qt's lupdate does not follow helper functions such as `_tr("…")`. The texts are therefore found in the syntax tree
+and written to a file that lupdate can parse.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ACCENTS = str.maketrans("aeiouncAEIOU", "áéíóúñçÁÉÍÓÚ")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Said:
-    """A text of the window with the context in which it is looked up."""
+    """A text of the window, with its translation context."""
 
     context: str
     text: str
@@ -37,7 +38,7 @@ class Said:
 
 
 class Unclear(Exception):
-    """A text that cannot be collected, because it is not a literal at the place where it is translated."""
+    """Raised for a text that cannot be collected, because it is not a literal where it is translated."""
 
 
 def everything(root: Path = WINDOW) -> list[Said]:
@@ -49,7 +50,7 @@ def everything(root: Path = WINDOW) -> list[Said]:
 
 
 def said_in(source: str, name: str) -> Iterator[Said]:
-    """Yield the texts of one file. Raises Unclear."""
+    """Yield the texts of a file. Raises Unclear."""
     tree = ast.parse(source)
     helpers = dict(_helpers(tree))
     inside = {id(node) for helper in helpers.values() for node in ast.walk(helper[1])}
@@ -60,7 +61,7 @@ def said_in(source: str, name: str) -> Iterator[Said]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a call: its file, class and function."""
+    """The file, class and function that contain a call."""
 
     file: str
     of_class: str = ""
@@ -70,7 +71,7 @@ class Place:
         return Unclear(f"{self.file}:{node.lineno}: {ast.unparse(node)[:60]} {why}")
 
     def kind_of(self, name: str) -> str:
-        """Return the class that the function's argument `name` is annotated with."""
+        """Return the class in the annotation of the parameter `name` of the function."""
         arguments = self.function.args.args if self.function else []
         for argument in arguments:
             if argument.arg == name and isinstance(argument.annotation, ast.Name):
@@ -78,7 +79,7 @@ class Place:
         return ""
 
     def values(self, name: str) -> list[ast.expr]:
-        """Return the values assigned to the function's own variable `name`."""
+        """Return the values assigned to the local variable `name`."""
         return [
             node.value
             for node in ast.walk(self.function or ast.Module([], []))
@@ -88,7 +89,7 @@ class Place:
 
 
 def _helpers(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ast.FunctionDef]]]:
-    """Yield the name, context and definition of each function that only translates its arguments."""
+    """Yield the name, translation context and definition of each function that only translates its argument."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef) or not node.args.args:
             continue
@@ -102,7 +103,7 @@ def _helpers(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ast.FunctionDef
 
 
 def _calls(node: ast.AST, place: Place) -> Iterator[tuple[Place, ast.Call]]:
-    """Yield every call and its place."""
+    """Yield all calls below a node, each with its place."""
     for child in ast.iter_child_nodes(node):
         inner = place
         if isinstance(child, ast.ClassDef):
@@ -133,7 +134,7 @@ def _said(call: ast.Call, place: Place, helpers: dict[str, tuple[str, ast.Functi
 
 
 def _context(call: ast.Call, place: Place) -> str:
-    """Return the context: for `self.tr` the class, for `page.tr` the class of the function's argument `page`."""
+    """Return the translation context: the class for `self.tr`, the annotated class of the parameter for `page.tr`."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="self")) if place.of_class:
             return place.of_class
@@ -163,7 +164,7 @@ def _text(node: ast.expr, place: Place) -> str:
 
 
 def _called(call: ast.Call) -> str:
-    """Return `tr`, `translate` or a function's name. `tr = QCoreApplication.translate` counts as `translate`."""
+    """Return `tr`, `translate` or the name of a function. `tr = QCoreApplication.translate` counts as `translate`."""
     match call.func:
         case ast.Name(id="tr"):
             return "translate"
@@ -195,7 +196,7 @@ def _quoted(text: str) -> str:
 
 
 def update(folder: Path = FOLDER) -> list[str]:
-    """Update the .ts files and make the .qm files. Return what is not translated yet."""
+    """Update the .ts files and compile them to .qm files. Return the texts that are not translated yet."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / NAME.format(language) for language in LANGUAGES]
     for language, file in zip(LANGUAGES, files, strict=True):
@@ -219,12 +220,12 @@ def _collect(file: Path, language: str) -> None:
 
 
 def release(file: Path, made: Path) -> None:
-    """Make the .qm file of a .ts file."""
+    """Compile a .ts file to a .qm file."""
     _tool("lrelease", str(file), "-qm", str(made))
 
 
 def _tool(name: str, *words: str) -> None:
-    """Run one of Qt's own tools that come with PySide6."""
+    """Run one of the Qt tools that PySide6 includes."""
     program = Path(sys.executable).parent / f"pyside6-{name}"
     ran = subprocess.run([str(program), *words], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
@@ -232,7 +233,7 @@ def _tool(name: str, *words: str) -> None:
 
 
 def unfinished(file: Path) -> list[str]:
-    """Return the texts that a language lacks."""
+    """Return the texts that lack a translation in this language."""
     tree = ET.parse(file)  # noqa: S314  our own file
     return [
         str(message.findtext("source"))
@@ -242,8 +243,10 @@ def unfinished(file: Path) -> list[str]:
 
 
 def _fill_english(file: Path) -> bool:
-    """Fill in English plurals: `%n machine(s)` is `%n machine` for one and `%n machines` for more. Return whether any
-    was new."""
+    """Fill in the English plurals, such as `%n machine` and `%n machines` for `%n machine(s)`.
+
+    Return whether any were new.
+    """
     tree = ET.parse(file)  # noqa: S314  our own file
     new = False
     for message in tree.iter("message"):
@@ -260,8 +263,7 @@ def _fill_english(file: Path) -> bool:
 
 
 def english(text: str, several: bool) -> str:
-    """Return the singular or plural: `%n machine(s)` is `%n machine` for one and `%n machines` for more; so are tries
-    and boxes."""
+    """Return the English singular or plural, such as `%n machine` or `%n machines` for `%n machine(s)`."""
 
     def ended(match: re.Match[str]) -> str:
         word = match[1]
@@ -275,7 +277,8 @@ def english(text: str, several: bool) -> str:
 
 
 def pseudo(made: Path) -> None:
-    """Make a language that is accented and 40 % longer: text that it clips may be clipped in German."""
+    """Create a pseudo-language that is accented and 40 % longer. Text that is cut off in it may be cut off in German,
+    too."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "pseudo.ts"
         _collect(file, "de")
@@ -294,7 +297,7 @@ def pseudo(made: Path) -> None:
 
 
 def longer(text: str) -> str:
-    """Return the text with accents outside of {placeholders}, and with a tail that makes it 40 % longer."""
+    """Return the text with accents, except in {placeholders}, and with a suffix that makes it 40 % longer."""
     parts = re.split(r"(\{[^}]*\}|%n|&\w+;|\*\.\w+)", text)
     accented = [part if at % 2 else part.translate(ACCENTS) for at, part in enumerate(parts)]
     tail = "~" * max(1, round(LONGER * len(text)) - 1)  # a space precedes it
@@ -309,7 +312,7 @@ def _write(tree: ET.ElementTree[ET.Element], file: Path) -> None:
 
 
 def main() -> int:
-    """Update all languages, and report what is missing."""
+    """Update all languages, and report missing translations."""
     try:
         missing = update()
     except Unclear as error:

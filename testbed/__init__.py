@@ -1,4 +1,4 @@
-"""Small models, made-up households, networks and screens, shared by tests, benchmarks and scripts.
+"""Small models, simulated households, networks and screens, shared by tests, benchmarks and scripts.
 
-Nothing here needs more than the app itself: `make bench` runs right after `make setup`.
+They need nothing beyond the dependencies of the app, so `make bench` works right after `make setup`.
 """

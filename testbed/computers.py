@@ -1,4 +1,4 @@
-"""The computers of a small network, with a node on each that can be started, called and ended."""
+"""The simulated computers of a small network, with a node on each of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("den-pc", "attic-pc", "kitchen-pc")
 
 @dataclass
 class Computer:
-    """A computer of the network, and the node on it."""
+    """A computer of the network, and the node that runs on it."""
 
     lan: Lan
     number: int
@@ -36,7 +36,7 @@ class Computer:
 
     @property
     def pid(self) -> int:
-        """Return the process id of the node, whichever process started it."""
+        """Return the process ID of the node, no matter which process started it."""
         return int(json.loads((self.root / "runtime.json").read_text())["pid"])
 
     def start(self, *flags: str) -> None:
@@ -56,7 +56,7 @@ class Computer:
         self.ready = json.loads(line)
 
     def run(self, *words: str) -> Json:
-        """Run a command line of the app on this computer and return its JSON output. Asserts that it succeeds."""
+        """Run a command of the app on this computer. Assert that it succeeds, and return its JSON output."""
         process = self.lan.start(
             self.number, sys.executable, "-m", "app", *words, "--home", str(self.root), "--json",
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -106,7 +106,7 @@ def _request(runtime: Json, method: str, path: str, body: Json | None) -> Json:
 
 
 def started(computers: list[Computer], *flags: str) -> None:
-    """Start the nodes on all computers at once, and wait until every one is ready."""
+    """Start the nodes on all computers concurrently, and wait until all are ready."""
     for computer in computers:
         computer.start(*flags)
     waiting = [threading.Thread(target=computer.wait) for computer in computers]

@@ -1,4 +1,4 @@
-"""The parts of the window over a node that already runs: those that application.py connects, without the window."""
+"""The services of the window over a running node, connected as in application.py but without a window."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.network import identity
 
 
 class Attached:
-    """A Launcher for a node that is already running. It starts none itself."""
+    """A launcher for a node that is already running. It does not start any."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -33,10 +33,10 @@ class Attached:
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version) if runtime else None
 
     def start(self) -> None:
-        """Do nothing, since the node is already running."""
+        """Do nothing, because the node is already running."""
 
     def end(self) -> None:
-        """Do nothing, since the process that started the node ends it."""
+        """Do nothing, because the process that started the node ends it."""
 
     def leave(self) -> None:
         identity.request_leave(Home.at(self.home), None)
@@ -54,14 +54,14 @@ class Attached:
 
 @dataclass
 class Desk:
-    """The `services` that pages need. `went` contains the names of the requested pages."""
+    """The `services` that pages need. `went` lists the addresses of the requested pages."""
 
     services: AppContext
     went: list[str] = field(default_factory=list)
 
 
 def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
-    """Return the parts of the window over the node of `home`, which `follow` begins to follow."""
+    """Create the services of the window for the node of `home`. Call `follow` to start following the node."""
     folder = home / "window"
     folder.mkdir(parents=True, exist_ok=True)
     went: list[str] = []

@@ -20,7 +20,7 @@ TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width
 
 
 def can_be_used() -> str | None:
-    """Return why programs cannot be controlled from outside here, or None if they can."""
+    """Return None if programs can be controlled from outside here, or the reason why not."""
     missing = [
         name for name in ("Xvfb", "openbox", "trayer", "dbus-daemon", "gdbus", "xdotool") if not shutil.which(name)
     ]
@@ -31,8 +31,7 @@ def can_be_used() -> str | None:
 
 
 def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
-    """Start a screen with a tray, a message bus and the accessibility bus, and return the environment for programs on
-    it."""
+    """Start a virtual screen with all its services. Return the environment for programs that run on it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
 
     def started(*words: str, **options: Any) -> subprocess.Popen[str]:

@@ -1,14 +1,14 @@
-"""A network link with chosen faults: a relay for TCP connections, or a cable between namespaces.
+"""A network link with configurable faults: a relay for TCP connections, or a cable between network namespaces.
 
     python -m testbed.fault_link relay HOST:PORT '{"delay_s": 0.005, "rate_bits_per_s": 1e8}'
     python -m testbed.fault_link cable NAME_A NAME_B 10.98.0 '{"loss": 0.02}'     (root, Linux)
 
-The first line on stdout gives the addresses: {"port": …} or {"a": …, "b": …}. Each further line on stdin is a new
-set of faults. The end of stdin ends the link, so that no test leaves one behind. Both directions behave alike, each
-with random draws of its own that follow from the seed. The link runs in a process of its own, on one thread. A
-relay delays to within about 0.1 ms, because it waits busily for the last 2 ms. A cable, which may carry packets
-without a pause, leaves the cores to the computers that it connects, and delays up to 1 ms too long each way,
-because epoll counts milliseconds.
+The first line on stdout contains the addresses: {"port": …} or {"a": …, "b": …}. Each further line on stdin is a
+new set of faults. The link ends with stdin, so that no test leaves one behind. Both directions have the same
+faults, with separate random numbers derived from the seed. The link runs in its own process, on one thread. A relay
+delays to within about 0.1 ms, because it busy-waits for the last 2 ms. A cable, which may carry packets
+continuously, leaves the cores to the computers that it connects. It delays each way by up to 1 ms too long, because
+epoll counts in milliseconds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The faults of each direction. Shares are between 0 and 1."""
+    """The faults of each direction. Fractions are between 0 and 1."""
 
     delay_s: float = 0.0  # one way; a round trip takes twice as much
     jitter_s: float = 0.0  # standard deviation of the delay; the order is kept
@@ -56,7 +56,7 @@ class Faults:
 
 
 class Lane:
-    """The arrival times of the packets in one direction. The caller supplies the time."""
+    """The arrival times of packets in one direction. The caller supplies the current time."""
 
     def __init__(self, faults: Faults, seed: str) -> None:
         self.faults = faults
@@ -64,11 +64,14 @@ class Lane:
         self._line_free = self._last_due = 0.0
 
     def waits(self, now: float) -> float:
-        """Return the seconds until data sent now would begin to cross the link."""
+        """Return the seconds until data sent now would start to cross the link."""
         return max(0.0, self._line_free - now)
 
     def due(self, now: float, size: int) -> list[float]:
-        """Return the arrival times of a packet sent now: one, two or none. `size` is its bytes on the wire."""
+        """Return the arrival times of a packet sent now. There are two for a duplicate and none for a loss.
+
+        size: the number of bytes on the wire.
+        """
         f, draw = self.faults, self._random.random
         lost, twice, early = draw() < f.loss, draw() < f.duplicate, draw() < f.reorder
         extra = self._random.gauss() * f.jitter_s
@@ -85,7 +88,7 @@ class Lane:
         return [due] * (1 + twice)
 
     def stream_due(self, now: float, size: int) -> float:
-        """Return the arrival time of bytes of a stream sent now. They are never lost or duplicated, only delayed."""
+        """Return the arrival time of stream data sent now. It is only delayed, never lost or duplicated."""
         f = self.faults
         lost = self._random.random() < f.loss
         self._line_free = max(now, self._line_free) + lost * f.stall_s
@@ -97,7 +100,7 @@ class Lane:
 
 
 class Relay:
-    """A relay that passes TCP connections on to `target`, with the same faults in both directions of each."""
+    """A relay that forwards TCP connections to `target`, with the same faults in both directions."""
 
     def __init__(self, target: tuple[str, int], faults: Faults, seed: int) -> None:
         self._target, self._seed = target, seed
@@ -144,7 +147,7 @@ class Relay:
                 pass  # one end is gone, and so is the connection
 
     async def _pump(self, source: socket.socket, sink: socket.socket, lane: Lane) -> None:
-        """Copy until `source` is exhausted. Raises OSError if either end is gone."""
+        """Copy data until `source` ends. Raises OSError if either end is gone."""
         flying: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(FLYING_BYTES // READ_BYTES)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._deliver(flying, sink), name="deliver")
@@ -176,7 +179,7 @@ class Relay:
 
 
 class CableEnd:
-    """A carrier of packets from one TUN device to the other."""
+    """A carrier of packets in one direction, from one TUN device to the other."""
 
     def __init__(self, source: int, target: int, lane: Lane) -> None:
         self.lane = lane
@@ -210,7 +213,7 @@ class CableEnd:
 
 
 def tun(namespace: str, device: str, address: str) -> int:
-    """Create a TUN device in a namespace. It is removed when the returned descriptor is closed."""
+    """Create a TUN device in a namespace. It is removed when the returned file descriptor is closed."""
     import fcntl
 
     handle = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
@@ -253,7 +256,7 @@ async def run_cable(a: str, b: str, net: str, faults: Faults, seed: int) -> None
 
 
 async def until_told(work: Any, use: Callable[[Faults], None]) -> None:
-    """Run `work` until stdin ends, and apply each new set of faults that is read from stdin."""
+    """Run `work` until stdin ends. Pass each set of faults read from stdin to `use`."""
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:
         carrying = tasks.create_task(work)
@@ -269,7 +272,7 @@ def say(facts: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class FaultLink:
-    """A running link. `facts` gives its addresses, and `use` changes its faults."""
+    """A running link. `facts` contains its addresses, and `use` changes its faults."""
 
     process: subprocess.Popen[str]
     facts: dict[str, Any]
@@ -286,14 +289,14 @@ class FaultLink:
 
 @contextmanager
 def relay(port: int, faults: Faults, seed: int = 1) -> Iterator[FaultLink]:
-    """Run a relay to a port of this computer."""
+    """Run a relay to a port of this computer during the block."""
     with _link("relay", f"127.0.0.1:{port}", faults=faults, seed=seed) as link:
         yield link
 
 
 @contextmanager
 def cable(a: str, b: str, faults: Faults, net: str = "10.98.0", seed: int = 1) -> Iterator[FaultLink]:
-    """Connect two existing namespaces with a cable. Needs root."""
+    """Connect two existing namespaces with a cable during the block. This needs root."""
     with _link("cable", a, b, net, faults=faults, seed=seed) as link:
         yield link
 

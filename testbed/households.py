@@ -1,4 +1,4 @@
-"""Random households for the planner's tests, determined by a seed, and a brute-force search through all placements."""
+"""Seeded random households for tests of the planner, and a brute-force search through all placements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 def model(layers: list[int], boundaries: tuple[int, ...] | None = None, width: int = 4096) -> Model:
-    """Return a model with layers of these sizes in bytes."""
+    """Return a model whose layers have these sizes in bytes."""
     n = len(layers)
     return Model(
         id="0" * 64,
@@ -43,7 +43,7 @@ def model(layers: list[int], boundaries: tuple[int, ...] | None = None, width: i
 
 
 def speed(layer_s: float, *, chunk: float = 35.0, step_s: float = 0.0005) -> Speed:
-    """Return the speed of a machine that takes `chunk` times as long for a chunk of the prompt as for a token."""
+    """Return the speed of a machine that needs `chunk` times as long for a chunk of the prompt as for a token."""
     return Speed(
         layer_s=layer_s,
         layer_row_s=0.35 * layer_s,
@@ -93,7 +93,7 @@ def some_model(chance: Random, most_layers: int) -> Model:
 
 
 def _with_kinds(chance: Random, made: Model) -> Model:
-    """Return the model with layers of two kinds, of which every run needs one each."""
+    """Return the model with layers of two kinds. Each run must contain at least one of each."""
     kinds = [chance.random() < 0.6 for _ in range(made.n_layers)]
     groups = tuple(tuple(layer for layer, has in enumerate(kinds) if has is kind) for kind in (True, False))
     rules = RunRules(groups, not_long=(chance.randint(1, 3),) if chance.random() < 0.3 else ())
@@ -104,7 +104,10 @@ def _with_kinds(chance: Random, made: Model) -> Model:
 def some_household(
     chance: Random, most_machines: int = 4, most_layers: int = 8
 ) -> tuple[Candidate, list[Candidate], Model, Workload]:
-    """Return a random host, lenders, model and workload: few enough to try everything, with scarce to ample memory."""
+    """Return a random host, lenders, a model and a workload. They are small enough to try all placements.
+
+    The amount of memory varies from scarce to ample.
+    """
     made = some_model(chance, most_layers)
     n_machines = chance.randint(1, most_machines)
     plenty = chance.choice([0.8, 1.2, 1.5, 2.0, 4.0])
@@ -127,7 +130,7 @@ def some_household(
 def every_split(
     host: Candidate, lenders: list[Candidate], made: Model, work: Workload
 ) -> Iterator[tuple[PlannedStage, ...]]:
-    """Yield all legal splits, whether they fit or not."""
+    """Yield all valid splits, whether they fit or not."""
     for n in range(1, len(lenders) + 1):
         for chosen in permutations(lenders, n):
             for cuts in combinations(made.cuts.boundaries, n + 1):
@@ -144,7 +147,7 @@ def fits(stages: tuple[PlannedStage, ...], machines: dict[MachineId, Candidate])
 
 
 def least_request_s(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> float | None:
-    """Return the smallest forecast of all placements that fit, found by trying all, or None if none fits."""
+    """Return the shortest forecast duration of all placements that fit, found by brute force, or None if none fits."""
     machines = {candidate.id: candidate for candidate in [host, *lenders]}
     times: list[float] = []
     whole = split_stages([host], (0, made.n_layers), made, work)

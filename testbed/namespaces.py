@@ -1,6 +1,6 @@
-"""A small network of namespaces, each of which stands for a computer, all on one switch (Linux, root).
+"""A small network of Linux namespaces, each of which represents a computer. All are connected to one switch (root).
 
-The switch is a bridge in a namespace of its own, so this computer's network is unaffected.
+The switch is a bridge in its own namespace, so this computer's real network is not affected.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 class NoNamespaces(RuntimeError):
-    """Raised if this computer does not allow network namespaces. The text states why."""
+    """Raised if this computer does not allow network namespaces. The message states the reason."""
 
 
 class Lan:
-    """The computers 0, 1, and so on. Computer n has the interface `eth0` and the address 10.231.90.(n+1)."""
+    """A network of computers numbered from 0. Computer n has the interface `eth0` with the address 10.231.90.(n+1)."""
 
     def __init__(self, name: str, n_computers: int) -> None:
         self.switch = f"{name}s"
@@ -34,12 +34,12 @@ class Lan:
         return f"10.231.90.{computer + 1}"
 
     def start(self, computer: int, *argv: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a process on this computer. Its process ID is that of the program."""
+        """Start a process on this computer. Its process ID is that of the program itself."""
         command = ["ip", "netns", "exec", self.names[computer], *argv]
         return subprocess.Popen(command, text=True, **options)
 
     def on(self, computer: int, work: Callable[[], T]) -> T:
-        """Return the result of `work`, whose sockets are opened on this computer."""
+        """Call `work` so that the sockets it opens belong to this computer, and return its result."""
         results: list[T] = []
         failed: list[BaseException] = []
 
@@ -58,33 +58,33 @@ class Lan:
         return results[0]
 
     def multicast(self, works: bool, to: int | None = None) -> None:
-        """Set whether the switch carries multicast, which some access points do not.
+        """Set whether the switch forwards multicast, as some access points do not.
 
-        `to` limits this to one computer.
+        to: limits the change to traffic to one computer.
         """
         for n in range(len(self.names)) if to is None else (to,):
             flood = "on" if works else "off"
             _run("bridge", "-n", self.switch, "link", "set", "dev", f"p{n}", "mcast_flood", flood)
 
     def cable(self, computer: int, plugged: bool) -> None:
-        """Plug in or unplug the cable of this computer at the switch."""
+        """Plug in or unplug the network cable of this computer."""
         state = "up" if plugged else "down"
         _run("ip", "-n", self.switch, "link", "set", f"p{computer}", state)
 
     def move(self, computer: int, address: str) -> None:
-        """Give this computer another address, as another DHCP server would."""
+        """Give this computer a new address, as a different DHCP server would."""
         _run("ip", "-n", self.names[computer], "addr", "flush", "dev", "eth0")
         _run("ip", "-n", self.names[computer], "addr", "add", f"{address}/24", "dev", "eth0")
 
     def sent_bytes(self, computer: int) -> int:
-        """Return how many bytes this computer has sent through its interface."""
+        """Return the number of bytes that this computer has sent through its interface."""
         shown = _run("ip", "-n", self.names[computer], "-s", "-j", "link", "show", "eth0")
         return int(json.loads(shown)[0]["stats64"]["tx"]["bytes"])
 
 
 @contextlib.contextmanager
 def lan(n_computers: int) -> Iterator[Lan]:
-    """Create a network of this many computers until the end of the block. Raises NoNamespaces if that is impossible."""
+    """Create a network with this many computers during the block. Raises NoNamespaces if that is not possible."""
     made = Lan(f"phn{os.getpid()}", n_computers)
     try:
         try:
@@ -113,7 +113,7 @@ def _build(made: Lan) -> None:
 
 
 def _enter(name: str) -> None:
-    """Move this thread, and no other, into the namespace."""
+    """Move the current thread, but no other, into the namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/run/netns", name).open("rb") as handle:
         if libc.setns(handle.fileno(), CLONE_NEWNET):

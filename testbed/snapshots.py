@@ -1,4 +1,4 @@
-"""Made-up snapshots of households, with the facts that a real node would report, to test how they are shown."""
+"""Synthetic snapshots of households, with all facts that a real node would report, for tests of the user interfaces."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def loaded(n_machines: int) -> Json:
 
 
 def between(n_machines: int) -> Json:
-    """Return the links that the other machines measured among themselves, each reported by its first end."""
+    """Return the links that the other machines have measured between each other, each reported by its first end."""
     ids = [f"{number:064x}" for number in range(n_machines)]
     return {
         ids[number]: {
@@ -88,7 +88,7 @@ def between(n_machines: int) -> Json:
 
 
 def household(n_machines: int, *, with_model: bool = True) -> Json:
-    """Return a snapshot of this many machines, with a model that is split across all of them."""
+    """Return a snapshot with this many machines and a model that is split across all of them."""
     machines = [machine(number) for number in range(n_machines)]
     return {
         "node": {"id": machines[0]["id"], "name": "den-pc", "lending": {"used_by": []}},
@@ -101,5 +101,5 @@ def household(n_machines: int, *, with_model: bool = True) -> Json:
 
 
 def snapshot_of(content: Json) -> Snapshot:
-    """Return a snapshot as the window decodes it."""
+    """Decode a snapshot in the same way as the window does."""
     return convert(content, Snapshot)

@@ -1,4 +1,4 @@
-"""A tiny model that thinks: its template opens the thought, and it always writes the same words."""
+"""A tiny model that thinks: its template opens a thought, and it always produces the same words."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ ANSWER = ("\n\nYes,", " it", " is.")
 
 
 def thinker(path: Path, thought: tuple[str, ...] = HMM, **changes: Any) -> Path:
-    """Write the model. Each word of the thought must be unique, since each word determines the next."""
+    """Write the model file. All words of the thought must be different, because each word determines the next."""
     words = (OPENS, *thought, ENDS, *ANSWER)
     return tiny.llama(path, vocab=300 + len(words), template=TEMPLATE, says=words, **changes)

@@ -1,4 +1,4 @@
-"""Small random Llama models as GGUF files. The same arguments give the same bytes."""
+"""Small random Llama models as GGUF files. The same arguments always produce the same bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Q4_K_STD, Q6_K_STD = 258.0, 342.0
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a model. K-quants need `width` and `ffn` to be multiples of 256."""
+    """The sizes of a model. K-quants require `width` and `ffn` to be multiples of 256."""
 
     layers: int = 8
     width: int = 64
@@ -53,7 +53,7 @@ class Shape:
 
 
 def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
-    """Write a random Llama of this shape to `path`. `changes` are fields of Shape by name."""
+    """Write a random Llama model to `path`. `changes` override fields of the shape."""
     shape = shape or Shape(**changes)
     if shape.vocab < MIN_VOCAB:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
@@ -95,7 +95,7 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
 
 
 def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, words: tuple[str, ...] = ()) -> None:
-    """Write a vocabulary of bytes, control tokens and a few merges in the style of GPT-2, with `words` at the end."""
+    """Write a GPT-2-style vocabulary of bytes, control tokens, a few merges and, at the end, `words`."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
     kinds += [gguf.TokenType.NORMAL] * len(letters)
@@ -118,7 +118,7 @@ def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, 
 
 
 def _byte_letters() -> list[int]:
-    """Return GPT-2's letter for each byte: the byte itself if printable, otherwise one from U+0100 on."""
+    """Return the character that GPT-2 uses for each byte: the byte itself if printable, or one from U+0100 on."""
     plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     spare = iter(range(0x100, 0x200))
     return [byte if byte in plain else next(spare) for byte in range(256)]
@@ -152,8 +152,8 @@ def _matrices(shape: Shape) -> list[tuple[str, int, int, str]]:
 def _teach(shape: Shape, matrices: dict[str, NDArray[Any]]) -> None:
     """Make each token of `says` predict the next one.
 
-    The layers add nothing, so that the last token alone decides, and each of these pairs of tokens has a direction
-    of its own.
+    The layers contribute nothing, so the output depends only on the last token. Each pair of tokens has its own
+    direction.
     """
     for name, matrix in matrices.items():
         if name.endswith(("attn_output.weight", "ffn_down.weight")):
@@ -173,7 +173,7 @@ def _norms(shape: Shape) -> list[str]:
 
 
 def _matrix(chance: np.random.Generator, rows: int, columns: int, quant: str) -> NDArray[Any]:
-    """Return a random matrix whose products have the same magnitude as their inputs."""
+    """Return a random matrix that preserves the magnitude of its inputs."""
     std = columns**-0.5
     if quant in ("Q4_K", "Q6_K"):
         return _k_quant(chance, rows, columns, quant, std)
@@ -185,7 +185,7 @@ def _matrix(chance: np.random.Generator, rows: int, columns: int, quant: str) ->
 
 
 def _k_quant(chance: np.random.Generator, rows: int, columns: int, quant: str, std: float) -> NDArray[np.uint8]:
-    """Return random blocks, because the gguf package can read K-quants but not write them."""
+    """Return random quantized blocks. The gguf package can read K-quants but not write them."""
     if columns % 256:
         raise ValueError(f"{quant} needs rows of a multiple of 256 values, not {columns}")
     size = 144 if quant == "Q4_K" else 210

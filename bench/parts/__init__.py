@@ -1,1 +1,1 @@
-"""The measurements that `python -m bench PART` makes, one per file."""
+"""The measurements run by `python -m bench PART`, one per file."""

@@ -1,4 +1,4 @@
-"""The Chat API with 64 clients at once (nothing lost, fair, constant memory), and what it adds to a single answer."""
+"""The Chat API under 64 concurrent clients (losses, fairness, memory), and its overhead for a single answer."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The times of one answer with no other load, in seconds."""
+    """The overhead of the API for one answer without other load, in seconds."""
 
     and_back_s: float  # from the request to its first line, minus the driver's time
     per_token_s: float  # between lines, minus the driver's time between tokens
 
 
 async def many(base: str, keys: Sequence[str], clients: int, seconds: float, max_tokens: int) -> Load:
-    """Run many clients, several with each key. Each sends one request after another until the time is up."""
+    """Run many clients, several per key. Each sends one request after another until the time is up."""
     load, end = Load(dict.fromkeys(keys, 0)), time.monotonic() + seconds
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(base, connector=connector) as session, asyncio.TaskGroup() as group:
@@ -63,14 +63,14 @@ async def many(base: str, keys: Sequence[str], clients: int, seconds: float, max
 
 
 async def alone(base: str, key: str, runs: int, max_tokens: int) -> list[Alone]:
-    """Send one request after another, and return the times of each."""
+    """Send one request after another, and return the overhead of each."""
     async with aiohttp.ClientSession(base) as session:
         return [await _timed(session, key, number, max_tokens) for number in range(runs)]
 
 
 async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
-    """Return how many requests reached the driver within this time, by the node's own count, and how many did in
-    total."""
+    """Return how many requests reached the driver within this time, and how many did in total, from the node's
+    metrics."""
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(base) as session, session.get(METRICS, headers=headers) as got:
         text = await got.text()
@@ -98,7 +98,7 @@ async def _client(session: aiohttp.ClientSession, load: Load, key: str, end: flo
 
 
 async def _timed(session: aiohttp.ClientSession, key: str, number: int, max_tokens: int) -> Alone:
-    """Time one request. Each asks something different, so that nothing is reused."""
+    """Time one request. Each prompt is different, so that no cached prefix is reused."""
     began, times, last = time.monotonic(), list[float](), dict[str, Any]()
     async with session.post(PATH, **_ask(key, max_tokens, f"{number}: ")) as answer:
         answer.raise_for_status()
@@ -121,12 +121,12 @@ def _ask(key: str, max_tokens: int, before: str = "") -> dict[str, Any]:
 
 
 def unfairness(answers: Sequence[int]) -> float:
-    """Return how many fewer answers the last key got than the first, as a share of the first key's."""
+    """Return by what fraction the key with the fewest answers fell behind the key with the most."""
     return 1 - min(answers) / max(answers) if answers and max(answers) else 1.0
 
 
 def growth(samples: Sequence[float]) -> float:
-    """Return the growth of the mean from the second quarter to the last, as a share. The first quarter is warm-up."""
+    """Return the relative growth of the mean from the second to the last quarter. The first quarter is warm-up."""
     quarter = len(samples) // 4
     if not quarter:
         raise ValueError("four samples at least")
@@ -135,7 +135,7 @@ def growth(samples: Sequence[float]) -> float:
 
 
 def api(bench: Bench) -> None:
-    """Measure the Guide on one node through Ollama's API, because its answers include the driver's figures."""
+    """Measure the Guide on one node through its Ollama API, whose answers include the driver's own times."""
     seconds = bench.options.api_seconds
     with bench.family() as family:
         node = Node(family, "api", bench.homes / "api", Place())
@@ -158,7 +158,7 @@ def api(bench: Bench) -> None:
 
 
 def opened(node: Node) -> tuple[str, list[str]]:
-    """Open the API of a node. Return its address, and a key for each program."""
+    """Open the Chat API of a node. Return its address and one key per program."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -170,7 +170,7 @@ def opened(node: Node) -> tuple[str, list[str]]:
 
 @contextmanager
 def watched(node: Node) -> Iterator[list[float]]:
-    """Sample the bytes of memory used by the node and its workers."""
+    """Sample the memory used by the node and its workers, in bytes."""
     looks, over = list[float](), threading.Event()
 
     def look() -> None:

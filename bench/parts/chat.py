@@ -1,4 +1,4 @@
-"""A long chat: how quickly it opens, and how long the window blocks while an answer streams into it."""
+"""A long chat: how fast it opens, and how long the window blocks while an answer streams in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PIECE = (  # typical text of a model that explains something
 
 
 def chat(bench: Bench) -> None:
-    """Measure the real Chat page, drawn into memory, with a stand-in that streams like a node."""
+    """Measure the real Chat page, rendered off screen, with a stand-in for the node that streams an answer."""
     say(f"chat: {MESSAGES} messages, {TOKENS} tokens at {TOKENS_PER_S} tok/s")
     data = measured(MESSAGES, TOKENS)
     opens, busy = sorted(data["open_s"]), sorted(data["busy_s"])
@@ -44,7 +44,8 @@ def chat(bench: Bench) -> None:
 
 
 def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
-    """Return the seconds of each opening of such a chat, and of each busy stretch while an answer arrives."""
+    """Return the seconds for each opening of a chat of this length, and for each busy stretch while an answer streams
+    in."""
     with streaming(n_tokens) as port:
         finished = subprocess.run(
             [sys.executable, "-m", "bench.parts.chat_window", str(port), str(n_messages)],
@@ -63,14 +64,14 @@ def _row(name: str, values: list[float], most: float) -> list[str]:
 
 
 def tokens(count: int) -> list[str]:
-    """Return an answer in pieces, each about as long as a token."""
+    """Return an answer as a list of pieces, each about as long as a token."""
     text = "".join(PIECE.format(n=n) for n in range(count * TOKEN // len(PIECE) + 1))
     return [text[at : at + TOKEN] for at in range(0, count * TOKEN, TOKEN)]
 
 
 @contextmanager
 def streaming(n_tokens: int) -> Iterator[int]:
-    """Run a server that streams an answer of `n_tokens` to every question, and yield its port."""
+    """Run a server that streams an answer of `n_tokens` to every question. Yield its port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Answers, tokens(n_tokens)))
     thread = threading.Thread(target=server.serve_forever, name="stand-in of a node")
     thread.start()
@@ -83,7 +84,7 @@ def streaming(n_tokens: int) -> Iterator[int]:
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """The handler of POST /ask, with answers like those of app/node."""
+    """The handler of POST /ask, which streams lines like those of a node."""
 
     def __init__(self, pieces: list[str], *args: Any) -> None:
         self._pieces = pieces
@@ -106,4 +107,4 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
-        """Do nothing: the report has the figures."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""The window process of `chat`, which prints seconds as one JSON object."""
+"""The window process of the `chat` part. It prints its measurements as a JSON object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZE = (1200, 760)
 
 
 def filled(page: ChatPage, n_messages: int) -> Chat:
-    """Return a chat of `n_messages` messages, saved in the history."""
+    """Create a chat of `n_messages` messages in the history, and return it."""
     chat = page.history.begin()
     for number in range(n_messages):
         role = Role.ASSISTANT if number % 2 else Role.USER
@@ -40,7 +40,7 @@ def filled(page: ChatPage, n_messages: int) -> Chat:
 
 
 def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> float:
-    """Return the seconds until the chat is first painted."""
+    """Return the seconds until the chat is painted for the first time."""
     page.open_chat(empty.id)
     rest(app, SETTLE_S / 4)
     began = time.perf_counter()
@@ -51,7 +51,7 @@ def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> floa
 
 
 def streamed(app: QApplication, page: ChatPage, chat: Chat) -> list[float]:
-    """Return the length of each stretch in which the window was busy while an answer arrived."""
+    """Return the duration of each stretch during which the window was busy while an answer streamed in."""
     busy: list[float] = []
     last = time.perf_counter()
 

@@ -1,4 +1,4 @@
-"""The map of the household: its frame rate and cost, visible and hidden (Linux, Xvfb)."""
+"""The map of the household: its frame rate and CPU cost while visible and hidden (Linux, Xvfb)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVES = "an answer runs"
 
 
 def cluster_map(bench: Bench) -> None:
-    """Measure the real Pool page of a household of eight, with an answer running over all its links."""
+    """Measure the real Pool page with a household of eight machines and an answer running on all links."""
     if reason := can_be_used():
         bench.cannot("map", TITLE, reason)
         return
@@ -37,7 +37,7 @@ def cluster_map(bench: Bench) -> None:
 
 
 def measured(n_machines: int, seconds: float, environment: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """Return the frames per second and the share of a core in each state of the window."""
+    """Return the frames per second and the fraction of a core used, for each state of the window."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.parts.map_window", str(n_machines), str(seconds)],
         capture_output=True, text=True, timeout=LONGEST_S, check=False, env=environment,

@@ -1,4 +1,4 @@
-"""Three machines on two cores, each limited to a third of their time by a CPU quota."""
+"""Three machines on two cores, each limited by a CPU quota to a third of their time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTPUT = 32  # mainly the time to the first token is measured; a few more tokens
 
 
 def three(bench: Bench) -> None:
-    """Measure one such machine alone, and three of them together."""
+    """Measure one of these machines alone, then all three together."""
     options = replace(bench.options, streams=0, splits=tuple(s for s in bench.options.splits if len(s) == 4))
     options = replace(options, output=min(options.output, OUTPUT))
     try:

@@ -1,4 +1,4 @@
-"""The cost of readiness for faults when nothing fails: ordinary nodes against nodes without it, in turns."""
+"""The cost of fault tolerance when nothing fails, measured by comparing ordinary nodes with stripped-down ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BARE_NODE = (sys.executable, "-m", "bench.parts.node_without_readiness")
 
 
 class BareSide(PoolSide):
-    """A household of nodes that would not survive a fault."""
+    """A household of nodes without any fault tolerance."""
 
     name = "bare"
     program = BARE_NODE
@@ -31,10 +31,10 @@ SIDES = (PoolSide, BareSide)
 
 
 def steady(bench: Bench) -> None:
-    """Load both households with the same split, and use one at a time.
+    """Load both households with the same split and measure them in alternation.
 
-    Each round restarts them: the placement of a process in memory and caches makes it a few percent faster or
-    slower for its lifetime, and the cost measured here is smaller than that.
+    Both are restarted in each round. Where a process happens to lie in memory and caches makes it a few percent
+    faster or slower for its lifetime, which is more than the cost to be measured.
     """
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
     questions = Questions(options.seed, bench.model.n_vocab)
@@ -53,7 +53,7 @@ def steady(bench: Bench) -> None:
 
 
 def _round(places: list[Place], questions: Questions, bench: Bench, n: int) -> dict[str, list[Answered]]:
-    """Ask both the same questions, starting with the one that was last before. Return those of ready, then of bare."""
+    """Ask both households the same questions, in an order that alternates between rounds. Return their answers."""
     options, answers = bench.options, dict[str, list[Answered]]()
     single = questions.prompts(f"steady {n}", 1, options.prompt)
     many = questions.prompts(f"steady {n} many", options.streams, options.many_prompt)

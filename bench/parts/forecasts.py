@@ -1,7 +1,7 @@
-"""Forecasts made before a load against what the model then does: six placements, alone and beside other work.
+"""Forecasts compared with measurements: six placements, on an idle computer and beside other work.
 
-Each machine has its own core, as real machines do. Two on one core would wait for each other, which no forecast can
-know. The other work is a program that computes on the host's core all the time.
+Each machine has its own core, as real machines do. Machines on the same core would wait for each other, which no
+forecast can know. The other work is a program that keeps the host's core busy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Off = tuple[float, float]  # errors of the first token's time and of the decodin
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The figures of one placement in one situation."""
+    """The measurements of one placement in one situation, with their forecasts."""
 
     situation: str
     layers: str
@@ -43,20 +43,20 @@ class Found:
 
     @property
     def before(self) -> Off:
-        """Compare the first forecast with the median of the measurements."""
+        """The relative errors of the first forecast, compared with the median of all measurements."""
         first, decode = statistics.median(self.first_s), statistics.median(self.speeds)
         return self.said_first_s[0] / first - 1, self.said[0] / decode - 1
 
     @property
     def after(self) -> Off:
-        """Compare the forecast after LEARNING answers with the measurements after them."""
+        """The relative errors of the forecast after LEARNING answers, compared with the later measurements."""
         first = statistics.median(self.first_s[LEARNING:])
         decode = statistics.median(self.speeds[LEARNING:])
         return self.said_first_s[LEARNING] / first - 1, self.said[LEARNING] / decode - 1
 
 
 def forecasts(bench: Bench) -> None:
-    """Measure six placements of the model in both situations, each with a household that has learned nothing."""
+    """Measure six placements in both situations, each with a household that has not learned from earlier answers."""
     comparisons: list[Found] = []
     for situation in SITUATIONS:
         with bench.family() as family, contextlib.ExitStack() as stack:
@@ -77,8 +77,10 @@ def forecasts(bench: Bench) -> None:
 
 
 def splits(n_layers: int) -> list[tuple[int, ...]]:
-    """Return the whole model and five splits with a lender, each as the host's first run, the lender's, and the host's
-    last."""
+    """Return the numbers of layers for the whole model and for five splits with a lender.
+
+    A split consists of the host's first layers, the lender's, and the host's last.
+    """
     half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
     lent = [
         (1, 1), (quarter, quarter), (half, 1), (1, half), (third, third),
@@ -87,7 +89,7 @@ def splits(n_layers: int) -> list[tuple[int, ...]]:
 
 
 def _household(bench: Bench, family: Children, name: str) -> Node:
-    """Start a host and a lender, each with its own core."""
+    """Start and pair a host and a lender on separate cores."""
     homes, flags = bench.homes / name, ["--lend", bench.options.lend, "--limit", bench.options.lend]
     here, there = bench.options.cores[0], bench.options.cores[-1]
     host, lender = [
@@ -139,7 +141,7 @@ def _row(comparison: Found) -> list[str]:
 
 
 def markdown(bench: Bench, comparisons: Sequence[Found]) -> str:
-    """Return the table, and the medians against their bars."""
+    """Return the table, and the median errors with their limits."""
     head = [
         "situation", "layers", "first token, forecast", "measured", "off", "tok/s, forecast", "measured", "off",
         "first token off, after three", "tok/s off, after three",

@@ -1,4 +1,4 @@
-"""The cost of an idle node in CPU time and memory, alone and in a household."""
+"""The CPU time and memory used by an idle node, alone and in a household."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_BYTES = 150_000_000
 
 
 def idle(bench: Bench) -> None:
-    """Measure one node alone, then the same node with a paired neighbor."""
+    """Measure a node alone, then the same node paired with a second one."""
     seconds = bench.options.idle_seconds
     with bench.family() as family:
         first = Node(family, "idle-1", bench.homes / "idle-1", Place())
@@ -38,7 +38,7 @@ def idle(bench: Bench) -> None:
 
 
 def watch(node: Node, seconds: float) -> dict[str, float]:
-    """Return the CPU share of one core and the memory of the node with its children, once it has settled."""
+    """Return the fraction of a core and the memory used by a node and its children, once they have settled."""
     time.sleep(min(SETTLE_SECONDS, seconds))
     before, started = sum(cpu_seconds(node.child.family()).values()), time.monotonic()
     say(f"idle: watching {node.name} for {seconds:.0f} s")
@@ -55,7 +55,7 @@ def watch(node: Node, seconds: float) -> dict[str, float]:
 
 
 def sizes(process: psutil.Process) -> tuple[int, int]:
-    """Return the resident bytes, and those that no other process shares."""
+    """Return the resident memory of a process, and the part that it does not share with others, in bytes."""
     with contextlib.suppress(psutil.Error):
         full = process.memory_full_info()
         return full.rss, full.uss

@@ -1,4 +1,4 @@
-"""The app on a computer that claims to have more cores: `python -m bench.parts.many_cores 8 node ...`."""
+"""`python -m bench.parts.many_cores 8 node ...`: runs the app with a computer that claims to have more cores."""
 
 from __future__ import annotations
 

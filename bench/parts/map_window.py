@@ -1,4 +1,4 @@
-"""The window process of `map`, which prints the cost of each state as one JSON object."""
+"""The window process of the `map` part. It prints the cost of each state as a JSON object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEWS_MS = 1_000  # a computing node reports its machines this often
 
 
 class _Paints(QObject):
-    """A counter of how often a widget was painted."""
+    """An event filter that counts how often a widget is painted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def main(n_machines: int, seconds: float) -> None:
         changes = 0
 
         def news(n_answers: int) -> None:
-            """Update the household with new numbers."""
+            """Publish a snapshot of the household with changed numbers."""
             nonlocal changes
             changes += 1
             now = household(n_machines)
@@ -61,7 +61,7 @@ def main(n_machines: int, seconds: float) -> None:
             pool.changed.emit()
 
         def watched(n_answers: int, shown: Callable[[], object]) -> tuple[float, float]:
-            """Return the frames per second and the share of a core while `n_answers` run."""
+            """Return the frames per second and the fraction of a core used while `n_answers` are running."""
             timer = QTimer()
             timer.timeout.connect(lambda: news(n_answers))
             timer.start(NEWS_MS)
@@ -84,7 +84,7 @@ def main(n_machines: int, seconds: float) -> None:
 
 
 def _rest(seconds: float) -> None:
-    """Run an event loop like that of the app, without busy polling."""
+    """Run the event loop for this long, without busy waiting."""
     loop = QEventLoop()
     QTimer.singleShot(round(1000 * seconds), loop.quit)  # the app's own quit closes the window
     loop.exec()

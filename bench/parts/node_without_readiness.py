@@ -1,7 +1,8 @@
-"""A node without its readiness for faults: `python -m bench.parts.node_without_readiness node …`, for fault_readiness.
+"""A node without fault tolerance, for fault_readiness: `python -m bench.parts.node_without_readiness node …`.
 
-Off: heartbeats, step deadlines, replacement of broken channels, standby layers, moves, and the lender's watch over
-its owner and its worker's memory. On, because it has no switch: what is kept to answer a frame twice.
+It has no heartbeats, step deadlines, replacement of broken channels, standby layers or moves, and its lender does
+not watch its owner or its worker's memory. What a stage keeps to answer a frame twice remains, because it has no
+switch.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ async def _rests(*_: Any) -> None:
 
 
 def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Remove all of that. `put` sets an attribute, and raises if it does not exist."""
+    """Disable all of that by replacing attributes. `put` sets an attribute, and raises if it does not exist."""
     made = stage_links.ChannelLink.__init__
 
     def alone(self: Any, channel: Any, peer: Any = None) -> None:

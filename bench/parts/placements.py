@@ -1,4 +1,4 @@
-"""Forecasts against facts: many households, each planned from its own measurements, then loaded and measured."""
+"""Forecasts compared with measurements for many households, each planned from its own measurements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MBIT, MS = 1e6, 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """Machines by their share of a core, host first, and the links from the host to the others."""
+    """Machines, given by their fraction of a core with the host first, and the links from the host to the others."""
 
     cores: tuple[float, ...]
     links: tuple[Faults | None, ...] = ()  # None for this computer's own loopback
@@ -79,7 +79,7 @@ SLOW = Household((0.8, 0.25), (wire(50, 10),))  # chosen so that the second mach
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The forecast for one placement, and the median of the measurements."""
+    """The forecast for a placement, and the medians of its measurements."""
 
     household: str
     placement: str
@@ -90,12 +90,12 @@ class Compared:
 
     @property
     def errors(self) -> tuple[float, float]:
-        """Return the errors of the first token and of decoding, as shares of the measured values."""
+        """The relative errors of the forecasts for the first token and for decoding."""
         return self.forecast_ttft_s / self.ttft_s - 1, self.forecast_tok_s / self.tok_s - 1
 
 
 def placements(bench: Bench) -> None:
-    """Measure all households one after another, and the case in which a machine is left out."""
+    """Measure all households one after another, then one in which the planner leaves a machine out."""
     model = bench.options.model.with_name(f"forecast-{LAYERS}-layers.gguf")
     if not model.exists():
         make(model, LAYERS)
@@ -121,7 +121,7 @@ def placements(bench: Bench) -> None:
 
 @contextlib.contextmanager
 def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
-    """Start and pair the household's nodes, and yield its host."""
+    """Start and pair the nodes of a household. Yield its host."""
     with ExitStack() as stack:
         groups = stack.enter_context(quotas(household.cores))
         family = stack.enter_context(bench.family())
@@ -138,9 +138,9 @@ def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
 
 
 def pinned(shares: Sequence[float], cores: Sequence[int]) -> list[int]:
-    """Return a core for each machine that has room for its share, so that sharing is not left to chance.
+    """Assign each machine to a core that has room for its share, so that sharing is not left to chance.
 
-    Packs the largest first. Raises NoQuota if they do not fit.
+    The largest shares are placed first. Raises NoQuota if they do not fit.
     """
     free = dict.fromkeys(cores, 1.0)
     pins = [0] * len(shares)
@@ -208,7 +208,7 @@ def _namespace(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_namespace() -> Iterator[None]:
-    """Give our own network namespace a name, which cables need. Nothing else changes."""
+    """Give the current network namespace a name, which the simulated cables need."""
     _ip("netns", "attach", ROOM, str(os.getpid()))
     try:
         yield
@@ -226,7 +226,7 @@ def _ip(*words: str) -> None:
 
 
 def markdown(comparisons: list[Compared], chosen: Compared, forced: Compared) -> str:
-    """Return the table, the bars, and the case of the machine that is left out."""
+    """Return the table, the limits, and the case in which a machine is left out."""
     first = [abs(comparison.errors[0]) for comparison in comparisons]
     decode = [abs(comparison.errors[1]) for comparison in comparisons]
     rows = "\n".join(f"| {_line(comparison)} |" for comparison in comparisons)

@@ -1,4 +1,4 @@
-"""The time that planning takes for random, fully measured households, and models that fit or do not."""
+"""The duration of planning for random, fully measured households and models that may or may not fit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FILL = (0.3, 0.6, 0.9, 1.3)  # share of the household's memory that the model ne
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """The duration of one plan, and whether the model fitted."""
+    """The duration of a plan, and whether the model fit."""
 
     seconds: float
     fits: bool
 
 
 def planner(bench: Bench) -> None:
-    """Time many plans for each kind of household."""
+    """Time many plans for each size of household."""
     rows, data = [], {}
     for n_machines, n_layers, most_s in KINDS:
         say(f"planner: {HOUSEHOLDS} households of {n_machines} machines, {n_layers} layers")
@@ -51,7 +51,7 @@ def planner(bench: Bench) -> None:
 
 
 def thought(chance: Random, n_machines: int, n_layers: int) -> Thought:
-    """Plan for one random household and a model that needs a share of its memory."""
+    """Time a plan for a random household and a model that needs a random fraction of its memory."""
     lends = [chance.uniform(2_000, 24_000) for _ in range(n_machines)]
     host, *lenders = (
         machine(f"m{n}", mib, some_speed(chance), some_link(chance) if n else None) for n, mib in enumerate(lends)

@@ -1,4 +1,4 @@
-"""The whole model on each of two machines with one core, against a single node: the same requests at once, in turns."""
+"""Two one-core machines that each hold the whole model, compared with one machine under the same requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class WholeModelSide(PoolSide):
-    """A household with the whole model on each of its machines, or a single machine with it."""
+    """One or more machines, each with the whole model."""
 
     def __init__(self, *arguments: Any, name: str) -> None:
         super().__init__(*arguments)
@@ -33,7 +33,7 @@ class WholeModelSide(PoolSide):
         return [{"shape": "replicas" if n > 1 else "one", "users": REQUESTS // n}]
 
     def use(self, setting: Setting) -> None:
-        """Load the model once, with a slot on each machine for each of its requests. Raises ChildFailed."""
+        """Load the model, once, with a slot for each request that a machine receives. Raises ChildFailed."""
         order = setting | {"model": self.model, "context": longest(self.options), "measure": False}
         self.loaded = self.host.control.finish("/load", order)["loaded"]
         machines = {stage["machine"] for stage in self.loaded["stages"]}
@@ -46,7 +46,7 @@ def longest(options: Options) -> int:
 
 
 def replicas(bench: Bench) -> None:
-    """Keep both households loaded, and use one at a time."""
+    """Keep both households loaded, and measure them in alternation."""
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
     homes, questions = bench.homes / "replicas", Questions(options.seed, bench.model.n_vocab)
     with bench.family() as family:
@@ -68,7 +68,7 @@ def replicas(bench: Bench) -> None:
 
 
 def _round(sides: list[WholeModelSide], questions: Questions, options: Options, n: int) -> dict[str, Answered]:
-    """Send both the same requests, starting with the one that was last in the previous round."""
+    """Send both households the same requests, in an order that alternates between rounds."""
     prompts, answers = questions.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
     for side in sides if n % 2 == 0 else sides[::-1]:
         answers[side.name] = side.ask(prompts, options.many_output)
@@ -77,7 +77,7 @@ def _round(sides: list[WholeModelSide], questions: Questions, options: Options, 
 
 
 def _same(ours: Answered, theirs: Answered) -> float:
-    """Return the share of tokens before an answer differs from the other's."""
+    """Return the fraction of tokens that precede the first difference in each pair of answers."""
     pairs = list(zip(ours.ids, theirs.ids, strict=True))
     return sum(agreement(a, b) for a, b in pairs) / sum(len(a) for a, _ in pairs)
 

@@ -1,4 +1,4 @@
-"""The speed of one answer with and without speculative tokens, in turns, on repetitive and other texts."""
+"""The speed of a single answer with and without speculative decoding, on repetitive and other texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Text:
-    """The speed for one kind of text in each round, without and with speculation."""
+    """The speed on one kind of text in each round, without and with speculation."""
 
     words: str
     off: list[float] = field(default_factory=list)  # tokens per second
@@ -55,7 +55,8 @@ class Text:
 
 
 def guesses(bench: Bench) -> None:
-    """Compare the speeds. Random weights repeat nothing, or the same forever, so the Guide provides real text."""
+    """Compare the speeds. The Guide writes the text: random weights would repeat either nothing or the same token
+    forever."""
     options = bench.options
     places = [Place(cpus=(core,)) for core in options.cores]
     questions = Questions(options.seed, bench.model.n_vocab)
@@ -102,7 +103,7 @@ def _guide(prompt: str) -> Json:
 
 
 def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
-    """Answer all orders without and with speculation, starting with the one that was last in the previous round."""
+    """Answer all requests without and with speculation, in an order that alternates between rounds."""
     answers_by: dict[bool, list[Json]] = {}
     for guess in (False, True) if n % 2 == 0 else (True, False):
         answers_by[guess] = [control.finish("/ask", order | {"guesses": guess}) for order in orders]
@@ -115,7 +116,7 @@ def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
 
 
 def _rate(answers: list[Json]) -> float:
-    """Return tokens per second after each first token, over all answers."""
+    """Return the tokens per second of all answers, without the time to their first tokens."""
     later = [(len(answer["token_ids"]) - 1, answer["decode_tok_s"]) for answer in answers]
     spent = sum(n / rate for n, rate in later if n > 0 and rate)
     return sum(n for n, rate in later if n > 0 and rate) / spent if spent else 0.0

@@ -1,4 +1,4 @@
-"""Ten paired idle nodes, each on its own computer: what each sends and computes."""
+"""The network traffic and CPU time of ten paired idle nodes, each on its own simulated computer."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LATE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The figures of one node over the time watched."""
+    """The figures of one node over the measured time."""
 
     bytes_per_s: float
     cpu_share: float  # of one core
 
 
 def ten(bench: Bench) -> None:
-    """Pair them, let them settle, then watch."""
+    """Pair the nodes, wait until they have settled, then measure."""
     seconds = bench.options.idle_seconds
     try:
         with ExitStack() as stack:
@@ -76,7 +76,7 @@ def _paired(computers: list[Computer]) -> None:
 
 
 def watched(network: Lan, computers: list[Computer], seconds: float) -> list[Rest]:
-    """Return the bytes and processor time of each node over `seconds`."""
+    """Return the bytes sent and the CPU time used by each node within `seconds`."""
     nodes = [psutil.Process(c.process.pid) for c in computers if c.process is not None]
     began = time.monotonic()
     before = [(network.sent_bytes(n), _cpu_s(node)) for n, node in enumerate(nodes)]

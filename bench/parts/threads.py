@@ -1,4 +1,4 @@
-"""The thread counts that nodes choose against fixed ones: alone, beside other work, and three nodes on a computer."""
+"""The thread counts that nodes choose compared with fixed ones: alone, beside other work, and with three nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Case:
-    """A situation, and the tokens per second of each choice in it, round by round."""
+    """A situation, and the tokens per second for each thread count in each round."""
 
     words: str
     bar: float  # minimum ratio of the node's choice to the best fixed count
@@ -45,7 +45,7 @@ class Case:
     disturbed: int = 0  # rounds before which other programs were computing
 
     def ratios(self) -> list[float]:
-        """Return each round's ratio to the thread count that is best over all rounds."""
+        """Return the ratio, in each round, to the fixed thread count that is best over all rounds."""
         best = self.speeds[self.best]
         return [own / other for own, other in zip(self.speeds[OWN], best, strict=True)]
 
@@ -72,7 +72,7 @@ class Case:
 
 
 def threads(bench: Bench) -> None:
-    """Measure one situation after another, with all choices in turns."""
+    """Measure one situation after another, with all thread counts in alternation."""
     cases: list[Case] = []
     for measure in (_household, _alone, _beside, _many_cores):
         try:
@@ -92,7 +92,7 @@ def threads(bench: Bench) -> None:
 
 
 def _household(bench: Bench) -> Case:
-    """Return three nodes on these cores, split as evenly as the host's two runs allow, compared with `--threads 1`."""
+    """Measure three nodes on these cores with an even split, compared with `--threads 1`."""
     n_layers = bench.model.n_layers
     share = n_layers // 4
     split = [share, share, n_layers - 3 * share, share]
@@ -137,7 +137,7 @@ def _many_cores(bench: Bench) -> Case:
 
 @contextlib.contextmanager
 def busy_process(family: Children, cores: Sequence[int] = ()) -> Iterator[None]:
-    """Run a process that computes all the time on one core, from `cores` if any are given."""
+    """Run a process that keeps a core busy during the block. `cores` limits it to some of them."""
     child = family.start("busy", BUSY, Place(tuple(cores)))
     try:
         yield
@@ -147,7 +147,7 @@ def busy_process(family: Children, cores: Sequence[int] = ()) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A node with the model, whole or split over its household."""
+    """A node that has loaded the model, whole or split across its household."""
 
     host: Node
     model: str
@@ -182,7 +182,7 @@ def _nodes(
 
 
 def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
-    """Measure the choices in turns, starting with the one that was last. Drop fixed counts that are far behind."""
+    """Measure the thread counts in an order that alternates between rounds. Drop fixed ones that are far behind."""
     questions = Questions(bench.options.seed, bench.model.n_vocab)
     order = list(choices.items())
     for n in range(-WARM, bench.options.runs):
@@ -203,7 +203,7 @@ def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
 
 
 def _expected(case: Case) -> float:
-    """Return the share of the processor that the benchmark's own busy process uses."""
+    """Return the fraction of the processor that the busy process of the benchmark uses."""
     return 1 / (os.cpu_count() or 1) if "busy" in case.words else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The breakdown of a token's time: compute, relay, TLS, Python, waiting, imbalance."""
+"""A breakdown of the time per token: compute, relay, TLS, Python, waiting, and imbalance."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LINE = re.compile(r":\d+\)$")  # `write (ssl.py:123)` -> the function without t
 
 
 def hot_spots(folded: str, most: int = MOST_SPOTS) -> list[tuple[str, float]]:
-    """Return the functions at the top of the stacks with their share of all samples, largest first."""
+    """Return the topmost functions of the sampled stacks with their fractions of all samples, in descending order."""
     counts: Counter[str] = Counter()
     for line in folded.splitlines():
         stack, _, number = line.rpartition(" ")
@@ -48,7 +48,7 @@ def hot_spots(folded: str, most: int = MOST_SPOTS) -> list[tuple[str, float]]:
 
 
 def profile(bench: Bench) -> None:
-    """Measure the whole model and the pool once more, process by process."""
+    """Measure the whole model and the pool again, process by process."""
     options = replace(bench.options, streams=0)
     places = [Place(cpus=(core,)) for core in options.cores]
     questions = Questions(options.seed, bench.model.n_vocab)
@@ -72,7 +72,8 @@ def profile(bench: Bench) -> None:
 
 
 def decode(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
-    """Return the cost of one decoded token: that of a long answer minus that of a one-token answer, per token."""
+    """Return the cost of decoding one token: the difference between a long and a one-token answer, divided by the
+    tokens."""
     n_out = bench.options.output
     short = side.ask(questions.prompts(f"profile short {n}", 1, SHORT_PROMPT), 1)
     long = side.ask(questions.prompts(f"profile long {n}", 1, SHORT_PROMPT), n_out)
@@ -95,12 +96,12 @@ def together(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
 
 
 def middle(runs: Sequence[Spent]) -> Spent:
-    """Return the median of each entry."""
+    """Return the median of each entry over all runs."""
     return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in runs[0]}
 
 
 def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
-    """Return a token's time as a sum: the time of the whole model, and each addition to it."""
+    """Split the time per token into the compute time of the whole model and each additional cost of the pool."""
     workers = sum(s for name, s in pool.items() if name.endswith("/worker"))
     base = sum(seconds for name, seconds in whole.items() if name != "wall")
     other_processes = {n: s for n, s in pool.items() if n != "wall" and not n.endswith("/worker")}
@@ -117,7 +118,8 @@ def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
 
 
 def busy(spent: Spent) -> dict[str, float]:
-    """Return how evenly the machines work: the CPU time of each as a share of the wall time, and the shares lost."""
+    """Return the CPU time of each machine as a fraction of the wall time, and the fractions lost to imbalance and
+    waiting."""
     machines: dict[str, float] = {}
     for name, seconds in spent.items():
         if name not in ("wall", CLIENT):
@@ -131,7 +133,8 @@ def busy(spent: Spent) -> dict[str, float]:
 
 
 def sampled(pool: PoolSide, bench: Bench, questions: Questions) -> dict[str, Any]:
-    """Return the functions in which each node's Python spends its time while decoding, if py-spy is installed."""
+    """Return the functions in which the Python code of each node spends its time while decoding, if py-spy is
+    installed."""
     if not shutil.which("py-spy"):
         return {"not_measurable": "py-spy is not installed"}
     prompt = questions.prompts("profile sampled", 1, SHORT_PROMPT)
@@ -144,7 +147,7 @@ def sampled(pool: PoolSide, bench: Bench, questions: Questions) -> dict[str, Any
 
 @contextlib.contextmanager
 def watched(node: Node, logs: Path) -> Iterator[Path]:
-    """Sample a node's stacks during the block, and yield the file with the samples."""
+    """Sample the stacks of a node during the block. Yield the file with the samples."""
     raw = logs / f"{node.name}.stacks"
     command = [
         "py-spy", "record", "--pid", str(node.child.process.pid), "--format", "raw",

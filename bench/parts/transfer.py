@@ -1,4 +1,4 @@
-"""The transfer of a lender's layers: only its own, at the speed of the link, and only once."""
+"""The transfer of layers to a lender: only its own layers, at the speed of the link, and only once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRING_SECONDS = 60.0
 
 
 def transfer(bench: Bench) -> None:
-    """Load twice over the link, and count the bytes that cross it."""
+    """Load a model twice over the link, and count the bytes transferred."""
     try:
         with limited_link(bench.options.rate_mbit) as link, bench.family() as family:
             cores = bench.options.cores
@@ -36,7 +36,10 @@ def transfer(bench: Bench) -> None:
 
 
 def join(host: Node, lender: Node, namespace: str, here: str) -> None:
-    """Pair using the command line, which can run in the lender's namespace. `here` is the host's address from there."""
+    """Pair the nodes with the command line, which can run in the lender's namespace.
+
+    here: the host's address as seen from there.
+    """
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
     launch = [sys.executable, "-m", "bench.launch", "--netns", namespace, "--"]
     address = f"{here}:{opened['address'].rpartition(':')[2]}"
@@ -51,7 +54,7 @@ def join(host: Node, lender: Node, namespace: str, here: str) -> None:
 
 
 def loads(bench: Bench, host: Node, link: Link) -> dict[str, Any]:
-    """Return the figures of the first and second load, and the share of the model that the lender stores."""
+    """Return the figures of both loads, and the fraction of the model that the lender stores."""
     body = {"path": str(bench.options.model), "name": None}
     model = host.control.finish("/models", body)["model"]["name"]
     splits = [s for s in bench.options.splits if len(s) == 3]

@@ -1,4 +1,4 @@
-"""The window: how soon it appears, with and without a running node, and how much memory it uses (Linux, Xvfb)."""
+"""The time until the window appears, with and without a running node, and its memory and CPU use (Linux, Xvfb)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REST_BAR = 0.01  # of a core while nothing happens
 
 
 def window(bench: Bench) -> None:
-    """Start the window several times in each state."""
+    """Start the window several times, with and without a running node."""
     if reason := can_be_used():
         bench.cannot("window", TITLE, reason)
         return
@@ -57,9 +57,10 @@ def _row(name: str, values: list[float], most: float, unit: str) -> list[str]:
 
 
 def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float, float]:
-    """Return the seconds until the window appears, its resident bytes a little later, and its shares of a core.
+    """Return the seconds until the window appears, its resident memory shortly afterwards, and two fractions of a
+    core.
 
-    The shares are those of an idle window, visible and hidden.
+    The fractions are those used by the idle window while visible and while hidden.
     """
     say(f"window: {home.name}")
     began = time.monotonic()
@@ -87,7 +88,7 @@ def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, flo
 
 
 def _share(process: psutil.Process) -> float:
-    """Return the share of a core that the window uses while nothing happens."""
+    """Return the fraction of a core that the window uses while nothing happens."""
     before = sum(process.cpu_times()[:2])
     time.sleep(REST_S)
     return (sum(process.cpu_times()[:2]) - before) / REST_S

@@ -1,1 +1,1 @@
-"""Record the answers of llama.cpp's own server, with which the tests compare ours: `make api-compare`."""
+"""Records the answers of llama.cpp's own server, with which the tests compare ours: `make api-compare`."""

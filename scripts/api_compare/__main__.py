@@ -1,4 +1,4 @@
-"""Send every case of the comparison to llama.cpp's own server, and record the shapes of its answers."""
+"""Sends all test cases to llama.cpp's own server, and records the structure of its answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORD = PROJECT / "tests" / "gateway" / "llama_server.json"
 
 
 def main() -> None:
-    """Write the record."""
+    """Run all cases and write the record."""
     parser = argparse.ArgumentParser(prog="scripts.api_compare", description=__doc__)
     add_options(parser)
     program = server(parser.parse_args())
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def recorded(program: Path, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each case with the server's answer."""
+    """Yield each case with the answer of the server."""
     with serving(program, guide_file(), "guide") as base:
         yield from responses(base, cases() | ollama_cases() | system_cases("guide"))
     bert = tiny_bert.bert(folder / "bert.gguf")

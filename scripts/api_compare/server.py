@@ -1,4 +1,4 @@
-"""llama.cpp's own server, compiled from the engine's hashed source and started."""
+"""llama.cpp's own server: compiled from the hashed source package of the engine, and started."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ START_SECONDS, ANSWER_SECONDS = 60.0, 120.0
 
 
 class NotStarted(SystemExit):
-    """The server ended or does not answer. Its own output is on stderr."""
+    """Raised if the server has exited or does not answer. Its own output is on stderr."""
 
 
 def compiled(jobs: int) -> Path:
-    """Return the program, compiled once for each version of the engine. An interrupted build is resumed."""
+    """Return the path of the server. It is compiled once per engine version; an interrupted build is resumed."""
     source = fetch(WORK, PARTS)
     build = WORK / engine() / "build"
     if not (build / "build.ninja").exists():
@@ -55,7 +55,7 @@ def compiled(jobs: int) -> Path:
 
 
 def run(tool: str, *words: object) -> None:
-    """Run a tool of the environment, with the others in its path."""
+    """Run a build tool of the virtual environment, with its other tools on PATH."""
     tools = Path(sysconfig.get_path("scripts"))
     path = os.pathsep.join([str(tools), os.environ.get("PATH", os.defpath)])
     command = [str(tools / tool), *map(str, words)]
@@ -64,7 +64,7 @@ def run(tool: str, *words: object) -> None:
 
 @contextmanager
 def serving(program: Path, model: Path, name: str, *more: str) -> Iterator[str]:
-    """Run a server with this model, and yield its address."""
+    """Run the server with a model during the block. Yield its address."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -92,7 +92,7 @@ def answers(base: str) -> bool:
 
 
 def request(base: str, method: str, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
-    """Return the status, headers and body of an answer, without the headers of its connection."""
+    """Return the status, headers and body of an answer. Headers about the connection itself are omitted."""
     data = None if body is None else json.dumps(body).encode()
     with closing(HTTPConnection(base, timeout=ANSWER_SECONDS)) as connection:
         connection.request(method, path, data, {"Content-Type": "application/json"})

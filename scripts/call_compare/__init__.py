@@ -1,1 +1,1 @@
-"""Compare how llama.cpp and Poolhouse read answers with tool calls, for each template of llama.cpp's source."""
+"""Compares how llama.cpp and Poolhouse parse answers with tool calls, for each template in llama.cpp's source."""

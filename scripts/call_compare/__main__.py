@@ -1,4 +1,4 @@
-"""Let llama.cpp parse answers with calls for each template of its source, and record the results."""
+"""Has llama.cpp parse answers with tool calls for each template in its source, and records the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = Path(__file__).with_name("calls.cpp")
 
 
 def main() -> None:
-    """Write the record and the page."""
+    """Write the record of the results, and the page that compares them with ours."""
     parser = argparse.ArgumentParser(prog="scripts.call_compare", description=__doc__)
     add_options(parser)
     parser.add_argument("--page", action="store_true", help="only write the page, from the record")
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def recorded(source: Path, build: Path) -> dict[str, Any]:
-    """Return everything with which the tests compare."""
+    """Return all results that the tests compare with ours."""
     templates: dict[str, Any] = {}
     written: dict[str, dict[str, list[str]]] = {}
     for path in sorted((source / TEMPLATES).glob("*.jinja")):

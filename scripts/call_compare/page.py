@@ -1,4 +1,4 @@
-"""The page that shows for each template whether llama.cpp's server and Poolhouse parse its calls alike."""
+"""The page that shows, for each template, whether Poolhouse parses tool calls like llama.cpp's server."""
 
 from __future__ import annotations
 

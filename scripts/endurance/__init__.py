@@ -1,1 +1,1 @@
-"""Half an hour of use of the real window over real nodes, and its cost: `make endure`."""
+"""An endurance test: half an hour of simulated use of the real window with real nodes (`make endure`)."""

@@ -1,4 +1,4 @@
-"""`make endure`: nodes and a screen in one process, and the window on it in another. The exit status is the verdict."""
+"""`make endure`: runs nodes and a screen in one process, and the window in another. The exit code is the verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def run(minutes: float, table: Path) -> int:
 
 
 async def until_ended(work: Coroutine[object, object, int]) -> int:
-    """Run the work. SIGTERM is handled like Ctrl-C, so that nothing is left behind."""
+    """Run the coroutine to its end. SIGTERM is handled like Ctrl+C, so that no process is left behind."""
     task = asyncio.current_task()
     assert task is not None
     with contextlib.suppress(NotImplementedError):  # Windows has no such signal

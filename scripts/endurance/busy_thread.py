@@ -1,4 +1,4 @@
-"""The CPU time for which the window's thread works without a break, and what it does."""
+"""The CPU time that the window's thread spends without returning to the event loop, and the functions that take it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USUAL, FIRST, PALETTE = "usual", "first round", "palette"  # kinds of work
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A pass that took long."""
+    """A long pass of the event loop."""
 
     cpu_s: float
     step: str
@@ -35,7 +35,7 @@ class Slow:
 
 @dataclass
 class Passes:
-    """The CPU times of the passes that did something."""
+    """The CPU times of the passes of the event loop that did some work."""
 
     count: int = 0
     cpu_s: list[float] = field(default_factory=list)
@@ -49,12 +49,13 @@ class Passes:
             self.slow.append(Slow(cpu_s, step, where))
 
     def share(self, part: float) -> float:
-        """Return the duration that this share of the passes does not exceed."""
+        """Return the CPU time that the given fraction of all passes does not exceed."""
         times = sorted(self.cpu_s)
         return times[min(len(times) - 1, int(part * len(times)))] if times else 0.0
 
     def worst(self, most: int) -> list[tuple[Slow, int]]:
-        """Return the longest pass of each step, and how many passes of that step were long."""
+        """Return the longest pass of each step, with the number of long passes of that step. The worst steps come
+        first."""
         kinds: dict[str, Slow] = {}
         for slow in sorted(self.slow, key=lambda slow: slow.cpu_s):
             kinds[slow.step] = slow
@@ -64,10 +65,10 @@ class Passes:
 
 
 class Watch(QObject):
-    """The division of the thread's time at each turn of the event loop. `kinds` holds the pieces by `kind` and `step`.
+    """A monitor that records the CPU time of each pass of the event loop, grouped by `kind` and `step`.
 
-    A piece contains one or more slots, so no slot is longer than its piece. Only CPU time counts, so waiting and
-    other programs hardly change it.
+    A pass runs one or more slots, so no slot takes longer than its pass. Only CPU time counts, so waiting and other
+    programs have little influence.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -93,7 +94,7 @@ class Watch(QObject):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Exclude the measurement's own computation."""
+        """Exclude the computation within the block, which belongs to the test itself."""
         began = time.thread_time()
         yield
         self._cpu += time.thread_time() - began
@@ -105,7 +106,7 @@ class Watch(QObject):
         self.kinds[self.kind].add(cpu_s, self.step, max(seen, key=lambda name: seen[name], default=""))
 
     def _look(self) -> None:
-        """Sample the position of the window's thread, in a separate thread."""
+        """Sample the stack of the window's thread from a separate thread."""
         while not self._ends.wait(LOOK_S):
             name = named(sys._current_frames().get(self._thread))
             if name:
@@ -113,7 +114,7 @@ class Watch(QObject):
 
 
 def named(frame: FrameType | None) -> str:
-    """Return the names of the window's innermost running functions."""
+    """Return the names of the innermost functions of the window on the stack."""
     names: list[str] = []
     while frame is not None and len(names) < DEPTH:
         code = frame.f_code

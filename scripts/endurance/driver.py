@@ -1,4 +1,4 @@
-"""A simulated person who uses the window round after round: pages, sheets, answers, sizes, palettes, away and back."""
+"""A simulated user who uses the window in rounds: pages, dialogs, answers, text sizes, palettes, hiding and showing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Step = tuple[str, Callable[[], object]]
 
 
 class Tour:
-    """The steps of one round, each run when the previous one is done."""
+    """The steps of one round. Each runs when the previous one is complete."""
 
     def __init__(self, application: Application) -> None:
         self._it = application
@@ -77,7 +77,7 @@ class Tour:
         yield "close the sheet", close_the_sheet
 
     def _chat(self) -> Iterator[Step]:
-        """Stop an answer midway, regenerate it to its end, and delete the chat."""
+        """Stop an answer midway, regenerate it completely, and delete the chat."""
         page = self._it.window.page(navigation.CHAT)
         assert isinstance(page, ChatPage)
         yield "to the chat", partial(self._it.window.go, navigation.CHAT)
@@ -97,7 +97,7 @@ class Tour:
         yield "delete the chat", partial(page.history.delete, [old])
 
     def _palettes(self) -> Iterator[Step]:
-        """Switch palettes, including widgets that are not visible, which follow when they are shown."""
+        """Switch palettes. Hidden widgets adopt the new palette when they are shown."""
         for scheme in (Scheme.DARK, Scheme.LIGHT):
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
             yield "away", partial(self._it.window.go, navigation.POOL)
@@ -113,7 +113,7 @@ class Tour:
 
 
 class Driver(QObject):
-    """A runner of one step after another until the time is up. It then asks the window to quit."""
+    """A runner that executes steps until the time is up, then asks the window to quit."""
 
     def __init__(self, app: QApplication, application: Application, said: Said, seconds: float) -> None:
         super().__init__(app)
@@ -164,7 +164,7 @@ def is_busy(page: ChatPage) -> bool:
 
 
 def spoken(page: ChatPage) -> bool:
-    """Return whether the open chat's last answer has text."""
+    """Return whether the last answer in the open chat contains text."""
     if is_busy(page):
         return bool(page.session.running[page.chat.id].text)
     last = page.chat.messages.get(page.chat.leaf) if page.chat.leaf is not None else None
@@ -172,7 +172,7 @@ def spoken(page: ChatPage) -> bool:
 
 
 def again(page: ChatPage) -> None:
-    """Request another answer to the question, or the first one if none came."""
+    """Regenerate the answer, or request it for the first time if there is none."""
     leaf = page.chat.leaf
     assert leaf is not None, "the question is not in its chat"
     if page.chat.messages[leaf].role is Role.ASSISTANT:
@@ -182,18 +182,18 @@ def again(page: ChatPage) -> None:
 
 
 def close_the_sheet() -> None:
-    """Close the sheet over the window."""
+    """Close the dialog over the window."""
     sheet = QApplication.activeModalWidget()
     if sheet is not None:
         sheet.close()
 
 
 def nothing() -> None:
-    """Do nothing, as a step that only lets time pass."""
+    """Do nothing, for a step that only lets time pass."""
 
 
 def drive(home: Home, seconds: float, table: Path) -> int:
-    """Drive the real window over the node of a home. Return 1 if a figure did not stay within its bounds."""
+    """Use the real window with the node of a home folder. Return 1 if a figure is out of bounds."""
     said = Said()
     app = QApplication(["poolhouse"])
     folder = home.root / "window"

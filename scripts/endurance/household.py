@@ -1,4 +1,4 @@
-"""The household of a long run: three nodes with the Guide on all of them, one of which leaves and returns."""
+"""The household of the endurance test: three nodes that run the Guide together, one of which leaves and returns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @asynccontextmanager
 async def household() -> AsyncIterator[list[DemoNode]]:
-    """Yield paired nodes. The first has a model loaded over all of them."""
+    """Yield paired nodes. The first one has loaded a model across all of them."""
     async with DemoNodes(MACHINES) as demo, AsyncExitStack() as stack:
         homes = [Home.at(node.home) for node in demo.nodes]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
@@ -63,7 +63,7 @@ async def _going(node: DemoNode) -> None:
 
 
 async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
-    """Start the same machine again."""
+    """Start the node of this machine again."""
     return await asyncio.create_subprocess_exec(
         *node_command(node.home, node.name, 1), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, env=paths.python_environment(POOLHOUSE_KEYSTORE="file"),
@@ -71,7 +71,7 @@ async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Shut the machine down in an orderly way."""
+    """Shut the node down in an orderly way."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -84,7 +84,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 @contextmanager
 def screen() -> Iterator[dict[str, str]]:
-    """Yield an environment with a screen, and a tray if available. Without Xvfb, Qt draws into memory."""
+    """Yield an environment with a virtual screen and, if available, a tray. Without Xvfb, Qt renders off screen."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
     if not shutil.which("Xvfb"):
         yield environment | {"QT_QPA_PLATFORM": "offscreen"}
@@ -104,7 +104,7 @@ def screen() -> Iterator[dict[str, str]]:
 def _started(
     stack: ExitStack, name: str, *words: str, environment: dict[str, str], passed: tuple[int, ...] = ()
 ) -> None:
-    """Start a program, if it is installed, until `stack` ends."""
+    """Run a program until `stack` is closed, if it is installed."""
     if shutil.which(name):
         made = subprocess.Popen(
             [name, *words], env=environment, pass_fds=passed,

@@ -1,4 +1,4 @@
-"""Figures that must stay constant while the window works: memory, handles, objects, references to None and True."""
+"""Figures that must stay constant while the window is used: memory, handles, objects, references to None and True."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS = 12  # of the table
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The figures after one round."""
+    """The figures after a round."""
 
     second: int
     own_kib: int  # memory that only this process uses
@@ -26,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bounds of a figure's drift from the middle third of the rounds to the last. None means no bound."""
+    """The limits for the drift of a figure from the middle third of the rounds to the last. None means no limit."""
 
     rise: int | None
     fall: int | None
@@ -49,19 +49,19 @@ BOUNDS = {
 
 @dataclass
 class Ledger:
-    """A reading for each round. The first third is for warming up."""
+    """The readings of all rounds. The first third of the rounds is a warm-up."""
 
     readings: list[Reading] = field(default_factory=list)
 
     def grown(self, name: str) -> float:
-        """Return the drift from the middle third to the last."""
+        """Return the drift of a figure from the middle third to the last third."""
         figures = [float(getattr(reading, name)) for reading in self.readings]
         third = len(figures) // 3
         middle, last = figures[third : 2 * third] or figures[:1], figures[2 * third :]
         return statistics.median(last) - statistics.median(middle)
 
     def faults(self) -> list[str]:
-        """Return the figures that did not stay constant."""
+        """Return a sentence about each figure whose drift exceeds its limits."""
         problems = []
         for name, bound in BOUNDS.items():
             by = self.grown(name)
@@ -72,7 +72,8 @@ class Ledger:
         return problems
 
     def table(self) -> list[str]:
-        """Return some rounds, including the first and the last, and the drift of each figure."""
+        """Return a Markdown table with some of the rounds, including the first and the last, and the drift of each
+        figure."""
         names = [figure.name for figure in fields(Reading)]
         last = len(self.readings) - 1
         chosen = sorted({round(at * last / (ROWS - 1)) for at in range(ROWS)})
@@ -82,7 +83,7 @@ class Ledger:
 
 
 def lined(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a Markdown table with aligned columns."""
+    """Return the lines of a Markdown table with aligned columns."""
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
 
     def line(row: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The figures of this process: its memory and handles, and the objects of Qt and Python."""
+"""The figures of this process: its memory and handles, and the numbers of Qt and Python objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ HARMLESS = ("GetApplicationBusAddress", "This plugin does not support")
 
 
 class Said:
-    """Qt's own report. It is also the only way to count its objects without a permanent wrapper for each."""
+    """A handler for Qt's messages, which collects warnings and counts objects.
+
+    Qt reports its object tree as messages. Any other way to count the objects would create a permanent wrapper for
+    each.
+    """
 
     def __init__(self) -> None:
         self.warnings: set[str] = set()
@@ -24,7 +28,7 @@ class Said:
         qInstallMessageHandler(self._hear)
 
     def objects(self, app: QApplication) -> int:
-        """Return the number of objects that belong to the application or to one of its windows."""
+        """Return the number of objects that belong to the application or one of its windows."""
         self._lines, self._counts = 0, True
         for top in (app, *app.topLevelWidgets()):
             top.dumpObjectTree()
@@ -39,7 +43,7 @@ class Said:
 
 
 def reading(second: float, said: Said, app: QApplication) -> Reading:
-    """Read the figures now."""
+    """Read all figures now."""
     gc.collect()
     me = psutil.Process()
     return Reading(
@@ -55,10 +59,10 @@ def n_gone() -> int:
 
 
 def own_memory(process: psutil.Process) -> int:
-    """Return the bytes in memory that this process has written.
+    """Return the number of resident bytes that this process has written.
 
-    This is not the usual "unique" set size: that includes pages of Qt's libraries as soon as no other program uses
-    them, so 27 to 45 MiB appear from nowhere when one ends.
+    The usual "unique set size" is unsuitable: it includes the pages of Qt's libraries whenever no other program
+    uses them, so it jumps by 27 to 45 MiB when another program ends.
     """
     if sys.platform == "win32":
         n_bytes = process.memory_info().private
@@ -71,7 +75,7 @@ def own_memory(process: psutil.Process) -> int:
 
 
 def handles(process: psutil.Process) -> int:
-    """Return the number of open files, connections and other handles that the system counts."""
+    """Return the number of open files, connections and other handles."""
     if sys.platform == "win32":
         n_handles = process.num_handles()
     else:

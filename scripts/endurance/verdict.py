@@ -1,4 +1,4 @@
-"""The findings of a long run as text, and whether all figures stayed within their bounds."""
+"""The results of the endurance test as text, and whether all figures stayed within their limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWERED = 0.5  # minimum share of the questions: while a machine leaves and ret
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The maximum duration of turns of the event loop: of 99 percent of them, and of all."""
+    """The maximum duration of 99 percent of the event loop's passes, and of all of them."""
 
     most_s: float
     longest_s: float
@@ -30,7 +30,7 @@ BARS = {
 def verdict(
     ledger: Ledger, kinds: Mapping[str, Passes], warnings: Iterable[str], answers: int
 ) -> tuple[list[str], bool]:
-    """Return the lines of the report, and whether nothing is wrong."""
+    """Return the lines of the report, and whether the test has passed."""
     lines = [
         f"{len(ledger.readings)} rounds, {answers} of their questions answered to the end.",
         "",
@@ -56,7 +56,7 @@ def verdict(
 
 
 def late(kind: str, passes: Passes) -> list[str]:
-    """Return the passes that took longer than allowed."""
+    """Return lines about the passes that took longer than allowed."""
     bar, most, longest = BARS[kind], passes.share(0.99), passes.share(1.0)
     problems = []
     if most > bar.most_s:
@@ -72,5 +72,5 @@ def row(kind: str, passes: Passes) -> tuple[str, ...]:
 
 
 def ms(seconds: float) -> str:
-    """Return a time as text, in milliseconds."""
+    """Format a duration in milliseconds."""
     return f"{seconds * 1000:.0f} ms"

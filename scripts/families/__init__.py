@@ -1,1 +1,1 @@
-"""Make a tiny random model of each family, and record the results of transformers for it."""
+"""Creates a tiny random model of each family, and records the reference results of transformers for it."""

@@ -1,4 +1,6 @@
-"""`make families`, or `python -m scripts.families NAME…` in its own environment: the models of tests/families."""
+"""`make families`, or `python -m scripts.families NAME…` in its own environment: creates the models for
+tests/families.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def main() -> None:
 
 
 def write(path: Path, known: dict[str, Recipe], name: str, expected: dict[str, Any]) -> None:
-    """Write an entry to the table, one line per family, and drop entries without a recipe."""
+    """Write an entry to the table, which has one line per family. Entries without a recipe are removed."""
     table = json.loads(path.read_text("utf-8")) if path.exists() else {}
     table = {each: table[each] for each in known if each in table} | {name: expected}
     lines = [f"{json.dumps(each)}: {json.dumps(table[each])}" for each in known if each in table]

@@ -20,7 +20,7 @@ PARTS = ("convert_hf_to_gguf.py", "conversion/", "gguf-py/gguf/")
 
 
 def load() -> Any:
-    """Return the converter's module `conversion`, which needs the matching gguf package."""
+    """Return the converter's module `conversion`, which requires the matching version of the gguf package."""
     folder = fetch(WORK, PARTS)
     for path in (folder, folder / "gguf-py"):
         if str(path) not in sys.path:
@@ -29,7 +29,10 @@ def load() -> Any:
 
 
 def convert(folder: Path, target: Path, metadata: Mapping[str, Any], *, mtp: bool) -> str:
-    """Write `target` in F16, with `metadata` overriding the model's configuration. Return GGUF's architecture name."""
+    """Convert a model folder to a GGUF file in F16. Return its GGUF architecture name.
+
+    metadata: overrides entries of the model's configuration.
+    """
     conversion = load()
     import gguf
 

@@ -1,4 +1,4 @@
-"""Families in which all layers are alike."""
+"""Recipes for families in which all layers are alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families with experts."""
+"""Recipes for mixture-of-experts families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families that mix attention layers with layers that keep a state."""
+"""Recipes for families that combine attention layers with recurrent layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of a recipe into the GGUF file of its model, and the entry of the table that describes it."""
+"""Creates the GGUF file of a recipe's model, and the entry of the table that describes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scripts.families.weights import randomize
 
 
 def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """Write `folder/NAME.gguf`, and return its entry with the results of transformers in float32."""
+    """Write `folder/NAME.gguf`. Return its table entry with the float32 results of transformers."""
     model = build(recipe)
     said = reference(model, prompt(recipe.seed))
     target = folder / f"{recipe.name}.gguf"
@@ -35,7 +35,7 @@ def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
 
 def build(recipe: Recipe) -> Any:
-    """Return the random model, ready for inference."""
+    """Return the random model in evaluation mode."""
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(1)
     kind = getattr(transformers, recipe.model)
@@ -52,7 +52,7 @@ def build(recipe: Recipe) -> Any:
 
 
 def complete(recipe: Recipe, path: Path) -> None:
-    """Change the saved tensors to match those of a published model."""
+    """Rename saved tensors, and add the block for multi-token prediction, as in published models of the family."""
     tensors = load_file(path)
     if recipe.renamed:
         tensors = {re.sub(*recipe.renamed, name): value for name, value in tensors.items()}
@@ -62,7 +62,7 @@ def complete(recipe: Recipe, path: Path) -> None:
 
 
 def entry(recipe: Recipe, model: Any, architecture: str, target: Path, said: Reference) -> dict[str, Any]:
-    """Return the table's entry."""
+    """Return the table entry of a model."""
     data = target.read_bytes()
     return {
         "architecture": architecture,

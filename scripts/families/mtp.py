@@ -1,4 +1,4 @@
-"""Blocks for multi-token prediction. Transformers ignores them, model files contain them, and cutting drops them."""
+"""Blocks for multi-token prediction: model files contain them, transformers ignores them, and cutting drops them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 def block(recipe: Recipe, tensors: Tensors) -> Tensors:
-    """Return the block's tensors: a renamed copy of the last layer, and the tensors that join it to the model."""
+    """Return the tensors of the block: a renamed copy of the last layer, and those that connect it to the model."""
     chance = torch.Generator().manual_seed(recipe.seed + 1)
     n_layers = recipe.sizes()["num_hidden_layers"]
     last = f"model.layers.{n_layers - 1}."
@@ -28,7 +28,7 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
 
 
 def metadata(recipe: Recipe) -> dict[str, int]:
-    """Return the block's entries in the configuration."""
+    """Return the configuration entries of the block."""
     if not recipe.mtp:
         return {}
     return {"mtp_num_hidden_layers" if recipe.mtp == "mtp." else "num_nextn_predict_layers": 1}

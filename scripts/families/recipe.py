@@ -1,4 +1,4 @@
-"""Recipe types of tiny models. The recipes themselves are in dense.py, windows.py, experts.py and hybrids.py."""
+"""The types of recipes for tiny models. The recipes are in dense.py, windows.py, experts.py and hybrids.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIZES: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Instructions for making the model of one family."""
+    """Instructions for creating the model of a family."""
 
     name: str  # of the file
     model: str  # class in transformers
@@ -42,7 +42,7 @@ class Recipe:
     sees: Mapping[str, Any] | None = None  # `vision_config`; SIZES then belong to `text_config`
 
     def sizes(self) -> dict[str, Any]:
-        """Return all settings of the configuration."""
+        """Return the complete configuration: SIZES with the overrides of the recipe."""
         values = {**SIZES, **self.config}
         return {key: value for key, value in values.items() if value is not DROP}
 
@@ -51,5 +51,5 @@ DROP: Any = object()  # removes a size that a configuration does not have
 
 
 def every(n_layers: int, period: int, ordinary: str, last: str) -> list[str]:
-    """Return the kinds of layers, where the last of each period differs from the others."""
+    """Return the types of all layers: `last` for the last layer of each period, `ordinary` for the others."""
     return [last if (index + 1) % period == 0 else ordinary for index in range(n_layers)]

@@ -28,7 +28,7 @@ def prompt(seed: int) -> list[int]:
 
 
 def reference(model: torch.nn.Module, ids: list[int]) -> Reference:
-    """Decode without a cache: each step computes the whole sequence, so no cache can be at fault."""
+    """Decode greedily without a KV cache. Each step computes the whole sequence, so no cache can cause an error."""
     seen, tokens, margins = list(ids), [], []
     first: list[float] = []
     with torch.inference_mode():

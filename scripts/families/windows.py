@@ -1,4 +1,4 @@
-"""Families in which some layers use a sliding window. Each has more layers than its pattern's period."""
+"""Recipes for families with a sliding window in some layers. Each has more layers than a period of its pattern."""
 
 from __future__ import annotations
 

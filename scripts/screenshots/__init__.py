@@ -1,1 +1,1 @@
-"""Screenshots of the window over real nodes: `make screenshots`."""
+"""Screenshots of the real window with real nodes: `make screenshots`."""

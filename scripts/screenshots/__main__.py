@@ -1,4 +1,4 @@
-"""`make screenshots` fills build/screenshots. The household runs in one process, and the window in others."""
+"""`make screenshots` writes to build/screenshots. The household runs in one process, and each window in another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCENES = (
 
 
 def main() -> int:
-    """Run the household, and for each scene the window in its own process."""
+    """Run the household and, for each scene, a window in its own process."""
     words = argparse.ArgumentParser(prog="scripts.screenshots", description=__doc__)
     words.add_argument("--to", type=Path, default=FOLDER, help="the folder for the pictures")
     words.add_argument("--scale", type=float, default=1.0, help="text size, 1.0 to 2.0")

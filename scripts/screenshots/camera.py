@@ -1,4 +1,4 @@
-"""A camera for a real window without a screen, in both palettes."""
+"""A camera that takes screenshots of a real, off-screen window in both palettes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAINT_MS = 250
 
 
 class Camera:
-    """A window over the node of a home. `launcher` is needed if its node cannot be found in the usual way."""
+    """A camera for a window over the node of a home folder. `launcher` replaces the usual way to find the node."""
 
     def __init__(self, app: QApplication, home: Path, folder: Path, scale: float, launcher: Launcher | None) -> None:
         self.folder, self._scale = folder, scale
@@ -55,7 +55,7 @@ class Camera:
         wait(SETTLE_MS)
 
     def page(self, name: str) -> QWidget:
-        """Show the page of this name, wait until it has settled, and return it."""
+        """Show the page with this name, wait until it has settled, and return it."""
         self.window.go(name)
         page = self.window.page(name)
         self.services.theme.choose(Scheme.LIGHT, self._scale)
@@ -63,7 +63,7 @@ class Camera:
         return page
 
     def shoot(self, name: str, of: QWidget | None = None) -> None:
-        """Take a picture of the window, or of a dialog over it, in light and dark."""
+        """Take a light and a dark screenshot of the window, or of a dialog over it."""
         for scheme in (Scheme.LIGHT, Scheme.DARK):
             self.services.theme.choose(scheme, self._scale)
             wait(PAINT_MS)
@@ -72,7 +72,7 @@ class Camera:
             print(file)
 
     def shoot_parts(self, name: str, page: QWidget) -> None:
-        """Take pictures of each tab, view or section of a page."""
+        """Take screenshots of each tab, view or section of a page."""
         for part in _parts(page):
             self.shoot(f"{name}{part}")
 
@@ -82,7 +82,7 @@ class Camera:
 
 
 def application(language: str) -> QApplication:
-    """Return a Qt application without a screen, in the font of the pictures."""
+    """Return an off-screen Qt application with the font of the screenshots."""
     app = QApplication([])
     app.setFont(QFont(FONT))
     translate(app, language)
@@ -90,18 +90,18 @@ def application(language: str) -> QApplication:
 
 
 def wait(ms: int) -> None:
-    """Run the window's event loop for `ms` milliseconds."""
+    """Run the event loop for `ms` milliseconds."""
     loop = QEventLoop()
     QTimer.singleShot(ms, loop.quit)
     loop.exec()
 
 
 def _nowhere(_: str) -> None:
-    """Do nothing, as nobody clicks links here."""
+    """Do nothing, because nobody clicks a link here."""
 
 
 def _parts(page: QWidget) -> Iterator[str]:
-    """Show each tab of the page in turn, or the page itself if it has none, and yield the name of its picture."""
+    """Show each tab of a page one after another, or just the page. Yield the names of the screenshots."""
     if isinstance(page, PoolPage):
         yield from _views(page)
         return
@@ -122,7 +122,7 @@ def _parts(page: QWidget) -> Iterator[str]:
 
 
 def _views(page: PoolPage) -> Iterator[str]:
-    """Show the map, also with a machine's details, and the table."""
+    """Show the map, without and with the details of a machine, and the table. Yield the names of the screenshots."""
     yield ""
     page.choose(page.machines[-1].id)
     wait(PAINT_MS)

@@ -1,4 +1,4 @@
-"""Every dialog, and the informative menus, that a person meets between the pages."""
+"""Screenshots of all dialogs and the most informative menus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHECKS_MS = 12_000  # maximum duration of a doctor check, which calls every mach
 
 
 def dialogs(camera: Camera) -> None:
-    """Take pictures of each dialog, opened with the controls that a person uses."""
+    """Take a screenshot of each dialog. It is opened with the same controls that a user would click."""
     for name, opens in _pool(camera):
         _shoot(camera, name, opens)
     for name, opens in _other_dialogs(camera):

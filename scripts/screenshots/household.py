@@ -1,4 +1,4 @@
-"""The household in the pictures: three nodes in ordinary use, and then with problems."""
+"""The household in the screenshots: three nodes in ordinary use, and in trouble."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ QUESTIONS = (
 
 
 async def household(words: Sequence[str], scenes: Sequence[str]) -> int:
-    """Start the nodes, and show each requested scene to a photographer: a process with `words` before the scene's
-    name."""
+    """Start the nodes, and run a process for each requested scene: `words`, followed by the name of the scene."""
     async with DemoNodes(MACHINES) as demo, AsyncExitStack() as stack:
         homes = [Home.at(node.home) for node in demo.nodes]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
@@ -53,7 +52,7 @@ async def household(words: Sequence[str], scenes: Sequence[str]) -> int:
 
 
 async def paired(clients: Sequence[NodeClient]) -> None:
-    """Pair all nodes with the first, and wait until everything is measured."""
+    """Pair all nodes with the first one, and wait until all links are measured."""
     host, *lenders = clients
     for lender in lenders:
         window = await host.post("/pairing", {"role": "use_and_lend"})
@@ -65,7 +64,7 @@ async def paired(clients: Sequence[NodeClient]) -> None:
 
 
 async def loaded(host: NodeClient, n_machines: int) -> None:
-    """Load the Guide over all machines."""
+    """Load the Guide across all machines."""
     model = next(entry for entry in (await host.get("/models"))["models"] if entry["builtin"])
     await host.work("POST", "/plan", {"model": model["name"]}, lambda _: None)
     body = {"model": model["name"], "split": even_split(model["n_layers"], n_machines)}
@@ -82,7 +81,7 @@ async def _all_there(host: NodeClient, n_machines: int) -> None:
 
 
 async def _busy_life(host: NodeClient) -> None:
-    """Load the Guide over all machines, and request some answers."""
+    """Load the Guide across all machines, and request some answers."""
     await loaded(host, MACHINES)
     for question in QUESTIONS:
         request = {"prompt": question, "max_tokens": 48, "sampling": {"seed": 1}}
@@ -116,7 +115,7 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
 
 
 async def _failed_load(host: NodeClient, folder: Path) -> None:
-    """Try to load a file that lacks what its engine needs to know."""
+    """Try to load a file that lacks metadata required by the engine."""
     path = tiny.llama(folder / f"{ODD}.gguf", layers=2)
     path.write_bytes(path.read_bytes().replace(NEEDED, MISSING))
     await host.work("POST", "/models", {"path": str(path), "name": ODD}, lambda _: None)

@@ -1,4 +1,4 @@
-"""The scenes of the pictures: all pages, ten machines, a longer language, and problems."""
+"""The scenes of the screenshots: all pages, ten machines, a longer language, and various problems."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CHAT = ("How do I add a machine?", "What does a lender do?")
 
 
 def usual(camera: Camera) -> None:
-    """Take pictures of every page with all its tabs, and of the first steps."""
+    """Take screenshots of every page with all its tabs, and of the first steps."""
     _benchmark(camera)
     for question in CHAT:
         _ask(camera, question)
@@ -59,7 +59,7 @@ def usual(camera: Camera) -> None:
 
 
 def many(camera: Camera) -> None:
-    """Show ten simulated machines, since this computer is too small to run so many nodes."""
+    """Show ten simulated machines, because this computer is too small to run that many nodes."""
     pool = camera.services.pool
     page = camera.page(navigation.POOL)
     pool.stop()
@@ -70,14 +70,14 @@ def many(camera: Camera) -> None:
 
 
 def pseudo(camera: Camera) -> None:
-    """Show every page in a language that is 40 % longer, in one palette only."""
+    """Show every page in a pseudo-language whose texts are 40 % longer, in one palette only."""
     for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"pseudo-{entry.name}")
 
 
 def too_big(camera: Camera) -> None:
-    """Show a model that no longer fits: on the Models page, in a chat, and in the household."""
+    """Show a model that no longer fits: on the Models page, in a chat, and on the Pool page."""
     _ask(camera, CHAT[0])
     for name in (navigation.CHAT, navigation.MODELS, navigation.POOL):
         camera.page(name)
@@ -85,7 +85,7 @@ def too_big(camera: Camera) -> None:
 
 
 def failed_load(camera: Camera) -> None:
-    """Show the chat without a model after a failed load, before and after a question."""
+    """Show a chat without a model after a failed load, before and after a question."""
     chat = camera.page(navigation.CHAT)
     assert isinstance(chat, ChatPage)
     chat.open_chat(chat.history.begin().id)
@@ -99,14 +99,14 @@ def failed_load(camera: Camera) -> None:
 
 
 def limited(camera: Camera) -> None:
-    """Show a common size limit of all models on this computer."""
+    """Show a limit on the total size of all models on this computer."""
     for name in (navigation.COMPUTER, navigation.MODELS, navigation.POOL):
         camera.page(name)
         camera.shoot(f"limited-{name}")
 
 
 def thoughts(camera: Camera) -> None:
-    """Show a folded and an open thought, and answers cut short by limits."""
+    """Show a collapsed and an expanded thought, and answers cut off by limits."""
     page = camera.page(navigation.CHAT)
     assert isinstance(page, ChatPage)
     for name, text, ended in (
@@ -126,7 +126,7 @@ def thoughts(camera: Camera) -> None:
 
 
 def folder_away(camera: Camera) -> None:
-    """Show that the disk with the models is not connected."""
+    """Show the window while the disk with the models is disconnected."""
     for name in (navigation.MODELS, navigation.COMPUTER, navigation.SETTINGS):
         page = camera.page(name)
         if isinstance(page, SettingsPage):
@@ -136,14 +136,14 @@ def folder_away(camera: Camera) -> None:
 
 
 def no_node(camera: Camera) -> None:
-    """Show a window that has just opened while the background service cannot be started."""
+    """Show a newly opened window whose background service cannot be started."""
     for entry in sidebar.ENTRIES:
         camera.page(entry.name)
         camera.shoot(f"no-node-{entry.name}")
 
 
 def lost_node(camera: Camera) -> None:
-    """Show a full window whose node ends and does not return."""
+    """Show a window with content after its node has exited for good."""
     for entry in sidebar.ENTRIES:
         camera.page(entry.name)
     services = camera.services
@@ -169,7 +169,7 @@ SCENES: dict[str, Callable[[Camera], None]] = {
 
 
 class Unstartable(NodeLauncher):
-    """A launcher whose node ends whenever it is started. With `hidden`, a node that is running now is not found."""
+    """A launcher whose nodes exit as soon as they start. With `hidden`, it does not find a running node either."""
 
     def __init__(self, home: Home, *, hidden: bool) -> None:
         super().__init__(home)
@@ -183,7 +183,7 @@ class Unstartable(NodeLauncher):
 
 
 def shoot(scene: str, app: QApplication, home: Path, folder: Path, scale: float) -> None:
-    """Take the pictures of one scene over the node of a home."""
+    """Take the screenshots of a scene with the node of a home folder."""
     folder.mkdir(parents=True, exist_ok=True)
     launcher = None
     if scene in {"no-node", "lost-node"}:
@@ -205,7 +205,7 @@ def _speak_long(app: QApplication) -> None:
 
 
 def _benchmark(camera: Camera) -> None:
-    """Run a short benchmark with the page's own button."""
+    """Run a short benchmark by clicking the button on the page."""
     activity = camera.window.page(navigation.ACTIVITY)
     assert isinstance(activity, ActivityPage)
     short = replace(FULL, prompt=96, output=32, streams=(1, 4), seconds=BENCH_S)
@@ -223,7 +223,7 @@ def _ask(camera: Camera, question: str) -> None:
 
 
 def _first_steps(camera: Camera) -> None:
-    """Show each of the first steps, as on the first start."""
+    """Show all pages of the first steps, as on first start."""
     steps = Welcome(camera.services, camera.window)
     steps.begin()
     number, last = 1, False

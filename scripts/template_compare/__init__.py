@@ -1,1 +1,1 @@
-"""Compare how llama.cpp's own server and Poolhouse render some chats with each template of its source."""
+"""Compares how llama.cpp's own server and Poolhouse render chats, for each template in llama.cpp's source."""

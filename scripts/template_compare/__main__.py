@@ -1,4 +1,4 @@
-"""Let llama.cpp's own server render every chat with every template of its source, and compare ours with the texts."""
+"""Has llama.cpp's own server render every chat with every template in its source, and compares this with ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAY_S = 86_400
 
 
 def main() -> None:
-    """Write the record and the page."""
+    """Write the record of the results, and the page that compares them with ours."""
     parser = argparse.ArgumentParser(prog="scripts.template_compare", description=__doc__)
     add_options(parser)
     parser.add_argument("--page", action="store_true", help="only write the page, from the record")
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def recorded(program: Path) -> Json:
-    """Return everything with which the tests compare. The server always uses the present day, in UTC."""
+    """Return all results that the tests compare with ours. The server always uses the current date in UTC."""
     os.environ["TZ"] = "UTC"
     began = time.time()
     with tempfile.TemporaryDirectory(prefix="poolhouse-templates-") as folder:
@@ -53,7 +53,7 @@ def recorded(program: Path) -> Json:
 
 
 def rendered(program: Path, model: Path, folder: Path) -> Iterator[tuple[str, Json]]:
-    """Yield each template's name with its text and the chats as rendered by the server."""
+    """Yield the name of each template, with its text and the chats as rendered by the server."""
     for path in sorted(folder.glob("*.jinja")):
         made: dict[str, Json] = {}
         try:

@@ -1,4 +1,4 @@
-"""The page that shows for each template whether Poolhouse renders it like llama.cpp's own server."""
+"""The page that shows, for each template, whether Poolhouse renders chats like llama.cpp's own server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Poolhouse renders a few marked words to find out what a template accepts; it nev
 
 
 def page() -> str:
-    """Return the page from the record and our present rendering."""
+    """Return the page, which compares the record with our current rendering."""
     names, whys = list(record()["templates"]), list(dict.fromkeys(DIFFERS.values()))
     rows = {name: {chat: _cell(name, chat, whys) for chat in CHATS} for name in names}
     equal = {chat: sum(row[chat] == "equal" for row in rows.values()) for chat in CHATS}

@@ -1,1 +1,1 @@
-"""Record how llama.cpp parses answers with thoughts, for each template of its source."""
+"""Records how llama.cpp parses answers with thoughts, for each template in its source."""

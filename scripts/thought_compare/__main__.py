@@ -1,4 +1,4 @@
-"""Let llama.cpp parse answers with thoughts for each template of its source, and record the results."""
+"""Has llama.cpp parse answers with thoughts for each template in its source, and records the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = Path(__file__).with_name("thoughts.cpp")
 
 
 def main() -> None:
-    """Write the record."""
+    """Write the record of the results."""
     parser = argparse.ArgumentParser(prog="scripts.thought_compare", description=__doc__)
     add_options(parser)
     options = parser.parse_args()
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def recorded(source: Path, build: Path) -> dict[str, Any]:
-    """Return everything with which the tests compare."""
+    """Return all results that the tests compare with ours."""
     templates: dict[str, Any] = {}
     for name, text in sources().items():
         form = form_of(text)

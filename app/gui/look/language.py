@@ -82,7 +82,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
-    """Return a locale with dates in this language and, if Qt knows the combination, numbers as in the user's country."""
+    """Return a locale with dates in this language and, if Qt knows the combination, the user's country for numbers."""
     words = QLocale(code).language()
     return locale if locale.language() == words else QLocale(words, locale.territory())
 

@@ -157,7 +157,7 @@ class CompactDialog(Dialog):
         return min(max(window, HEIGHT - 2 * sizes.L), self.room.height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Adjust the height when the layout of the content changes, which a scroll area does not report to its parent."""
+        """Adjust the height when the layout of the content changes, because a scroll area does not report that."""
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
         return super().eventFilter(watched, event)

@@ -177,7 +177,7 @@ class LenderLine(QGraphicsPathItem):
 
 
 class Figures(QGraphicsItem):
-    """The speed and round-trip time on a line between neighbors, shown if the gap between their cards is large enough."""
+    """The speed and round-trip time on a line between neighbors. Hidden if there is no room between their cards."""
 
     def __init__(self, theme: Theme, line: LenderLine) -> None:
         super().__init__(line)

@@ -176,7 +176,7 @@ class _Router:
         return len(lanes) - 1
 
     def _leave(self, route: _Route, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
-        """Assign a port to a link at one of its cards. Ports are ordered so that lines at the same edge do not cross."""
+        """Assign a port to a link at one of its cards. Ports are ordered so that lines at the same edge never cross."""
         route.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())
         if lane[0] in ("top", "bottom"):
