@@ -41,7 +41,7 @@ class ActivityPage(Page):
             self.tabs.addTab(name)
         self.tabs.currentChanged.connect(self._part_chosen)
         self.title.setContentsMargins(0, 0, sizes.S, 0)
-        self.head.right_from = None  # the tabs belong to the title
+        self.head.right_from = None  # the tabs stay next to the title
         self.destroyed.connect(self.feed.stop)
         self.later(lambda: self._part_chosen(0))
 

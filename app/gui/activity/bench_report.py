@@ -25,7 +25,7 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import card, clear_layout, column, line
 
-SUFFIXES = (".html", ".png", ".md", ".json")  # supported by `save`
+SUFFIXES = (".html", ".png", ".md", ".json")  # the formats that `save` supports
 SAME_SHARE = 0.005  # smaller differences from the forecast are ignored
 
 PAGE = Template("""<!doctype html>

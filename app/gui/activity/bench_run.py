@@ -32,7 +32,7 @@ from app.decoding import convert
 from app.gui.activity.bench_store import Bench, HostAlone, Result
 from app.gui.api.node_client import Call, NodeClient
 
-StreamKey = tuple[int, int, int]  # streams, run, stream
+StreamKey = tuple[int, int, int]  # number of streams, round, stream
 Watts = Callable[[LoadedModel], float | None]  # current power draw of a loaded model's machines, or None if unknown
 SETTLE_S = 11.0  # a reading is up to five seconds old and averages the five seconds before
 METER_MS = 1000
@@ -81,7 +81,8 @@ def expected_seconds(extent: Extent, loaded: LoadedModel | None) -> float:
     extent = fitted(extent, loaded.context, loaded.users)
     prefill_s = first.ttft_s * extent.prompt / first.prompt_tokens
     answer_s = prefill_s + extent.output / loaded.forecast.decode_tok_s
-    rounds = [answer_s * streams for streams in extent.streams]  # a worst case without any sharing
+    # pessimistic: assumes that concurrent streams are not batched
+    rounds = [answer_s * streams for streams in extent.streams]
     return max(sum(rounds), min(extent.runs * sum(rounds), extent.seconds))
 
 
@@ -131,8 +132,8 @@ class TimedRequest(QObject):
 class BenchRun(QObject):
     """A benchmark in progress. It emits either `finished` or `failed`, or neither after `cancel`."""
 
-    progressed = Signal(float, int)  # finished share, answers so far
-    finished = Signal(object)  # list[Result], one for each number of simultaneous answers
+    progressed = Signal(float, int)  # finished fraction, answers so far
+    finished = Signal(object)  # list[Result], one for each level of concurrency
     failed = Signal(object)  # AppError
 
     def __init__(
@@ -315,8 +316,8 @@ class Comparison(QObject):
     are emitted.
     """
 
-    progressed = Signal(float, str)  # finished share, current step
-    finished = Signal(object)  # Bench of the household, including the host alone
+    progressed = Signal(float, str)  # finished fraction, current step
+    finished = Signal(object)  # Bench of the household, with the results of the host alone
     failed = Signal(object)  # AppError
 
     def __init__(
@@ -337,7 +338,7 @@ class Comparison(QObject):
         self._call: Call | None = None
         self._step = TOGETHER
         self._orders = list(same_orders(msgspec.to_builtins(loaded), machines))
-        self._restore = self._orders[0]  # restores the placement
+        self._restore = self._orders[0]  # until a plan shows which request reproduces the placement
         self._benches: list[Bench] = []
         self._error: AppError | None = None
 
@@ -419,7 +420,7 @@ class Comparison(QObject):
             self._load(BACK, self._restore)
 
     def _end(self) -> None:
-        if len(self._benches) > 1:  # even if only restoring the placement failed
+        if len(self._benches) > 1:  # report the results even if restoring the placement failed
             together, alone = self._benches
             host = HostAlone(results=alone.results, forecast=alone.forecast)
             self.finished.emit(msgspec.structs.replace(together, one=host))

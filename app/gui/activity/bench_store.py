@@ -83,9 +83,9 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
     context: int
     prompt_tokens: int
     output_tokens: int
-    results: list[Result]  # by the number of simultaneous answers, starting with one
-    forecast: ForecastSpeed | None = None  # for single answers
-    one: HostAlone | None = None  # if measured
+    results: list[Result]  # ordered by concurrency, starting with one stream
+    forecast: ForecastSpeed | None = None  # for answers that ran one at a time
+    one: HostAlone | None = None  # results of the host alone, if measured
 
     def __post_init__(self) -> None:
         if not self.results or (self.one is not None and not self.one.results):

@@ -134,7 +134,7 @@ class BenchTable(QTableView):
         self.verticalHeader().hide()
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that determine the column widths
+        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # only this many rows determine the column widths
         self._columns = Columns(self, MODEL, self._fit)
         theme.changed.connect(self._fit)
 
@@ -351,7 +351,7 @@ class BenchView(QWidget):
             return
         client, pool = self._services.client, self._services.pool
         n_vocab = next((model.n_vocab for model in models.models if model.name == loaded.model), None)
-        # A new seed each time: prompts still cached in a slot would make results look too good.
+        # A new seed each time, because a prompt still cached in a slot would make the results look too good.
         seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
         run: BenchRun | Comparison
         if compare:

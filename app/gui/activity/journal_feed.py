@@ -15,9 +15,9 @@ from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 from app.gui.look.sentences import model_name, said
 
-MOST_KEPT = 200  # the same as in the node
+MOST_KEPT = 200  # same limit as in the node
 WATCH_MS = 500  # polling interval while answers are in progress and the page is visible
-SLOW_MS = 15_000  # polling interval otherwise, as lending may still change
+SLOW_MS = 15_000  # polling interval otherwise, because the lending totals may still change
 LEAST_TOKENS = 8  # minimum length of an answer that is compared with its forecast
 
 
@@ -94,8 +94,8 @@ class Feed(QObject):
     visible.
     """
 
-    changed = Signal()  # there are new entries
-    running_changed = Signal()  # `running` or `lent` changed
+    changed = Signal()  # new entries have arrived
+    running_changed = Signal()  # `running` or `lent` has changed
 
     def __init__(self, pool: NodeState, parent: QObject) -> None:
         super().__init__(parent)

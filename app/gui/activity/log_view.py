@@ -218,7 +218,8 @@ class LogView(QWidget):
         if not self.isVisible():
             return
         room, measure = self.table.columnWidth(1) - 2 * sizes.L, self.table.fontMetrics()
-        for at, sentence in enumerate(self.sentences()):  # measuring all rows would take too long
+        # Qt would take too long to measure every row, so only long sentences are measured
+        for at, sentence in enumerate(self.sentences()):
             if measure.horizontalAdvance(sentence) > room:
                 self.table.resizeRowToContents(at)
             elif self.table.rowHeight(at) > high:

@@ -197,7 +197,7 @@ def _lending(snapshot: Snapshot) -> list[Job]:
     """Return a line for each machine that has layers on this one."""
     lending = snapshot.node.lending
     text = _tr("This machine holds layers for {name}")
-    if lending.state == "working" and len(lending.used_by) == 1:  # with several users it is unknown whose answer it is
+    if lending.state == "working" and len(lending.used_by) == 1:  # with several users, it is unknown who asked
         text = _tr("This machine is working on an answer for {name}")
     used = formats.size(lending.used_bytes or 0)
     return [Job("computer", text.format(name=name), used) for name in lending.used_by]

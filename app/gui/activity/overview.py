@@ -30,10 +30,10 @@ AT, MODEL, REQUESTER, TOKENS, FIRST, FIRST_FORECAST, SPEED, SPEED_FORECAST = ran
 FIGURES = (TOKENS, FIRST, FIRST_FORECAST, SPEED, SPEED_FORECAST)
 SHOWN_ROWS = 5
 MOST_SHOWN = 40  # maximum number of answers
-LEAST_RANGE, MOST_RANGE = 0.25, 1.0  # of the chart, above and below the forecast
+LEAST_RANGE, MOST_RANGE = 0.25, 1.0  # bounds of the chart's range above and below the forecast
 GOOD = 0.1  # maximum error of a good forecast
 LEAST_WATT_HOURS = 0.1  # smaller amounts are not shown
-SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # shapes of legend marks
+SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # shapes of legend markers
 
 
 class Overview(QWidget):
@@ -121,7 +121,7 @@ class Overview(QWidget):
 
     def _time_of(self, answer: AnswerEntry) -> str:
         text = self.tr("Where the time went: {seconds} for {tokens} tokens")
-        if not answer.alone:  # a stage counts its work for all answers together
+        if not answer.alone:  # a stage measures its work for all concurrent answers together
             text = self.tr("{seconds} for {tokens} tokens; the bars include work for other answers")
         return text.format(
             seconds=formats.seconds(answer.queued_s + computed_seconds(answer)), tokens=formats.number(answer.tokens)
@@ -435,7 +435,7 @@ class AnswersTable(QTableView):
         self.setCornerButtonEnabled(False)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # rows that determine the column widths
+        header.setResizeContentsPrecision(2 * SHOWN_ROWS)  # only this many rows determine the column widths
         self._columns = Columns(self, MODEL, self._fit)
         self.selectionModel().currentRowChanged.connect(self._current_changed)
         theme.changed.connect(self._fit)

@@ -34,7 +34,7 @@ class Line:
 
 
 LINE, BAR, RADIUS = sizes.XXL, sizes.M, sizes.XS
-NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # shares of the width for the text on both sides of the bar
+NAME_SHARE, WORDS_SHARE = 0.2, 0.34  # fractions of the width for the text on either side of the bar
 
 
 class Bars(QWidget):
@@ -143,7 +143,7 @@ def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, 
     lines = []
     for machine in machines:
         busy = min(1.0, machine.busy_s / whole_s)
-        wait = min(1.0 - busy, machine.wait_s / whole_s)  # waiting while it computed takes no extra time
+        wait = min(1.0 - busy, machine.wait_s / whole_s)  # waiting that overlaps with computing takes no extra time
         words = QCoreApplication.translate("Bars", "computing {busy}, waiting {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )

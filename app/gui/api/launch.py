@@ -20,7 +20,7 @@ class Endpoint:
 class Launcher(Protocol):
     """An interface for finding, starting and resetting the node of one home folder."""
 
-    home: Path  # the window keeps its own files in one of its folders
+    home: Path  # contains a folder for the window's own files
 
     def find(self) -> Endpoint | None:
         """Return the endpoint of the running node, or None. This only reads a small file."""

@@ -17,14 +17,14 @@ from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint
 
 Json = dict[str, Any]
-T = TypeVar("T")  # the type of an answer, from app/api
-L = TypeVar("L")  # the type of a line of long work
+T = TypeVar("T")  # type of an answer, from app/api
+L = TypeVar("L")  # type of a line streamed before the answer
 Done = Callable[[Any], None]
 Failed = Callable[[AppError], None]
-RAW: Any = dict  # for callers that do not read the answer
+RAW: Any = dict  # for callers that ignore the content of an answer
 
-CONNECTIONS = 32  # Qt's default of six is soon used up by long work, and further calls would wait
-MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
+CONNECTIONS = 32  # Qt's default is six, which long requests would use up, so that others would have to wait
+MAX_LINE_BYTES = 64 << 20  # a complete answer with its token IDs is a single line
 
 
 def segment(name: str) -> str:
@@ -38,8 +38,8 @@ class Call(QObject):
     Emits exactly one of `done` and `failed`, or neither if canceled.
     """
 
-    line = Signal(object)  # each line of long work except the last, as an `each`
-    done = Signal(object)  # the answer, as an `answer`
+    line = Signal(object)  # each line before the last, decoded as `each`
+    done = Signal(object)  # the answer, decoded as `answer`
     failed = Signal(object)  # AppError
 
     def __init__(self, reply: QNetworkReply, parent: QObject, answer: type = RAW, each: type = RAW) -> None:
@@ -105,7 +105,7 @@ class Call(QObject):
         elif status == 0:
             self._end(Unreachable("node_went_away"))
         elif b"ndjson" in _header(reply, "Content-Type"):
-            self._end(Unreachable("node_went_away"))  # its last line is missing
+            self._end(Unreachable("node_went_away"))  # the last line is missing
         elif (answer := _object(bytes(self._held))) is None:
             self._end(_not_understood())
         else:

@@ -22,11 +22,11 @@ from app.gui.look.sentences import said
 
 Json = dict[str, Any]
 
-LOOK_MS = 250  # between attempts to find a missing node
+LOOK_MS = 250  # interval between attempts to find a missing node
 SILENT_MS = 35_000  # the node sends a comment every ten seconds
-PATIENCE_S = 20.0  # for a started node to appear
-STARTS, WITHIN_S = 3, 120.0  # a node that keeps ending is not restarted forever
-SILENT_STREAMS = 3  # in a row; another program then seems to have the port of a crashed node
+PATIENCE_S = 20.0  # for a new node to become available
+STARTS, WITHIN_S = 3, 120.0  # a node that keeps exiting is not restarted forever
+SILENT_STREAMS = 3  # consecutive ones, after which another program is assumed to use the port of a crashed node
 MAX_EVENT_BYTES = 16 << 20
 
 
@@ -37,10 +37,10 @@ class Link(StrEnum):
     STARTING = "starting"
     THERE = "there"
     OTHER_VERSION = "other_version"
-    AWAY = "away"  # it ended or cannot be started; `problem` states why
+    AWAY = "away"  # it has exited or cannot be started; `problem` states why
 
 
-GONE = (Link.AWAY, Link.OTHER_VERSION)  # work in progress is lost in these states
+GONE = (Link.AWAY, Link.OTHER_VERSION)  # states in which work in progress is lost
 
 
 class NodeState(QObject):
@@ -48,7 +48,7 @@ class NodeState(QObject):
 
     changed = Signal()  # the snapshot has changed
     link_changed = Signal()  # `link` or `problem` has changed
-    restarted = Signal()  # another process now serves, and nobody here requested that
+    restarted = Signal()  # a different process is serving now, which this window did not request
 
     def __init__(self, launcher: Launcher, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -56,15 +56,15 @@ class NodeState(QObject):
         self.link = Link.LOOKING
         self.problem: str | None = None
         self.snapshot: Json = {}
-        self._typed: tuple[Json, Snapshot] = self.snapshot, Snapshot()  # `snapshot`, and the same as a typed value
+        self._typed: tuple[Json, Snapshot] = self.snapshot, Snapshot()  # `snapshot`, and the same in typed form
         self._reply: QNetworkReply | None = None
         self._held = b""
-        self._last_id = ""  # of the newest event; a node that remembers it sends only later events
+        self._last_id = ""  # of the latest event; a node that still knows it sends only later ones
         self._began: list[float] = []
-        self.ends = False  # the node was asked to end, so another process is expected
-        self._served_by = 0  # its process ID
+        self.ends = False  # the node was asked to shut down, so a different process is expected
+        self._served_by = 0  # process ID of the node
         self._n_silent = 0  # consecutive streams that ended without an event
-        self._stale: Endpoint | None = None  # an endpoint whose file exists although no node serves it
+        self._stale: Endpoint | None = None  # an endpoint that its file still names although no node is serving
         self._look = QTimer(self)
         self._look.setInterval(LOOK_MS)
         self._look.timeout.connect(self.look)
@@ -73,7 +73,7 @@ class NodeState(QObject):
         self._silent.setInterval(SILENT_MS)
         self._silent.timeout.connect(self._lost)
 
-    # Contents
+    # Content
 
     @property
     def is_there(self) -> bool:
@@ -95,7 +95,7 @@ class NodeState(QObject):
             embeds=None if embeds is not None and embeds.state == "loading" else embeds,
         )
 
-    # Following
+    # Connection
 
     def start(self) -> None:
         """Begin looking for the node, and start it if none is running."""
@@ -201,7 +201,7 @@ class NodeState(QObject):
         whole = fields.get(b"event") == b"snapshot"
         resumed = fields.get(b"event") == b"resumed"
         known = self._last_id if resumed else _following(self._last_id)
-        if not whole and event_id != known:  # an event was missed, so request a whole snapshot
+        if not whole and event_id != known:  # an event was missed, so a complete snapshot is needed
             self._last_id = ""
             self._lost()
             return False

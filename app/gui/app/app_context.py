@@ -59,6 +59,7 @@ def restart(services: AppContext) -> None:
     client, pool = services.client, services.pool
     followed = client.endpoint
     pool.ends = True
-    client.endpoint = followed or services.launcher.find()  # another version's is not followed
+    # a node of another version is not followed, so it must be found
+    client.endpoint = followed or services.launcher.find()
     client.post("/shutdown", None, lambda _: None, lambda _: pool.try_again())
     client.endpoint = followed

@@ -38,11 +38,11 @@ from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import Importing
 from app.gui.widgets.buttons import button
 
-NAME, KEPT = "window.log", "window.log.1"  # in the folder of logs: diagnostics take them along
+NAME, KEPT = "window.log", "window.log.1"  # in the log folder, from which diagnostics include them
 
 
-PARTS = ("pool", "models", "activity", "this_computer", "settings")  # all pages except Chat
-FIRST = (  # slow imports of these pages, one at a time
+PARTS = ("pool", "models", "activity", "this_computer", "settings")  # the pages to preload: all except Chat
+FIRST = (  # slow dependencies of these pages, imported one at a time
     "statistics",
     "email.errors",
     "email.charset",
@@ -53,7 +53,7 @@ FIRST = (  # slow imports of these pages, one at a time
     "app.core.planner.memory_plan",
     "app.core.planner.verdict",
 )
-BEFORE_MS, BETWEEN_MS = 400, 25  # leaves time for the first clicks, and for clicks in between
+BEFORE_MS, BETWEEN_MS = 400, 25  # time for the first clicks, and for clicks between two imports
 
 
 class PagePreloader(QObject):
@@ -81,7 +81,7 @@ class PagePreloader(QObject):
             self._timer.stop()
         else:
             importlib.import_module(name)
-        linecache.clearcache()  # PySide reads the source of every module, which would stay in this cache
+        linecache.clearcache()  # PySide reads the source of each module, which would remain in this cache
 
 
 def page_modules() -> Iterator[str]:
@@ -143,7 +143,7 @@ class CrashWatch:
             self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = (self._logs / NAME).open("w", encoding="utf-8")
         except OSError:
-            return self  # the disk is full or read-only: the window works, but a crash leaves no trace
+            return self  # the disk is full or read-only: the window works, but a crash leaves no stack trace
         faulthandler.enable(self._file)
         return self
 
@@ -256,7 +256,7 @@ class Application:
             signal.signal(number, lambda *_: self.quit())
         with self._crashes, python_signals():
             code = self._app.exec()
-        self.services.lock.close()  # even if no chat page was ever shown
+        self.services.lock.close()  # necessary even if no chat page was shown
         return code
 
     def ask_to_quit(self) -> None:
@@ -274,7 +274,7 @@ class Application:
         self.services.preferences.keep("window/geometry", self.window.saveGeometry())
         self.window.hide()
         self.tray.hide()
-        done = self._app.exit  # quit() would ask every window first, and ours would hide instead
+        done = self._app.exit  # quit() would ask every window first, and ours would hide instead of closing
         client.endpoint = client.endpoint or launcher.find()
         if launcher.started and client.endpoint is not None:
             client.post("/shutdown", None, lambda _: done(), lambda _: done())
@@ -327,7 +327,7 @@ class Application:
         kept = preferences.text("window/page", navigation.CHAT)
         known = {entry.name for entry in sidebar.ENTRIES}
         self.window.go(kept if kept in known else navigation.CHAT)
-        if not preferences.flag("first_run/done"):  # last, because it takes the keyboard focus
+        if not preferences.flag("first_run/done"):  # comes last, because it takes the keyboard focus
             from app.gui.welcome.welcome import Welcome
 
             Welcome(self.services, self.window).begin()

@@ -18,8 +18,8 @@ from app.gui.look.sentences import fact_text, last_words
 POOL, CHAT, MODELS, ACTIVITY = "pool", "chat", "models", "activity"
 COMPUTER, SETTINGS = "computer", "settings"
 
-LOG_PAGE = "settings/Advanced"  # where the node's log can be opened
-CHAT_ID_PREFIX = "at/"  # before the id of a chat in an address
+LOG_PAGE = "settings/Advanced"  # the settings section from which the node's log can be opened
+CHAT_ID_PREFIX = "at/"  # precedes the ID of a chat in an address
 
 Action = tuple[str, Callable[[], object]]
 

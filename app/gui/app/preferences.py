@@ -17,9 +17,9 @@ from app.gui.look.theme import Scheme
 SYSTEM, SEND_KEY = "chat/system", "chat/send_key"
 PARAGRAPHS = "chat/read_paragraphs"
 ENTER, CTRL_ENTER = "enter", "ctrl_enter"
-PRIVATE = ("presets/system", "chat/system")  # texts of the user, encrypted if chats are
+PRIVATE = ("presets/system", "chat/system")  # the user's texts that are encrypted if chats are
 SEALED = "poolhouse-sealed-1:"  # prefix of an encrypted text, followed by base64
-ASIDE = "-locked"  # suffix for the name of a text that cannot be decrypted
+ASIDE = "-locked"  # suffix for the name of a text that was set aside because it cannot be decrypted
 
 
 class Preferences(QObject):
@@ -138,7 +138,7 @@ class SamplingValue:
         return min(self.most, max(self.least, number))
 
 
-# The same names and defaults as in `sampling` of POST /ask
+# Names and defaults are the same as in `sampling` of POST /ask.
 SAMPLING_VALUES = (
     SamplingValue("temperature", 0.8, 0.0, 2.0, 2),
     SamplingValue("top_k", 40, 0, 1000, 0),

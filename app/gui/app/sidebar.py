@@ -120,7 +120,7 @@ class Sidebar(QWidget):
         services.pool.link_changed.connect(self._tell)
         services.theme.changed.connect(self._paint)
         self._status: PoolStatus | None = None
-        self._announced: StatusKind | None = None  # last state announced to screen readers
+        self._announced: StatusKind | None = None  # the last status announced to screen readers
         self._room, self._is_narrow = 0, False
         self._paint()
         self._tell()
@@ -188,7 +188,7 @@ class Sidebar(QWidget):
         if now == self._status:
             return
         if self._announced is not None and now.kind is not self._announced:
-            announce(self, now.sentence)  # not for every new amount of memory
+            announce(self, now.sentence)  # only if the kind changes, not for each new amount of memory
         self._status, self._announced = now, now.kind
         theme = self._services.theme
         side = theme.px(sizes.SECTION)

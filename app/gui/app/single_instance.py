@@ -11,7 +11,7 @@ from PySide6.QtCore import QDeadlineTimer, QLockFile, QObject, QThread, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 CONNECT_MS = 500
-OPENING_MS = 10_000  # a window that does not listen by then is considered hung
+OPENING_MS = 10_000  # a window that is not listening by then is considered hung
 AGAIN_MS = 50
 SHOW = b"show"
 
@@ -43,13 +43,13 @@ def claim_lock(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
     with suppress(OSError):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = QLockFile(str(home / "window.lock"))
-    lock.setStaleLockTime(0)  # valid as long as its process lives
+    lock.setStaleLockTime(0)  # the lock is valid as long as its process lives
     patience = QDeadlineTimer(opening_ms)
     while not lock.tryLock(0) and not patience.hasExpired():
         if show_other(home):
             return None
         if lock.error() != QLockFile.LockError.LockFailedError:
-            break  # nobody holds the lock, but it cannot be created
+            break  # nobody holds the lock, but its file cannot be created
         QThread.msleep(AGAIN_MS)
     return lock
 
@@ -64,7 +64,7 @@ class SingleInstance(QObject):
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._came)
-        # With an access option this replaces the socket of a killed window, as nobody answered on it.
+        # With an access option, this replaces the socket of a killed window, on which nobody answered.
         self._server.listen(socket_name(home))
 
     def _came(self) -> None:

@@ -189,7 +189,7 @@ class TrayMenu(QMenu):
 
     @staticmethod
     def _say(line: QAction, text: str) -> None:
-        escaped = text.replace("&", "&&")  # a single & underlines the next letter
+        escaped = text.replace("&", "&&")  # a single & would underline the next letter
         if line.text() != escaped:
             line.setText(escaped)
 
@@ -199,7 +199,7 @@ def _done(_: object) -> None:
 
 
 RETRY_MS, MAX_TRIES = 2000, 30  # the desktop's tray may start up to a minute after the window
-GUARD_MS = 10_000  # interval for checking that the tray of a hidden window still exists
+GUARD_MS = 10_000  # interval at which to check that the tray of a hidden window still exists
 FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 
 
@@ -209,7 +209,7 @@ class Tray(QObject):
     def __init__(self, services: AppContext, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
         self._services, self._window, self._quit = services, window, quit_app
-        self._is_asking = False  # whether it is asking what closing the window should do without a tray
+        self._is_asking = False  # whether the window is asking what closing it should do without a tray
         self._icon = QSystemTrayIcon(self)
         self.menu = TrayMenu(services, window.bring_to_front, quit_app, self._failed)
         self._icon.setContextMenu(self.menu)
@@ -309,12 +309,12 @@ class Tray(QObject):
         now = self._services.pool.now
         before, self._before = self._before, now
         self._show_state()
-        if not self._window.isActiveWindow():  # an active window shows it itself
+        if not self._window.isActiveWindow():  # an active window already shows the change
             for item in news(before, now):
                 self.notify(item)
 
     def _link_changed(self) -> None:
-        self._before = None  # changes while the node was gone are not news
+        self._before = None  # changes that happened while the node was unavailable are not news
         self._show_state()
 
     def _repaint(self) -> None:

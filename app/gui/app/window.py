@@ -22,7 +22,7 @@ from app.gui.widgets import dialog
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Action, Notice
 
-AT_ONCE = 25  # widgets polished between two events, which takes some milliseconds
+AT_ONCE = 25  # widgets polished per step, which takes a few milliseconds
 
 
 class Opening(QObject):
@@ -36,7 +36,7 @@ class Opening(QObject):
     ) -> None:
         super().__init__(parent)
         self._make, self._placed, self._done = make, placed, done
-        self.is_over = False  # finished or failed
+        self.is_over = False  # whether the page is finished or has failed
         self._steps = self._all()
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -58,7 +58,7 @@ class Opening(QObject):
         self._end()
 
     def _next(self) -> None:
-        self._timer.stop()  # do not retry forever if it fails
+        self._timer.stop()  # if the step fails, do not retry forever
         if next(self._steps, self) is self:
             self._end()
         else:
@@ -84,7 +84,7 @@ class Opening(QObject):
 def _dressed(page: QWidget) -> Iterator[None]:
     """Polish the widgets of a page in batches. Otherwise, Qt would polish them all when the page is shown."""
     for number, widget in enumerate([*shown_with(page)], 1):
-        if isValid(widget):  # a change may have deleted it between two steps
+        if isValid(widget):  # it may have been deleted between two steps
             widget.ensurePolished()
         if number % AT_ONCE == 0:
             yield
@@ -106,8 +106,8 @@ def _is_put_away(widget: QWidget) -> bool:
     return by_us and widget.isHidden()
 
 
-STEPS = 6  # 30 frames per second; each one repaints the page below
-FIRST = 0.8  # initial opacity of the layer
+STEPS = 6  # about 30 frames per second; each one repaints the page below
+FIRST = 0.8  # initial opacity of the overlay
 
 
 class FadeIn(QWidget):
@@ -142,7 +142,7 @@ class FadeIn(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
         if event.type() == QEvent.Type.Resize:
             self.setGeometry(self._over.rect())
-        elif event.type() == QEvent.Type.Hide:  # a page that is shown again does not fade in
+        elif event.type() == QEvent.Type.Hide:  # a page that is shown again later must not fade in
             self._moves.stop()
             self.hide()
         return False
@@ -153,7 +153,7 @@ class FadeIn(QWidget):
         painter.fillRect(event.rect(), self._theme.color("window"))
 
 
-ADVANCED = "Advanced"  # a group of settings
+ADVANCED = "Advanced"  # name of a settings group
 GOES_ON = "window/told_service_goes_on"
 Told = tuple[str, tuple[Action, ...]]  # a sentence and its actions
 SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
@@ -175,7 +175,7 @@ class Window(QMainWindow):
         self._openings: dict[str, Opening] = {}  # pages that are being created
         self._half: dict[str, Page] = {}
         self._name, self._part = "", ""  # the requested page and part
-        self._blank = QWidget()  # shown while a page is created
+        self._blank = QWidget()  # shown while a page is being created
         set_role(self._blank, "page")
         self._stack.addWidget(self._blank)
         self._fade = FadeIn(self._stack, services.theme)
@@ -215,10 +215,10 @@ class Window(QMainWindow):
         if name in self._pages:
             self._show()
             return
-        is_first = not self._pages  # the page that the window starts with
+        is_first = not self._pages  # nothing else is visible yet
         if name not in self._openings or self._openings[name].is_over:
             self._openings[name] = self._opening(name)
-        self._stack.setCurrentWidget(self._blank)  # so that no click or key reaches the previous page
+        self._stack.setCurrentWidget(self._blank)  # prevents clicks and keys from reaching the previous page
         if is_first:
             self._openings[name].finish()
         else:
@@ -250,7 +250,7 @@ class Window(QMainWindow):
             page.open(part)
         if is_another and self._stack.isVisible() and not self._services.motion.still:
             self._fade.begin()
-        # a new page has no focus yet; without this, the first widget of the window would get it
+        # a new page has no focus yet; otherwise Qt would focus the first widget of the window
         if self.focusWidget() is None:
             self._sidebar.focus(self._name)
 

@@ -13,7 +13,7 @@ def announce(widget: QWidget, sentence: str) -> None:
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
 
 
-CLICKED = "clicked"  # property for the style sheet: the focus came from the pointer
+CLICKED = "clicked"  # property for the style sheet: the widget was focused with the pointer
 HELD = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_Meta)
 
 
@@ -22,7 +22,7 @@ class FocusRing(QObject):
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)
-        self._by_pointer = False  # whether the pointer was used last
+        self._by_pointer = False  # whether the pointer was used after the keyboard
         app.focusWindowChanged.connect(self._watch)
         app.focusChanged.connect(lambda _, now: self._tell(now))
 

@@ -8,9 +8,10 @@ from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, QTr
 
 TRANSLATIONS = Path(__file__).resolve().parents[3] / "resources" / "gui" / "translations"
 LANGUAGE = "look/language"  # key in the preferences
-PLAIN = "en"  # source texts are English; the file only has plurals
-OURS, QTS = "poolhouse", "qtbase"  # Qt translates the text of its own buttons
-SPOKEN = "poolhouse-spoken"  # application property with the names of its translators; the last one is asked first
+PLAIN = "en"  # the source texts are English, so its file contains only plurals
+OURS, QTS = "poolhouse", "qtbase"  # Qt has its own translations, for the labels of its buttons
+# application property with the names of the installed translators; the last one takes precedence
+SPOKEN = "poolhouse-spoken"
 
 
 class Language(QObject):
@@ -75,7 +76,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
             if made.load(str(file)):
                 known[file.stem] = made
                 app.installTranslator(made)
-        QCoreApplication.translate("", app.objectName())  # no translator has it, so all are asked
+        QCoreApplication.translate("", app.objectName())  # no translator knows this text, so Qt asks all of them
         for made in known.values():
             app.removeTranslator(made)
     return known

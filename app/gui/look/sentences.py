@@ -14,7 +14,7 @@ from app.core import reasons
 from app.core.errors import AppError, Fact, Reason
 
 GUIDE = "guide"  # the name of the built-in model
-LAST_WORDS = "words"  # the fact that holds a worker's last output
+LAST_WORDS = "words"  # the fact that contains the last output of a worker
 _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
 
 

@@ -12,10 +12,10 @@ SIDEBAR_WIDTH = 200
 
 # Surfaces and controls
 CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
-CONTROL_INNER, ITEM = 34, 28  # without borders, for the style sheet
-CODE_INNER = 46  # field for a pairing code
+CONTROL_INNER, ITEM = 34, 28  # heights without borders, as style sheets need them
+CODE_INNER = 46  # the field for a pairing code
 RADIO_RING, HANDLE = 5, 20
 
-# The same at every text size: borders, the focus ring, scroll bars, and Fusion's margin beside the text of a cell
+# Independent of the text size: borders, the focus ring, scroll bars, and Fusion's margin beside the text of a cell
 LINE, RING, SCROLL_BAR = (1, 2, 12)
 CELL_MARGIN = 3

@@ -21,7 +21,7 @@ from shiboken6 import isValid
 from app.gui.look import sizes
 
 SHEET = Path(__file__).resolve().parents[3] / "resources" / "gui" / "style.qss"
-PICTURES = SHEET.parent / "style"  # images in the style sheet, gray for both palettes
+PICTURES = SHEET.parent / "style"  # images for the style sheet, in a gray that suits both palettes
 
 MIN_SCALE, MAX_SCALE = 1.0, 2.0
 HOVER_MS, PAGE_MS = 120, 200
@@ -46,7 +46,7 @@ class Colors:
     accent: str
     on_accent: str
     accent_hover: str
-    selected: str  # behind the text of a chosen row or the current page
+    selected: str  # the background of a selected row or the current page
     good: str
     warning: str
     error: str
@@ -81,7 +81,7 @@ def contrasting(colors: Colors) -> Colors:
     return replace(colors, border=colors.text, hairline=colors.text, muted=colors.text)
 
 
-AT_ONCE = 80  # widgets polished between two events, which takes some milliseconds
+AT_ONCE = 80  # widgets polished per step, which takes a few milliseconds
 
 
 POLISHED = Qt.WidgetAttribute.WA_WState_Polished
@@ -94,13 +94,13 @@ class Repolish(QObject):
     With all pages created, that takes half a second. This class polishes each widget once.
     """
 
-    resized = Signal()  # all widgets have the new text size, including hidden ones
+    resized = Signal()  # all widgets, including hidden ones, have adopted the new text size
 
     def __init__(self, app: QApplication, parent: QObject) -> None:
         super().__init__(parent)
         self._app = app
-        self._fresh: set[QWidget] = set()  # already polished, while others wait
-        self._waiting: list[QWidget] | None = None  # None if not listed yet
+        self._fresh: set[QWidget] = set()  # widgets that are already polished while others wait
+        self._waiting: list[QWidget] | None = None  # None until they are listed
         self._is_resized = False
         self._timer = QTimer(self)
         self._timer.setInterval(0)
@@ -112,12 +112,12 @@ class Repolish(QObject):
         is_resized: whether sizes have changed as well, so that widgets must be measured again.
         """
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
-        # At first, Qt polishes the few existing widgets itself.
+        # The first time, Qt itself polishes the few existing widgets.
         is_first = not self._app.styleSheet()
         if not is_first:
-            self._app.style().unpolish(self._app)  # makes it forget cached rules
+            self._app.style().unpolish(self._app)  # clears cached rules
         self._app.setStyleSheet(sheet)
-        self._app.setPalette(palette)  # a style sheet resets part of the palette
+        self._app.setPalette(palette)  # needed again, because setting a style sheet resets part of the palette
         self._fresh.clear()
         self._waiting = None
         if is_first:
@@ -141,7 +141,7 @@ class Repolish(QObject):
         if not widget.isVisible():
             return
         if not self._is_resized and widget.visibleRegion().isEmpty():
-            return  # the size of a widget matters even if it is scrolled out of view
+            return  # unless sizes change: those matter even if the widget is scrolled out of view
         if widget not in self._fresh and widget.testAttribute(POLISHED):
             self._polish(widget)
             self._fresh.add(widget)
@@ -279,7 +279,7 @@ class Theme(QObject):
             for name, value in vars(sizes).items()
             if name.isupper() and isinstance(value, int)
         }
-        radius = self.px(sizes.L) // 2 + 1  # including its border; a larger radius would make it square
+        radius = self.px(sizes.L) // 2 + 1  # includes the border; Qt ignores a larger radius and draws a square
         mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
         filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
             asdict(self.colors)
@@ -299,7 +299,8 @@ class Theme(QObject):
                 "handle_radius": f"{handle // 2}px",
                 "handle_over": f"{(groove - handle) // 2}px",
                 "groove_radius": f"{groove // 2}px",
-                "title_line": f"{self.px(sizes.CONTROL_INNER) + 4}px",  # the height of the tallest button beside it
+                # the height of the tallest button beside the title
+                "title_line": f"{self.px(sizes.CONTROL_INNER) + 4}px",
                 "radio_radius": f"{radius}px",
                 "cell": f"{self.cell}px",
                 "code_family": self.code_font().family(),

@@ -86,7 +86,7 @@ class Headline(QFrame):
         the last load, if it failed.
         """
         if loaded is None and hosts is not None:
-            expected = Expected()  # others answer for this guest, so its own forecast does not matter
+            expected = Expected()  # other machines answer for a guest, so its own forecast is irrelevant
         summary = self._summary(loaded, expected, hosts, failed)
         side = self._theme.px(sizes.XL)
         self._picture.setPixmap(icon(summary.icon, self._theme.color(summary.color).name()).pixmap(side, side))
@@ -157,7 +157,7 @@ class Headline(QFrame):
                 return _Summary("download", "accent", title, self._steps(loaded))
             case "ready":
                 title = self.tr("Ready. {model} {where}").format(model=name, where=self._place(loaded))
-                notice = loaded.recovery.text_facts if loaded.recovery else None  # a machine is leaving
+                notice = loaded.recovery.text_facts if loaded.recovery else None  # a machine is about to leave
                 figures = self._figures(loaded, expected)
                 return _Summary("check", "good", title, f"{said(notice)} {figures}" if notice else figures)
             case "recovering":

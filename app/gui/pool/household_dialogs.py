@@ -55,7 +55,7 @@ class AddSheet(Sheet):
         self._ends_at = 0.0
         self._tries = 0
         self._waiting: Call | None = None
-        self._is_asking = False  # a request for a code, or to close one, is in progress; the next one must wait
+        self._is_asking = False  # a request to create or cancel a code is in progress, so the next one must wait
         self._digits = [label("", "digit") for _ in range(DIGITS)]
         self.address = paragraph("", "muted")
         self.address.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -113,7 +113,7 @@ class AddSheet(Sheet):
 
     def _opened(self, role: int, answer: PairingCode) -> None:
         self._is_asking = False
-        if role != self.role.currentIndex():  # changed in the meantime
+        if role != self.role.currentIndex():  # the user has changed it in the meantime
             self._change_role()
             return
         self._show_code(answer.code)
@@ -159,7 +159,7 @@ class AddSheet(Sheet):
         for box, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
             box.setText(digit)
             box.setAccessibleName(digit)
-        self.address.setVisible(bool(code))  # an empty field would still take the keyboard focus
+        self.address.setVisible(bool(code))  # an empty label would still take the keyboard focus
         if not code:
             self.left.setText("")
 

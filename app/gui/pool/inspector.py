@@ -20,7 +20,7 @@ from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import ElidedLabel, label, paragraph, tooltip
 from app.gui.widgets.layouts import clear_layout, column, row
 
-COLUMNS, COLUMN_WIDTH = 3, 240  # maximum number; minimum width including the name
+COLUMNS, COLUMN_WIDTH = 3, 240  # maximum number of columns; minimum width of each, including the names
 LEAST_CHARACTERS = 32  # minimum width of name, state and reason beside the buttons
 TITLE_WIDTH = 240
 AGES_MS = 30_000

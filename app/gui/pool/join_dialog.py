@@ -25,7 +25,7 @@ from app.gui.widgets.layouts import column, row
 
 DIGITS = 6
 TYPED = QRegularExpression("[0-9 -]*")  # people read codes aloud in two halves
-MOST_SHOWN = 8  # an attacker could announce many to fill the screen
+MOST_SHOWN = 8  # so that an attacker cannot fill the screen with announcements
 ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
@@ -50,7 +50,7 @@ class JoinSheet(Sheet):
         self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can't it find my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
-        self._near = ""  # the address chosen in the list; cleared when its entry disappears
+        self._near = ""  # the address selected in the list; cleared when its entry disappears
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
         self._close = self.offer(self.tr("Cancel"), self.act)
@@ -120,7 +120,7 @@ class JoinSheet(Sheet):
         self.near.clear()
         for stranger in strangers[:MOST_SHOWN]:
             address = str(stranger.pairing_address)
-            # the longest part is last, because long lines are cut off with …
+            # the longest part comes last, because long lines are elided
             parts = (stranger.name or machine_words.unnamed_machine(), address, stranger.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if stranger.claims:

@@ -25,7 +25,7 @@ from app.gui.widgets.labels import paragraph
 
 LAST_MODEL = "pool/last_model"  # key in the preferences
 UNFORECAST = "unforecast_"  # prefix of the reason codes for a missing forecast
-SETTLE_MS = 150  # combines several clicks into one request
+SETTLE_MS = 150  # several clicks within this time cause a single request
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class LoadForecast(QObject):
         super().__init__(parent)
         self._services = services
         self._calls: list[Call] = []
-        self._in_progress: object = None  # model and excluded machines of the calls in progress
-        self._again = False  # something changed during the calls
-        self._builtin = ""  # the built-in model, used until another one was loaded
+        self._in_progress: object = None  # model and excluded machines of the requests in progress
+        self._again = False  # whether something has changed since these requests
+        self._builtin = ""  # the built-in model, used until another one is loaded
         self._seen: object = None
         self.without: frozenset[str] = frozenset()
-        self.now = Expected()  # with all machines
-        self.then: Expected | None = None  # without the excluded machines
+        self.now = Expected()  # the forecast with all machines
+        self.then: Expected | None = None  # the forecast without the excluded machines
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(SETTLE_MS)
@@ -103,7 +103,8 @@ class LoadForecast(QObject):
         )
         if pool.is_there and basis != self._seen:
             self._seen = basis
-            if not self._soon.isActive():  # restarting the timer would postpone it forever under constant changes
+            # under constant changes, restarting the timer would postpone the request forever
+            if not self._soon.isActive():
                 self._soon.start()
 
     def forget(self) -> None:
@@ -133,7 +134,7 @@ class LoadForecast(QObject):
         self.stop()
         self._in_progress, self._again = request, False
         if not self.model:
-            # if this fails, the window already says why the node does not answer
+            # if this fails, the window already explains why the node does not answer
             self._keep(self._services.client.get("/models", self._take_models, self._go_on, answer=Models))
             return
         self._plan(frozenset())
@@ -169,9 +170,9 @@ class LoadForecast(QObject):
 
     def _refused(self, without: frozenset[str], model: str, error: AppError) -> None:
         if isinstance(error, Unreachable):
-            self._seen = None  # so that the next snapshot triggers a new request
+            self._seen = None  # makes the next snapshot trigger a new request
         if error.reason.code == "model_unknown" and model == self._last_model():
-            self._services.preferences.forget(LAST_MODEL)  # the model was deleted
+            self._services.preferences.forget(LAST_MODEL)  # the model has been deleted
             self.forget()
         else:
             self._take(without, Expected(model=model, problem=said(error)))
@@ -247,7 +248,8 @@ class WhatIf(QFrame):
             return text.format(names=names, model=name, where=where)
         speed = formats.speed(then.tok_s)
         before = "" if now.tok_s is None else formats.speed(now.tok_s)
-        in_use = any(machine.held.layers for machine in left_out)  # in use after a manual placement
+        # possible even for a machine without benefit, if the user placed the layers by hand
+        in_use = any(machine.held.layers for machine in left_out)
         if before and before != speed:
             text = self.tr("Without {names}, {model} would run at {then} instead of {now}, {where}.")
         elif before and not in_use:

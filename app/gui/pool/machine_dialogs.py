@@ -22,7 +22,7 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import paragraph
 
-Done = Callable[[str], object]  # receives a sentence about what was done
+Done = Callable[[str], object]  # receives a sentence about the result
 
 
 class MachineSheet(Sheet):
@@ -66,7 +66,7 @@ class InterfaceSheet(MachineSheet):
         self._look()
 
     def came_back(self) -> None:
-        if len(self.choices) == 1:  # the connection to the node was lost before it answered
+        if len(self.choices) == 1:  # the connection was lost before the node answered
             self._look()
 
     def _look(self) -> None:

@@ -19,7 +19,7 @@ AnyLink = TypeVar("AnyLink", bound=LinkMeasurement)
 class LinkFacts:
     """A link to a machine. A value that has not been measured is None."""
 
-    round_trip_s: float | None  # median of the last measurement, or else of heartbeats
+    round_trip_s: float | None  # median of the last measurement, or of heartbeats if there was none
     slow_round_trip_s: float | None  # 95th percentile
     out_bytes_per_s: float | None
     in_bytes_per_s: float | None
@@ -30,12 +30,12 @@ class LinkFacts:
     far_interface: str
     far_negotiated_bits_per_s: int | None
     measured_at: float | None
-    share: float | None  # share of the request time, by the forecast of the loaded model
+    share: float | None  # fraction of the request time according to the forecast for the loaded model
     token_s: float | None
     chunk_s: float | None  # round trip for `chunk_tokens` of a prompt
     chunk_tokens: int
     preferred: str = ""  # the interface that the user chose
-    trouble: str = ""  # why the chosen interface is not used, or which one would be better
+    trouble: str = ""  # why the preferred interface is not used, or which one would be better
     better_interface: str = ""
     to: str = ""  # ID of the machine at the far end; "" if this machine is not the near end, so it cannot test the link
 
@@ -61,7 +61,7 @@ class LenderLink:
 
     ends: tuple[str, str]  # IDs
     names: tuple[str, str]
-    link: LinkFacts  # as measured by the first of the two
+    link: LinkFacts  # as measured by the first end
 
     @property
     def key(self) -> str:
@@ -95,7 +95,7 @@ class MemoryFacts:
     total: int
     lent: int
     used: int
-    own: int  # the part of `used` for this machine's own models, which is not lent
+    own: int  # memory used by this machine's own models, which is not lent
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class HeldModels:
     """The models, or layers of models, that a machine holds."""
 
     layers: tuple[LayerRange, ...]  # layers of the displayed models
-    by_model: tuple[tuple[str, tuple[LayerRange, ...]], ...]  # if several models are displayed
-    hidden: tuple[str, ...]  # models with layers here that are not displayed
+    by_model: tuple[tuple[str, tuple[LayerRange, ...]], ...]  # only if several models are displayed
+    hidden: tuple[str, ...]  # models that have layers here but are not displayed
     replica: ReplicaFacts | None
     embedder: str  # the embedding model on it
     reranker: str  # the reranker on it
-    has_own: bool  # it runs its own model, whose layers are not known here
+    has_own: bool  # whether it hosts its own model, whose layers are not known here
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class MachineFacts:
     link: LinkFacts | None
     other_version: str  # app version if different from this machine's
     other_engine: str  # engine if different from this machine's
-    left_out: bool  # excluded by the user to see the effect
-    doubted: bool  # a check found wrong numbers, so it gets no layers
-    share: float | None  # forecast share of the request time that it computes
+    left_out: bool  # whether the user excluded it from the forecast
+    doubted: bool  # whether a check found wrong numbers, so that it gets no layers
+    share: float | None  # fraction of the request time that it computes, according to the forecast
     hardware: HardwareFacts
     memory: MemoryFacts
     held: HeldModels
@@ -313,7 +313,7 @@ def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | 
     return next((share.share for share in shares if share.id == machine and share.part == part), None)
 
 
-# A placement
+# The displayed placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class _View:
     center: str
     without: Collection[str]
     loaded: LoadedModel | None  # None if another machine's placement is displayed
-    together: Sequence[LoadedModel]  # if several models of this machine are displayed
+    together: Sequence[LoadedModel]  # all models of this machine, if several are displayed
     hidden: Sequence[LoadedModel]  # the other models of this machine if only one is displayed
     hosts: frozenset[str]
     left_out: Mapping[str, str]  # sentences by machine name

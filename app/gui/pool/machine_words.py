@@ -14,7 +14,7 @@ from app.gui.look.sentences import model_name
 from app.gui.pool.machine_facts import LenderLink, LinkFacts, MachineFacts
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 24 * 3600
-NOTICEABLE, BRAKE = 0.1, 0.3  # shares of the request time
+NOTICEABLE, BRAKE = 0.1, 0.3  # fractions of the request time
 LEND, USE_AND_LEND, ADMIN, GUEST = "lend", "use_and_lend", "admin", "guest"
 ROLES = {LEND: ("lender",), USE_AND_LEND: ("host", "lender"), GUEST: ("guest",), ADMIN: ("admin", "host", "lender")}
 

@@ -53,7 +53,7 @@ MAP, TABLE = "map", "table"
 VIEW = "pool/view"  # key in the preferences
 LEAST_HEIGHT = 160  # of the map and the table
 MOST_STRANGERS = 4
-MOST_LETTERS = 24  # of a nearby machine's name
+MOST_LETTERS = 24  # maximum length of a nearby machine's name
 
 
 class ViewChoice(QWidget):
@@ -232,7 +232,7 @@ class Nearby(QWidget):
         clear_layout(self._row)
         self.setVisible(bool(strangers))
         self._row.addWidget(label(self.tr("Nearby, not in this household"), "caption"))
-        same_title = Counter[str]()  # machines with the same title are numbered
+        same_title = Counter[str]()  # machines with the same title are told apart by number
         for stranger in self._shown[:MOST_STRANGERS]:
             title = self._title(stranger)
             same_title[title] += 1
@@ -271,7 +271,7 @@ class PoolPage(Page):
         self.lender_links: tuple[LenderLink, ...] = ()
         self._chosen = ""
         self._removed_reason: str | None = None
-        self._is_stale = False  # something changed while the page was hidden
+        self._is_stale = False  # whether something has changed while the page was hidden
         self.load_forecast = LoadForecast(services, self)
         self.machine_actions = MachineActions(self, self.load_forecast, lambda: self.machines)
         self.model_actions = ModelActions(self, self.load_forecast)
@@ -296,11 +296,11 @@ class PoolPage(Page):
         self._show()
 
     def shown(self) -> None:
-        self.load_forecast.forget()  # another page may have measured in the meantime
+        self.load_forecast.forget()  # another page may have measured speeds in the meantime
 
     def open(self, part: str) -> None:
         """Show the details of the machine with the ID `part`."""
-        if self._is_stale:  # the machine may be a new one
+        if self._is_stale:  # the machine may be new
             self._show()
         self.choose(part)
 
@@ -362,10 +362,10 @@ class PoolPage(Page):
         parts = (self.headline, self.what_if, self.placements, self.views, self.alone, self.nearby, self.inspector)
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.views), 1)
-        self.content.addWidget(scrolled(body))  # needed with large text and open details
+        self.content.addWidget(scrolled(body))  # scrolls if the text is large or the details are open
         body.setLayout(box)
 
-    # What is shown
+    # Display
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         if self._is_stale:
@@ -381,7 +381,7 @@ class PoolPage(Page):
     def _show(self) -> None:
         self._is_stale = False
         pool, snapshot = self.services.pool, self.services.pool.now
-        # a restarting service is back soon, but nothing is known about one that is gone
+        # a restarting node will be back soon, but nothing is known about one that is gone
         is_known = bool(snapshot.machines) and pool.link not in GONE
         self._show_view(self._usual_view() if is_known else "")
         for widget in (self.headline, self.view_choice, self.test, self.joins, self.add):
@@ -451,7 +451,7 @@ class PoolPage(Page):
             self._chosen = ""
         self.inspector.show_machine(machine, [link for link in self.lender_links if self._chosen in link.ends])
 
-    # The view
+    # Map or table
 
     def _usual_view(self) -> str:
         return self.services.preferences.text(VIEW, TABLE if QAccessible.isActive() else MAP)
@@ -465,7 +465,7 @@ class PoolPage(Page):
         self.views.show_view(name)
         self.view_choice.show_chosen(name)
 
-    # Actions of the user
+    # User actions
 
     def _open_details(self, machine: str) -> None:
         self.choose(machine)

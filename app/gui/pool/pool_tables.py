@@ -41,8 +41,8 @@ Index = QModelIndex | QPersistentModelIndex
 Role = Qt.ItemDataRole
 SORT_ROLE = int(Role.UserRole)
 NOWHERE = QModelIndex()
-NAME = 140  # other columns are elided to keep this width
-LEAST_NAME, LEAST_WORDS = 128, 80  # below this, the table scrolls horizontally
+NAME = 140  # width of the name column down to which other columns are elided first
+LEAST_NAME, LEAST_WORDS = 128, 80  # minimum widths, below which the table scrolls horizontally
 ACROSS = Qt.Orientation.Horizontal
 
 
@@ -142,7 +142,7 @@ class FactModel(QAbstractTableModel):
 class FactTable(QTableView):
     """An accessible table that can be sorted. Initially it is sorted by the first column."""
 
-    name_share = 0.0  # share of the width that a long name gets before other texts are elided
+    name_share = 0.0  # fraction of the width reserved for long names before other texts are elided
 
     def __init__(self, theme: Theme, model: FactModel, name: str) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ def _aligned(column: Column) -> Qt.AlignmentFlag:
     return drawing.RIGHT if column.figure else drawing.LEFT
 
 
-COMPUTES, SHARE = 5, 10  # columns
+COMPUTES, SHARE = 5, 10  # column numbers
 LEAST_ROWS = 3
 
 

@@ -22,7 +22,7 @@ from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.layouts import column, row
 
 OURS = "poolhouse"
-BESIDE = ("PySide6-Essentials", "llama-cpp-python")  # listed even if our installed metadata is older
+BESIDE = ("PySide6-Essentials", "llama-cpp-python")  # listed even if the metadata of our installed package is outdated
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TEXTS = re.compile(r"(?:^|/)(?:licen[cs]e|copying|notice|lgpl|gpl)[^/]*$", re.IGNORECASE)
 SHIPPED = Path(__file__).resolve().parents[3] / "resources" / "licenses"

@@ -21,8 +21,8 @@ from app.gui.widgets.labels import label
 FIRST_KEY, USUAL_PORT = "default", 47114
 LEAST_PORT, MOST_PORT = 1024, 65535
 MOST_AT_ONCE, MOST_TOKENS = 32, 1_000_000_000
-AS_ALL_AT_ONCE, AS_ALL_TOKENS = 0, -1  # the lowest values, which stand for the general limits
-OFFERED_HOST = "host.docker.internal"  # the name of this computer inside a Docker Desktop container
+AS_ALL_AT_ONCE, AS_ALL_TOKENS = 0, -1  # minimum values of the fields, which mean that the general limits apply
+OFFERED_HOST = "host.docker.internal"  # the name by which Docker Desktop containers reach this computer
 MOST_CHARACTERS = 300  # maximum length of a host name or an origin
 LIMIT_WIDTH, NAME_WIDTH, KEY_WIDTH, PORT_WIDTH = 168, 220, 220, 120
 SEARCHED = "allow docker container open webui browser cors origin host name"
@@ -35,7 +35,7 @@ class KeyLimitRows:
     def __init__(self, group: Group) -> None:
         self._group = group
         self.rows: dict[str, tuple[Number, Number, Setting]] = {}
-        self._limited: list[str] = []  # keys with their own limits
+        self._limited: list[str] = []  # keys that have their own limits
         self._card = group.add(title=_tr("Limits for single keys"))
 
     def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
@@ -108,7 +108,7 @@ class AllowedNames:
 
     def tell(self, names: list[str]) -> None:
         """Show these names as allowed."""
-        if set(names) - set(self.names):  # the typed name is now in the list
+        if set(names) - set(self.names):  # the typed name has been accepted
             self.edit.clear()
         self.names = list(names)
         for name in names:
@@ -352,7 +352,7 @@ class LocalApi(Group):
         self._trust.setEnabled(bool(there))
 
     def _tell_keys(self, answer: ApiKeys) -> None:
-        if not self._listens:  # turned off in the meantime
+        if not self._listens:  # the API was turned off in the meantime
             return
         keys = {key.name: key.key for key in answer.keys}
         self.key.setText(keys.get(FIRST_KEY) or next(iter(keys.values()), ""))

@@ -212,7 +212,7 @@ class Models(Group):
 
     def _size(self, folder: FolderUse) -> str:
         if folder.what == "models" and not self.services.pool.now.models_folder.there:
-            return self.tr("not available")  # its disk is not connected
+            return self.tr("not available")  # the disk is not connected
         return formats.size(folder.bytes) if folder.bytes else self.tr("Empty")
 
     def _tell_token(self, token: TokenState) -> None:

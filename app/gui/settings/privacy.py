@@ -27,7 +27,7 @@ from app.gui.widgets.labels import ValueLabel, label, paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.progress import Progress
 
-LATE_MS = 3000  # maximum wait for a node that does not answer
+LATE_MS = 3000  # maximum time to wait for a node that does not answer
 SOON_MS = 1000
 
 
@@ -50,7 +50,7 @@ class EraseSheet(Sheet):
         self._end_window, self._has_ended = end, False
         models = services.pool.now.models_folder
         places = [str(services.launcher.home)]
-        if not models.default:  # only our models are deleted from a custom folder
+        if not models.default:  # only Poolhouse's own models are deleted from a custom folder
             places.append(models.folder)
         self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
@@ -71,7 +71,7 @@ class EraseSheet(Sheet):
         services.launcher.erase_at_end()
         services.client.endpoint = services.client.endpoint or services.launcher.find()
         services.client.post("/shutdown", None, lambda _: self._over(), lambda _: self._over())
-        services.pool.stop()  # it would start another node
+        services.pool.stop()  # otherwise it would start a new node
         QTimer.singleShot(LATE_MS, self, self._over)
         self.act.setEnabled(False)
 
@@ -144,7 +144,7 @@ class Privacy(Group):
         self.encrypted = Setting(
             name, "", self.encrypt, default=self.tr("Default: off"), words="encryption key history"
         )
-        self._where: Reason | None = None  # where keys are kept
+        self._where: Reason | None = None  # where keys are stored
         self._add_connections()
         self._walled = Setting(self.tr("Model sandbox"), "", self.walls, words="sandbox landlock worker")
         self.add(self._walled, title=self.tr("Protection from model files"))
@@ -187,7 +187,7 @@ class Privacy(Group):
             title=self.tr("Connections this app makes"),
         )
         self._unasked = Setting(self.tr("No check for updates"), self.tr("Poolhouse never checks for newer versions."))
-        self._asked.gone = True  # until the node says where it would check
+        self._asked.gone = True  # until the node reports where it would check
         self.add(
             Setting(
                 self.tr("No telemetry"), self.tr("Nobody learns what you do, how often, or that you use this app.")

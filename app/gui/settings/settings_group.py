@@ -92,7 +92,7 @@ class Setting(QWidget):
         words: str = "",
     ) -> None:
         super().__init__()
-        self.gone = False  # its subject no longer exists, so searches skip it
+        self.gone = False  # whether its subject no longer exists, so that it is never shown
         self._words = f"{title} {about} {default} {words}".casefold()
         self.title = label(title)
         self.title.setWordWrap(True)
@@ -117,7 +117,7 @@ class Setting(QWidget):
         self.setLayout(box)
         for part in (self.title, self.about, self.default):
             show_if(part, bool(part.text()))
-        show_if(texts, bool(title or about or default))  # removes the gap of an empty column
+        show_if(texts, bool(title or about or default))  # an empty column would leave a gap
 
     def tell(self, about: str) -> None:
         """Replace the explanation below the title."""
@@ -178,8 +178,8 @@ class Group(QWidget):
     Subclasses add their settings in `__init__`. `refresh` is called whenever the group is shown.
     """
 
-    told = Signal(str, str)  # sentence for the page, and its kind: info or error
-    failed = Signal(object)  # AppError for the page
+    told = Signal(str, str)  # a sentence to show on the page, and its kind: info or error
+    failed = Signal(object)  # AppError to show on the page
     can_reset = True
 
     def __init__(self, services: AppContext, title: str) -> None:
@@ -188,7 +188,7 @@ class Group(QWidget):
         self.heading = label(title, "section")
         self._cards: list[Card] = []
         self._words: list[str] = []  # search words
-        self._waits: set[object] | None = None  # marks of pending requests during a reset
+        self._waits: set[object] | None = None  # tokens for the pending requests of a reset
         self._calls: list[Call] = []
         calls = self._calls
         self.destroyed.connect(lambda: _end(calls))  # no answer may reach a deleted page
@@ -262,7 +262,7 @@ class Group(QWidget):
         A GET is skipped while the node is unavailable; `refresh` is called again when it is back.
         """
         if method == "GET" and not self.services.pool.is_there:
-            return  # the user did not request anything, so there is no error to show
+            return  # the user did not request this, so no error is shown
         self._calls[:] = [call for call in self._calls if call.running]
         then = done if self._waits is None else self._of_reset(done, self._waits)
         call = self.services.client.call(method, path, body, then, self.fail, answer=answer)

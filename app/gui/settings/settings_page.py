@@ -122,7 +122,7 @@ class SettingsPage(Page):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
         self._made: dict[int, Group] = {}  # by row in the list
-        self._rest = QTimer(self)  # creates the other groups between events, so that searches find them
+        self._rest = QTimer(self)  # creates the remaining groups between events, so that a search covers them
         self._rest.setInterval(REST_MS)
         self._rest.timeout.connect(self._make_next)
         self.search = QLineEdit()

@@ -23,7 +23,7 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
 
-Answered = Callable[[Upstreams, str], object]  # receives the current servers and the name of the affected one
+Answered = Callable[[Upstreams, str], object]  # receives the current servers, and the name of the changed one
 MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000
 MOST_CERTIFICATE_BYTES = 1 << 14
 
@@ -245,7 +245,7 @@ class UpstreamRows:
         remove.setAccessibleName(_tr("Remove {name}").format(name=name))
         count = self.counts[name] = button(_tr("Reset count…"), partial(self._count, name))
         count.setAccessibleName(_tr("Reset the count for {name}").format(name=name))
-        count.hide()  # its budget is not used up
+        count.hide()  # shown once the token limit is reached
         parts = Flow(count, test, remove, switch)
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 

@@ -24,7 +24,7 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import bound_width, label, show_if
 from app.gui.widgets.layouts import card, column, row, scrolled
 
-SAVED_MS = 10_000  # how long "Saved" is shown; Undo stays
+SAVED_MS = 10_000  # time for which "Saved" is shown; Undo stays
 
 
 class ComputerPage(Page):
@@ -48,7 +48,7 @@ class ComputerPage(Page):
         self._silence.setInterval(SAVED_MS)
         self._silence.timeout.connect(self._kept.clear)
         self._cards = column(gap=sizes.L)
-        self._cards.setContentsMargins(0, 0, sizes.M, 0)  # for the scroll bar
+        self._cards.setContentsMargins(0, 0, sizes.M, 0)  # leaves space for the scroll bar
         self._place()
         self.later(
             lambda: self._add(self.state),
@@ -89,7 +89,7 @@ class ComputerPage(Page):
         self._stack.setLayout(self._cards)
         bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
         self.content.addWidget(scrolled(body))
-        body.setLayout(row(self._stack, None, gap=0))  # left-aligned with the title even if there is more room
+        body.setLayout(row(self._stack, None, gap=0))  # stays aligned with the title on a wide page
 
     def _add(self, widget: QWidget) -> None:
         self._cards.addWidget(widget)

@@ -102,7 +102,7 @@ def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
 
 
 DAYS_A_WEEK = 7
-LABEL_STEPS = (3, 6, 12)  # possible hours between labels, depending on the width
+LABEL_STEPS = (3, 6, 12)  # hours between two labels, depending on the width
 FOCUS_LINE = 2
 STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)}
 
@@ -110,15 +110,15 @@ STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1,
 class WeekGrid(QWidget):
     """A weekly grid of hours. They are painted with the mouse, or with Space and Shift+arrow on the keyboard."""
 
-    painted = Signal(object)  # Cells, after the user changed something
+    painted = Signal(object)  # Cells, after a change by the user
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._cells: Cells = ALL
         self._at: Cell = (0, 0)
-        self._from: Cell | None = None  # where the mouse started to paint
-        self._under: Cells = ALL  # the cells before that
+        self._from: Cell | None = None  # the cell in which painting with the mouse started
+        self._under: Cells = ALL  # the cells before painting started
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(self.tr("Hours of the week"))
@@ -235,7 +235,7 @@ class WeekGrid(QWidget):
             on = cell in self._cells
             box = self.rect_of(cell).adjusted(1, 1, -1, -1)
             painter.setPen(QPen(theme.color("accent" if on else "hairline"), 1))
-            # filled or empty, so the color alone does not matter
+            # filled or empty, so that the state does not depend on color alone
             painter.setBrush(theme.color("accent" if on else "card"))
             painter.drawRoundedRect(box, sizes.XS, sizes.XS)
         if self.hasFocus():
@@ -259,7 +259,7 @@ class WeekGrid(QWidget):
 
 ALWAYS = "always"
 NIGHTS, NIGHTS_AND_WEEKENDS = "mon-sun 22:00-07:00", "mon-fri 18:00-08:00, sat, sun"
-KEPT = "lending/hours"  # the painted hours while the rule is off
+KEPT = "lending/hours"  # preference with the painted hours, kept while the rule is off
 
 
 class HoursCard(QFrame):
@@ -312,7 +312,7 @@ class HoursCard(QFrame):
         self.switch.setEnabled(True)
         self.switch.show_on(limited)
         self._week.setVisible(limited)
-        if not self._lending.is_changing:  # an outdated answer would undo quickly painted hours
+        if not self._lending.is_changing:  # otherwise, an outdated answer would undo hours painted since
             self.grid.show_cells(cells_of(spans))
         if not self.text.hasFocus():
             self.text.setText(text)

@@ -18,10 +18,10 @@ from app.gui.look.sentences import said
 
 BY_HAND = ("pause_owner", "pause_stopped")  # reason codes of pauses that the user started
 NO_ROLE = "lend_no_role"
-QUIT = "pause_quit"  # its sentence is meant for other machines
+QUIT = "pause_quit"  # its sentence addresses other machines
 Json = dict[str, Any]
 
-LOOK_MS = 3000  # readings change every five seconds
+LOOK_MS = 3000  # the node takes readings every five seconds
 MOST_UNDOS = 30
 RULES = "/lending"
 
@@ -38,9 +38,9 @@ class _Change:
 class LendingStore(QObject):
     """The latest lending state, rules and sensor readings of this machine. `watch(True)` keeps them up to date."""
 
-    changed = Signal()  # rules or readings changed
-    saved = Signal()  # a change took effect; see `can_undo`
-    failed = Signal(object)  # AppError of a change
+    changed = Signal()  # rules or readings have changed
+    saved = Signal()  # a change has taken effect; see `can_undo`
+    failed = Signal(object)  # AppError of a refused change
 
     def __init__(self, client: NodeClient, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -112,7 +112,7 @@ class LendingStore(QObject):
         """Request the state, unless a request or a change is in progress, whose answer contains it."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
-        # if this fails, the window already says that the node is gone
+        # if this fails, the window already reports that the node is unavailable
         self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
 
     def switch(self, on: bool) -> None:
@@ -155,7 +155,7 @@ class LendingStore(QObject):
         self._send(_Change("/lending/resume", {}))
 
     def _send(self, change: _Change) -> None:
-        if self._look is not None:  # its answer would be older than this change
+        if self._look is not None:  # the answer in progress would be older than this change
             self._look.cancel()
             self._look = None
         self._in_progress.append(change)

@@ -40,7 +40,7 @@ class Shares:
     programs: int  # used by programs other than Poolhouse
     own: int  # used by this machine's own models
     used: int  # lent and in use
-    unused: int  # lent but not in use
+    unused: int  # lent but not in use by anyone
     reserve: int  # never lent
     free: int
 
@@ -125,7 +125,7 @@ class Swatch(QWidget):
         painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
 
-STEP, MOST_STEPS = 128 << 20, 256  # of the slider; steps are larger if there is more memory
+STEP, MOST_STEPS = 128 << 20, 256  # step of the slider in bytes, doubled until there are at most this many steps
 LOOKS = (
     ("border", SOLID),
     ("good", SOLID),
@@ -216,7 +216,7 @@ class MemoryCard(QFrame):
         wide = max(entry.minimumSizeHint().width() for entry in self._entries)
         columns = max(1, min(LEGEND_COLUMNS, (inside + sizes.S) // (wide + sizes.S)))
         each = (inside - (columns - 1) * sizes.S) // columns
-        for entry in self._entries:  # a minimum width is not needed in a column, and would widen the page
+        for entry in self._entries:  # a single column needs no minimum width, which would only widen the page
             entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:

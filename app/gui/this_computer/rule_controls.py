@@ -40,7 +40,7 @@ class RuleRow(QWidget):
 
 
 SETTLED_MS = 500
-NUMBER_WIDTH = 5 * sizes.XXL  # same for all
+NUMBER_WIDTH = 5 * sizes.XXL  # the same for all fields
 
 
 class Number(QSpinBox):
@@ -62,7 +62,7 @@ class Number(QSpinBox):
         self.setRange(*bounds)
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setMinimumWidth(NUMBER_WIDTH)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that the wheel scrolls the page
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # lets the wheel scroll the page
         self._timer = _timer(self, self._report)
         self.valueChanged.connect(lambda _: self._timer.start())
         self.editingFinished.connect(self._end)
@@ -125,7 +125,7 @@ class Slide(QSlider):
 
     def _report(self) -> None:
         if self.isSliderDown():
-            self._timer.start()  # the user still holds it
+            self._timer.start()  # the user is still holding the slider
         else:
             self._chosen(self.value())
 

@@ -102,7 +102,7 @@ class ProgramsEditor(QWidget):
         self._call = None
         listed = set(map(executable, self._lending.rules.programs))
         games = {game.program: game.name for game in answer.games}
-        offered = dict.fromkeys([*answer.programs, *games])  # running programs first
+        offered = dict.fromkeys([*answer.programs, *games])  # running programs come first
         texts = {program: self._offer(program, games.get(program, "")) for program in offered if program not in listed}
         self.entry.offer(texts)
 
@@ -148,12 +148,12 @@ class _Entry(DropDown):
             self.addItem(text, program)
         self.setEditText(typed)
         if self.view().isVisible():
-            super().showPopup()  # adapts to the current length of the list
+            super().showPopup()  # adapts the popup to the new length of the list
 
 
 MINUTE_S = 60
 USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
-USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is the one in app/core/lending/policy.py
+USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is the same as in app/core/lending/policy.py
 MOST_DRAIN_S = 600
 HOT_BOUNDS = (50, 105)  # the same as in app/core/lending/policy.py
 

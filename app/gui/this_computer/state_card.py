@@ -40,7 +40,7 @@ class StateCard(QFrame):
         super().__init__(parent)
         set_role(self, "card")
         self._services, self._lending = services, lending
-        self._announced: tuple[object, object] = (None, None)  # state and cause
+        self._announced: tuple[object, object] = (None, None)  # state and reason code
         name = self.tr("Lend this machine")
         self.switch = Switch(services.theme, name, lending.switch)
         self._picture = label()
@@ -92,7 +92,8 @@ class StateCard(QFrame):
         cause = (lending.state, lending.code) if lending else (None, None)
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
-            if self.isVisible() and cause != self._announced:  # not for every percent of the battery
+            # only if the cause changes, not for every percent of the battery
+            if self.isVisible() and cause != self._announced:
                 announce(self, sentence)
         self._announced = cause
         self._detail.setText(self._details(lending) if lending else "")
@@ -110,7 +111,7 @@ class StateCard(QFrame):
             show_if(pause, not by_hand and not forbidden)
         show_if(self.stop, bool(lending.used_bytes) or not (by_hand or forbidden))
         if had_focus and by_hand:
-            self.resume.setFocus()  # the clicked button is hidden now
+            self.resume.setFocus()  # the button that the user clicked is hidden now
 
     def _unknown_sentence(self) -> str:
         """Explain why the state is unknown."""

@@ -27,11 +27,11 @@ from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme, set_role
 from app.gui.widgets.labels import lines, tooltip
 
-# A style sheet cannot fade. So while the pointer enters or leaves, a button is painted twice: normally, and on top with
-# changing opacity in its hover style. See Feedback.
+# Qt style sheets cannot fade. While the pointer enters or leaves, a button is therefore painted twice: in its normal
+# style, and on top of that in its hover style with changing opacity. See Feedback.
 
 REASON = Qt.FocusReason
-# the focus returns from a menu or another window
+# reasons for which the focus returns from a menu or another window
 KEPT = (REASON.ActiveWindowFocusReason, REASON.PopupFocusReason, REASON.MenuBarFocusReason)
 STATE = QStyle.StateFlag
 
@@ -44,8 +44,8 @@ class Feedback:
 
     def __init__(self, button: QAbstractButton) -> None:
         self._button = button
-        self._by_pointer = False  # the focus came from a click, so no ring is needed
-        self._fade: QVariantAnimation | None = None  # created when the pointer first enters
+        self._by_pointer = False  # whether the focus came from a click, so that no ring is needed
+        self._fade: QVariantAnimation | None = None  # created when the pointer enters for the first time
 
     @property
     def is_fading(self) -> bool:
@@ -105,7 +105,7 @@ RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 if TYPE_CHECKING:
     _Base = QAbstractButton
 else:
-    _Base = object  # a Python class may only have one Qt base class
+    _Base = object  # a Python class can have only one Qt base class
 
 
 class _Felt(_Base):
@@ -206,7 +206,7 @@ class WrappingButton(_Button):
         self.ensurePolished()
         option = QStyleOptionButton()
         self.initStyleOption(option)
-        option.state &= ~QStyle.StateFlag.State_HasFocus  # the style for the focus has a thicker border
+        option.state &= ~QStyle.StateFlag.State_HasFocus  # the border is thicker with focus
         words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
         kind = QStyle.ContentsType.CT_PushButton
         size = self.style().sizeFromContents(kind, option, words, self)
@@ -276,7 +276,7 @@ class IconButton(ToolButton):
 
     def rename(self, name: str) -> None:
         self.setAccessibleName(name)
-        # screen readers read it too, so it is plain if possible
+        # screen readers read the tooltip too, so it is plain text if possible
         self.setToolTip(tooltip(name) if "<" in name else name)
 
     def show_picture(self, picture: str) -> None:

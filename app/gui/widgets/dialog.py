@@ -15,7 +15,7 @@ from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import Item, column, scrolled
 
-FRAME = QSize(4, 40)  # borders and title bar; their real size is unknown before a window is shown
+FRAME = QSize(4, 40)  # borders and title bar; their actual size is unknown until a window is shown
 
 
 def available_area(widget: QWidget) -> QRect:
@@ -49,7 +49,7 @@ def keep_on_screen(window: QWidget) -> None:
         window.move(left, top)
 
 
-WIDTH, HEIGHT = 460, 600  # a window of the minimum size has room for this height
+WIDTH, HEIGHT = 460, 600  # this height fits into a window of the minimum size
 LEAST = 120  # minimum height of the scrolled part
 
 
@@ -141,9 +141,9 @@ class CompactDialog(Dialog):
         needed = _height(inner, self.width() - edges.left() - edges.right())
         around = _height(box, self.width()) - self._view.minimumHeight()
         shown = max(self._theme.px(LEAST), min(needed, self._most() - around))
-        beside = sizes.M if needed > shown else 0  # for the scroll bar
+        beside = sizes.M if needed > shown else 0  # space for the scroll bar
         inner.setContentsMargins(0, 0, beside, 0)
-        # A scroll bar from before would make the lines shorter, so their height would always need it.
+        # A leftover scroll bar would narrow the content, whose greater height would then require the scroll bar.
         bar = Qt.ScrollBarPolicy.ScrollBarAsNeeded if beside else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         self._view.setVerticalScrollBarPolicy(bar)
         self._view.setFixedHeight(min(needed, shown))
@@ -180,7 +180,7 @@ def _height(box: QLayout, width: int) -> int:
 
 
 NAME_WIDTH = 380
-MOST_NAME = 200  # characters
+MOST_NAME = 200  # maximum number of characters
 
 
 class NameDialog(CompactDialog):

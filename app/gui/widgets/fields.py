@@ -36,7 +36,7 @@ class DropDown(QComboBox):
         super().showPopup()
 
 
-MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # longer names are reported, not cut off
+MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # long names are reported instead of being cut off
 
 
 class MachineName(QLineEdit):
@@ -94,12 +94,12 @@ class _Wheel(QObject):
     def __init__(self, box: QWidget) -> None:
         super().__init__(box)
         self._box = box
-        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # not by the wheel
+        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel alone does not set the focus
         box.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
         if event.type() == QEvent.Type.Wheel and not self._box.hasFocus():
-            event.ignore()  # so that it reaches the page
+            event.ignore()  # passes the event on to the page
             return True
         return super().eventFilter(watched, event)
 

@@ -14,7 +14,7 @@ class Items(QLayout):
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
-        self._heights: dict[int, int] = {}  # by width; Qt asks a hundred times before the first paint
+        self._heights: dict[int, int] = {}  # keyed by width; Qt asks about a hundred times before the first paint
         self.setContentsMargins(0, 0, 0, 0)
         for widget in widgets:
             self.addWidget(widget)

@@ -61,7 +61,7 @@ class Unfolding(QWidget):
         self._content.resize(self.width(), self._whole(self.width()))
 
     def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:  # the content changed its size
+        if event.type() == QEvent.Type.LayoutRequest:  # the size of the content has changed
             self._content.resize(self.width(), self._whole(self.width()))
             self.updateGeometry()
         return super().event(event)

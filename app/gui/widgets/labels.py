@@ -65,10 +65,10 @@ def show_if(widget: QWidget, visible: bool) -> None:
         widget.setVisible(visible)
 
 
-# Pixels above a line for the dots of Ä, Ö and Ü, which some fonts draw higher than their stated height.
+# Pixels above a line for the dots of Ä, Ö and Ü, which exceed the stated height of some fonts.
 DOTS, SMALL_DOTS = 1, 2
-LEAST_CHARACTERS = 6  # minimum characters of an elided text
-SPARE = 4  # pixels; with fewer, Qt wraps a line that would fit
+LEAST_CHARACTERS = 6  # minimum number of characters of an elided text
+SPARE = 4  # pixels, without which Qt would wrap a line that fits
 
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:

@@ -152,7 +152,7 @@ class EmptyState(QWidget):
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.sentence.setMaximumWidth(sizes.CHAT_WIDTH // 2 + sizes.XXL)
         middle = row(None, self.sentence, None)
-        middle.setStretch(1, 100)  # so it grows to its maximum width
+        middle.setStretch(1, 100)  # lets it grow to its maximum width
         inner = column(None, self.title, middle, gap=sizes.S)
         inner.addSpacing(sizes.S)
         inner.addLayout(row(None, button, *more, None))

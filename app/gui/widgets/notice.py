@@ -32,8 +32,8 @@ class Technical(Fold):
 
 
 Action = tuple[str, Callable[[], object]]
-LONG = 160  # characters above which a sentence needs wider lines
-LINE = 56  # minimum characters per line of such a sentence
+LONG = 160  # length in characters above which a sentence needs wider lines
+LINE = 56  # minimum number of characters per line of such a sentence
 KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
@@ -152,7 +152,7 @@ class Remark(QWidget):
         super().__init__()
         self._theme, self._go = theme, go
         self._words = paragraph(text, role)
-        self._told = ""  # the shown details
+        self._told = ""  # the displayed details
         self._details: Technical | None = None
         self._box = column(self._words, gap=sizes.XS)
         self.setLayout(self._box)
@@ -164,7 +164,7 @@ class Remark(QWidget):
         set_role(self._words, role)
         self._words.setText(sentence)
         if details == self._told:
-            return  # keeps it open if it is
+            return  # the details stay open if they are
         self._told = details
         if self._details is not None:
             self._details.hide()

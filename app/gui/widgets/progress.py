@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QProgressBar, QStyle, QStyleOptionProgressBar, QSt
 
 from app.gui.look.motion import may_move
 
-WHOLE = 1000  # range of the bar
+WHOLE = 1000  # maximum value of the bar
 ROUND_MS, STEPS = 1600, 48  # one pass of the animation, at 30 frames per second
-PIECE = 0.3  # width of the moving part
-AT_REST = 0.4  # opacity of the full bar if motion is reduced
+PIECE = 0.3  # width of the moving part as a fraction of the bar
+AT_REST = 0.4  # opacity of the whole bar if motion is reduced
 
 
 class Progress(QProgressBar):

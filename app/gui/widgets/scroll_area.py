@@ -57,7 +57,7 @@ class ScrollArea(QScrollArea):
             content.setSizePolicy(policy)
 
 
-SHARE = 0.25  # maximum share of the window's height
+SHARE = 0.25  # maximum fraction of the window's height
 
 
 LAYOUT = (QEvent.Type.LayoutRequest, QEvent.Type.Resize)
@@ -69,7 +69,7 @@ SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 class BoundedScrollArea(ScrollArea):
     """A scroll area as high as its content, up to a fraction of the window. It is hidden while its content is."""
 
-    _content: QWidget | None = None  # Qt already asks during construction
+    _content: QWidget | None = None  # Qt sends events during construction already
 
     def __init__(self, content: QWidget) -> None:
         box = QVBoxLayout()

@@ -15,7 +15,7 @@ from app.gui.widgets.labels import tooltip
 
 WIDTH, HOST_WIDTH = 212, 212
 COMPACT_WIDTH, COMPACT_HOST_WIDTH = 176, 184
-NOTE_LINES = 2  # of the reason; a compact card has room for one
+NOTE_LINES = 2  # lines of the note; a compact card has only one
 BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 

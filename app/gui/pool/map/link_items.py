@@ -24,8 +24,8 @@ from app.gui.pool.map.map_layout import Line, LinkRoute, Size
 from app.gui.widgets.labels import tooltip
 
 FRAME_MS = 33
-ROUND_FRAMES = 72  # for a round trip
-STEPS = 48  # precomputed points of a path, so that no frame computes them
+ROUND_FRAMES = 72  # frames for a dot to travel there and back
+STEPS = 48  # points of a path, precomputed so that no frame has to compute them
 DOTS = 2  # per link
 DEVICE = QGraphicsItem.CacheMode.DeviceCoordinateCache
 ICON = 14
@@ -142,7 +142,7 @@ def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
 
 
 THIN, CHOSEN = 1.0, 1.5  # the host's links are thicker
-REACH = sizes.S  # distance from the line at which the mouse still hits it
+REACH = sizes.S  # distance from the line within which the mouse hits it
 CORNER = sizes.S
 
 

@@ -59,7 +59,7 @@ class Rect:
 FIRST_LANE, LANE = 10, 6  # distance from the cards to the first line, and between lines
 LEAST_DROP = 12  # minimum vertical distance of a link that turns once below its card
 LEFT, BELOW, RIGHT = -1, 0, 1
-OVER_ALL, UNDER_ALL = -1, 1 << 30  # row numbers
+OVER_ALL, UNDER_ALL = -1, 1 << 30  # row numbers beyond all cards
 
 Pair = tuple[int, int]  # indexes of two cards
 Line = tuple[Point, ...]
@@ -83,7 +83,7 @@ class _Route:
     """The route of a link: its edge and lane at either end, and the lane in which it crosses to another column, if it
     does."""
 
-    lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # by card
+    lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # edge and lane for each of the two cards
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and the lane
 
 
@@ -111,7 +111,7 @@ class _Router:
 
     def lines(self, pairs: Sequence[Pair]) -> tuple[Line, ...]:
         routes: dict[Pair, _Route | None] = {}
-        for pair in sorted(pairs, key=self._length):  # short links are next to the cards
+        for pair in sorted(pairs, key=self._length):  # short links use the lanes next to the cards
             routes[pair] = None if self._is_direct(pair) else self._plan(pair)
         return tuple(
             self._direct(pair) if (route := routes[pair]) is None else self._drawn(pair, route) for pair in pairs
@@ -233,11 +233,11 @@ def _edge(side: int) -> str:
     return "left" if side == LEFT else "right"
 
 
-COMPACT_OVER = 8  # number of machines
+COMPACT_OVER = 8  # with more machines, all cards are compact
 BOTH_SIDES, ONE_SIDE = 3, 2  # number of columns
 FAN, STUB = 24, 8  # minimum width of the curve at the host; straight pieces on both sides of the plate
 OVER = 4  # distance of the plate above the line
-DROP = 20  # straight pieces of a vertical link, whose plate is on the line
+DROP = 20  # length of the straight pieces above and below the plate of a vertical link
 MOST_FAN = 150
 ROW_GAP, MOST_ROW_GAP = 16, 64
 PORT_GAP = 14  # distance between links at the host
@@ -272,7 +272,7 @@ class Places:
     cards: tuple[Rect, ...]
     routes: tuple[LinkRoute, ...]
     lender_lines: tuple[Line, ...] = ()
-    margin: float = 0.0  # reserved for lines that come and go
+    margin: float = 0.0  # reserved for lines that appear with the selection
 
     @property
     def bounds(self) -> Rect:

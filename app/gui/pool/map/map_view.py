@@ -20,9 +20,10 @@ from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, Traffic, pa
 from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, Places, Rect, Size, Sizes, fit_layout
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # keeps text at 11 pixels or more
-ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest zoom that shows everything is used
+ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest one that shows everything is used
 EDGE = sizes.M
-MOST_LENDER_LINES = 10  # all links between five lenders; with more, only those of the chosen one are drawn
+# the number of links between five lenders; with more, only those of the selected lender are drawn
+MOST_LENDER_LINES = 10
 Key = Qt.Key
 STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
 
