@@ -67,7 +67,7 @@ def await_member(host: Node, lender: Node) -> None:
 
 
 def default_splits(n_layers: int, n_lenders: int) -> list[tuple[int, ...]]:
-    """Return two even splits over all machines, in which the host's last run is small or half of its share.
+    """Return up to two even splits. The last run of the host has one layer, or half of the host's share.
 
     A split lists the layers of the host's first run, of each lender's run, and of the host's last run.
     """

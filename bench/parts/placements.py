@@ -95,7 +95,7 @@ class Compared:
 
 
 def placements(bench: Bench) -> None:
-    """Measure all households one after another, then one in which the planner leaves a machine out."""
+    """Measure all households one after another, then one from which the planner leaves a machine out."""
     model = bench.options.model.with_name(f"forecast-{LAYERS}-layers.gguf")
     if not model.exists():
         make(model, LAYERS)

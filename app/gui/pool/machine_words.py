@@ -334,12 +334,12 @@ def compute_share(facts: MachineFacts) -> str:
 
 
 def age(at: float, now: float | None = None) -> str:
-    """Return how long ago a measurement was made. An old one says little about the network today."""
+    """Return how long ago a measurement was made: `5 min ago`. An old one says little about the network now."""
     return _tr("{age} ago").format(age=short_age(at, now))
 
 
 def short_age(at: float, now: float | None = None) -> str:
-    """Return the same age in a form for narrow columns, such as `5 min`."""
+    """Return how long ago a measurement was made, for narrow columns: `5 min`."""
     seconds = max(0, int((time.time() if now is None else now) - at))
     if seconds < MINUTE_S:
         return f"{seconds} s"
