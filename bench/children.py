@@ -27,8 +27,10 @@ class ChildFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The cores, control group and network namespace in which a process runs. Empty values are inherited from the
-    parent."""
+    """The cores, control group and network namespace in which a process runs.
+
+    Empty values are inherited from the parent.
+    """
 
     cpus: tuple[int, ...] = ()
     cgroup: Path | None = None
@@ -151,8 +153,10 @@ class Children:
 
 @contextlib.contextmanager
 def spending(child: Child) -> Iterator[dict[str, float]]:
-    """Measure the CPU seconds used during the block: `name` for the child itself, and `name/worker` for its
-    descendants."""
+    """Measure the CPU seconds used during the block.
+
+    `name` is the child itself, and `name/worker` all its descendants.
+    """
     before = cpu_seconds(child.family())
     spent: dict[str, float] = {}
     yield spent

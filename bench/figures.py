@@ -56,8 +56,10 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the nearest-rank percentile: the smallest value such that at least `share` (0 to 1) of all values do not
-    exceed it."""
+    """Return the nearest-rank percentile: the smallest value that at least `share` of all values do not exceed.
+
+    share: between 0 and 1.
+    """
     if not values or not 0.0 <= share <= 1.0:
         raise ValueError("a percentile needs values and a share from 0 to 1")
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
@@ -71,8 +73,7 @@ def alone(line: Timeline) -> Figures:
 
 
 def together(line: Timeline) -> Figures:
-    """Return the figures of several streams: tokens per second over the whole time, and while all streams were
-    decoding."""
+    """Return the figures of several streams: tokens per second overall, and while all streams were decoding."""
     end = max(stream[-1] for stream in line.times)
     return {
         "total_tok_s": line.n_tokens / end,

@@ -1,5 +1,4 @@
-"""`python -m bench.json_schema_cost MODEL`: the cost of a JSON schema, from answers with and without one in
-alternation."""
+"""`python -m bench.json_schema_cost MODEL`: the cost of a JSON schema, from answers with and without one."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ BENCH = Shape(layers=16, width=2048, heads=32, kv_heads=8, ffn=4864, vocab=32_00
 
 
 def parameters(shape: Shape) -> int:
-    """Return the number of weights: the embedding, the head, and each layer's attention, feed-forward network and
-    norms."""
+    """Return the number of weights: embedding, head, and each layer's attention, feed-forward network and norms."""
     kv = shape.head_dim * shape.kv_heads
     layer = 2 * shape.width * (shape.width + kv) + 3 * shape.width * shape.ffn + 2 * shape.width
     ends = shape.vocab * shape.width * (1 if shape.tied else 2) + shape.width

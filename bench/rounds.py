@@ -21,8 +21,10 @@ Score = Callable[[Timeline], float]  # lower is better
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The best settings of a side, for one stream and for several, and all settings tried with their scores (lower is
-    better)."""
+    """The best settings of a side, for one stream and for several, and all settings that were tried.
+
+    Of two scores, the lower one is better.
+    """
 
     alone: Setting
     many: Setting
@@ -56,8 +58,10 @@ class Questions:
 
 
 def tune(side: Side, options: Options, questions: Questions, say: Say) -> Tuned:
-    """Find the best settings: first the lowest TTFT times decode time of one stream, then the highest tok/s of
-    several."""
+    """Find the best settings of a side.
+
+    For one stream, the lowest TTFT times decode time wins; for several, the highest number of tokens per second.
+    """
     tried: list[tuple[Setting, float]] = []
 
     def best(choices: list[Setting], sizes: tuple[int, int], score: Score) -> Setting:

@@ -83,8 +83,7 @@ def sampled(link: Link) -> Iterator[Samples]:
 
 @contextlib.contextmanager
 def limited_link(rate_mbit: int) -> Iterator[Link]:
-    """Create the namespace and a link limited to `rate_mbit` in both directions. Remove them at the end. Raises
-    NoLink."""
+    """Create the namespace and a link limited to `rate_mbit` in both directions for the block. Raises NoLink."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         raise NoLink("network namespaces need root on Linux")
     if not (shutil.which("ip") and shutil.which("tc")):

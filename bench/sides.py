@@ -38,8 +38,10 @@ class Side(Protocol):
         ...
 
     def many_settings(self) -> list[Setting]:
-        """Return the settings to try for several streams, in addition to those for a single one. There is at least
-        one."""
+        """Return the settings to try for several streams, in addition to those for a single one.
+
+        There is at least one.
+        """
         ...
 
     def use(self, setting: Setting) -> None: ...
@@ -93,7 +95,7 @@ class EngineSide:
 
 
 class RpcSide(EngineSide):
-    """All layers on RPC servers, one per core. The cores of the client are one of the tuned settings."""
+    """All layers on RPC servers, one per core. The settings to try include the cores of the client."""
 
     def __init__(self, family: Children, options: Options, places: Sequence[Place]) -> None:
         super().__init__("rpc", family, options, places[0])

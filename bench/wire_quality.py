@@ -77,8 +77,10 @@ NOISE = (Way(chunk=32), Way(chunk=128), Way(flash=False))  # the whole model com
 
 
 def divergences(whole: Scores, other: Scores) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return KL(whole || other) in nats for each row of logits [n, n_vocab], and whether the most likely token is the
-    same."""
+    """Return KL(whole || other) in nats for each row of logits, and whether the most likely token is the same.
+
+    Both arguments have the shape [n, n_vocab].
+    """
     p, q = _log_softmax(whole), _log_softmax(other)
     kl = np.sum(np.exp(p) * (p - q), axis=1, dtype=np.float64)
     return np.maximum(kl, 0.0), whole.argmax(axis=1) == other.argmax(axis=1)
@@ -129,8 +131,10 @@ class Stages:
 
 
 class Judge:
-    """A comparison of ways to compute one text with one model. The whole model's logits are computed once and stored
-    in a file."""
+    """A comparison of ways to compute one text with one model.
+
+    The whole model's logits are computed once and stored in a file.
+    """
 
     def __init__(self, path: Path, folder: Path, text: str, n_tokens: int, threads: int) -> None:
         store = StageStore(folder / "stages", STAGE_BYTES)

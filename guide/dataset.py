@@ -57,8 +57,10 @@ class Words:
 
 
 def plain(text: str) -> str:
-    """Return the text in lower case without punctuation and spaces. Wordings with the same result are considered
-    equal."""
+    """Return the text in lower case without punctuation and spaces.
+
+    Wordings with the same result are considered equal.
+    """
     return "".join(c for c in text.lower() if c.isalnum())
 
 

@@ -31,8 +31,7 @@ def rotation(shape: Shape) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate adjacent pairs of x, [..., n_tokens, head_dim], by their positions, in the layout that GGUF uses for
-    Llama."""
+    """Rotate adjacent pairs of x, [..., n_tokens, head_dim], by their positions, as GGUF does for Llama."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 
@@ -92,8 +91,10 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """A transformer layer: attention, then feed-forward. The input of each is normalized and its output added to the
-    input."""
+    """A transformer layer: attention, then feed-forward.
+
+    The input of each is normalized, and its output is added to the input.
+    """
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -129,8 +130,10 @@ class Llama(nn.Module):
         self.apply(self.start)
 
     def start(self, module: nn.Module) -> None:
-        """Initialize small random weights. Those that write to the residual stream are scaled down with the number of
-        layers."""
+        """Initialize small random weights.
+
+        Matrices that write to the residual stream are scaled down with the number of layers.
+        """
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=0.04)
         if isinstance(module, Attention):

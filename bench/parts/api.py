@@ -69,8 +69,10 @@ async def alone(base: str, key: str, runs: int, max_tokens: int) -> list[Alone]:
 
 
 async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
-    """Return how many requests reached the driver within this time, and how many did in total, from the node's
-    metrics."""
+    """Return how many requests reached the driver within this time, and how many in total.
+
+    Both numbers come from the node's metrics.
+    """
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(base) as session, session.get(METRICS, headers=headers) as got:
         text = await got.text()

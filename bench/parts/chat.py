@@ -44,8 +44,7 @@ def chat(bench: Bench) -> None:
 
 
 def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
-    """Return the seconds for each opening of a chat of this length, and for each busy stretch while an answer streams
-    in."""
+    """Return the seconds for each opening of a chat of this length, and for each busy stretch during an answer."""
     with streaming(n_tokens) as port:
         finished = subprocess.run(
             [sys.executable, "-m", "bench.parts.chat_window", str(port), str(n_messages)],

@@ -55,8 +55,10 @@ class Text:
 
 
 def guesses(bench: Bench) -> None:
-    """Compare the speeds. The Guide writes the text: random weights would repeat either nothing or the same token
-    forever."""
+    """Compare the speeds.
+
+    The Guide writes the text: random weights would repeat either nothing or the same token forever.
+    """
     options = bench.options
     places = [Place(cpus=(core,)) for core in options.cores]
     questions = Questions(options.seed, bench.model.n_vocab)

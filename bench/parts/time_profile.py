@@ -36,7 +36,10 @@ _LINE = re.compile(r":\d+\)$")  # `write (ssl.py:123)` -> the function without t
 
 
 def hot_spots(folded: str, most: int = MOST_SPOTS) -> list[tuple[str, float]]:
-    """Return the topmost functions of the sampled stacks with their fractions of all samples, in descending order."""
+    """Return the topmost functions of the sampled stacks with their fractions of all samples, in descending order.
+
+    Samples of functions that only wait are excluded.
+    """
     counts: Counter[str] = Counter()
     for line in folded.splitlines():
         stack, _, number = line.rpartition(" ")
@@ -72,8 +75,10 @@ def profile(bench: Bench) -> None:
 
 
 def decode(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
-    """Return the cost of decoding one token: the difference between a long and a one-token answer, divided by the
-    tokens."""
+    """Return the cost of decoding one token.
+
+    It is the difference between a long and a one-token answer, divided by the number of further tokens.
+    """
     n_out = bench.options.output
     short = side.ask(questions.prompts(f"profile short {n}", 1, SHORT_PROMPT), 1)
     long = side.ask(questions.prompts(f"profile long {n}", 1, SHORT_PROMPT), n_out)
@@ -118,8 +123,7 @@ def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
 
 
 def busy(spent: Spent) -> dict[str, float]:
-    """Return the CPU time of each machine as a fraction of the wall time, and the fractions lost to imbalance and
-    waiting."""
+    """Return the CPU time of each machine and the time lost to imbalance and waiting, as fractions of wall time."""
     machines: dict[str, float] = {}
     for name, seconds in spent.items():
         if name not in ("wall", CLIENT):
@@ -133,8 +137,7 @@ def busy(spent: Spent) -> dict[str, float]:
 
 
 def sampled(pool: PoolSide, bench: Bench, questions: Questions) -> dict[str, Any]:
-    """Return the functions in which the Python code of each node spends its time while decoding, if py-spy is
-    installed."""
+    """Return the functions in which each node's Python spends its time while decoding, if py-spy is installed."""
     if not shutil.which("py-spy"):
         return {"not_measurable": "py-spy is not installed"}
     prompt = questions.prompts("profile sampled", 1, SHORT_PROMPT)

@@ -57,10 +57,9 @@ def _row(name: str, values: list[float], most: float, unit: str) -> list[str]:
 
 
 def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float, float]:
-    """Return the seconds until the window appears, its resident memory shortly afterwards, and two fractions of a
-    core.
+    """Return the seconds until the window appears, its resident memory shortly afterwards, and its CPU use.
 
-    The fractions are those used by the idle window while visible and while hidden.
+    The CPU use is given as fractions of a core, while the idle window is visible and while it is hidden.
     """
     say(f"window: {home.name}")
     began = time.monotonic()

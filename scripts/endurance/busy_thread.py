@@ -54,8 +54,7 @@ class Passes:
         return times[min(len(times) - 1, int(part * len(times)))] if times else 0.0
 
     def worst(self, most: int) -> list[tuple[Slow, int]]:
-        """Return the longest pass of each step, with the number of long passes of that step. The worst steps come
-        first."""
+        """Return the longest pass of each step, the worst first, with the number of long passes of that step."""
         kinds: dict[str, Slow] = {}
         for slow in sorted(self.slow, key=lambda slow: slow.cpu_s):
             kinds[slow.step] = slow

@@ -72,8 +72,7 @@ class Ledger:
         return problems
 
     def table(self) -> list[str]:
-        """Return a Markdown table with some of the rounds, including the first and the last, and the drift of each
-        figure."""
+        """Return a Markdown table with a selection of rounds, and the drift of each figure."""
         names = [figure.name for figure in fields(Reading)]
         last = len(self.readings) - 1
         chosen = sorted({round(at * last / (ROWS - 1)) for at in range(ROWS)})

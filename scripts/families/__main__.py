@@ -1,6 +1,4 @@
-"""`make families`, or `python -m scripts.families NAME…` in its own environment: creates the models for
-tests/families.
-"""
+"""`make families`, or `python -m scripts.families NAME…` in its environment: creates the models of tests/families."""
 
 from __future__ import annotations
 

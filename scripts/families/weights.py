@@ -41,8 +41,10 @@ def fresh(name: str, old: torch.Tensor, noise: torch.Tensor, tied: bool) -> torc
 
 
 def gain(name: str, tied: bool) -> float:
-    """Return the scale of a tensor's noise. With tied embeddings and weak layers, a model would only repeat its last
-    token."""
+    """Return the scale of a tensor's noise.
+
+    With tied embeddings and weak layers, a model would only repeat its last token.
+    """
     return TIED_GAIN if tied and name.endswith(("o_proj.weight", "down_proj.weight", "c_proj.weight")) else 1.0
 
 

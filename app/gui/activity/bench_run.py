@@ -41,8 +41,7 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a benchmark: prompt and output tokens, levels of concurrency, and the maximum number of rounds for
-    each.
+    """The size of a benchmark: prompt and output tokens, levels of concurrency, and the maximum number of rounds.
 
     seconds: the time budget. A round starts only if it is expected to end in time, but every concurrency level gets
     at least one round.
@@ -225,8 +224,10 @@ class BenchRun(QObject):
             self.deleteLater()
 
     def _has_time_for(self, seconds: float) -> bool:
-        """Return whether a round of this duration still fits. The time budget is divided equally among concurrency
-        levels."""
+        """Return whether a round of this duration still fits.
+
+        The time budget is divided equally among the concurrency levels.
+        """
         kinds = len(self.extent.streams)
         ends = self.extent.seconds * (kinds - len(self._left) + 1) / kinds
         return time.perf_counter() - self._began + seconds <= ends
@@ -251,8 +252,10 @@ def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
 
 
 class PowerMeter(QObject):
-    """A meter that averages the power draw. It skips the first seconds after `begin`, whose readings cover earlier
-    time."""
+    """A meter that averages the power draw.
+
+    It skips the first seconds after `begin`, because their readings include earlier time.
+    """
 
     def __init__(
         self,
@@ -363,8 +366,7 @@ class Comparison(QObject):
         self.deleteLater()
 
     def _plan(self) -> None:
-        """Find the request that reproduces the current placement by planning each candidate, before anything is
-        changed."""
+        """Plan candidates until one reproduces the current placement, before anything is changed."""
         if not self._orders:
             self._measure(self._loaded)
             return

@@ -110,8 +110,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
         return measured / host if measured and host else None
 
     def forecast_error(self, name: Literal["ttft_s", "decode_tok_s"]) -> float | None:
-        """Return the relative difference from the forecast (0.1: the result is 10 % higher), or None without a
-        forecast."""
+        """Return the relative difference from the forecast (0.1: the result is 10 % higher), or None without one."""
         forecast: float | None = getattr(self.forecast, name, None)
         measured = self.mean(name)
         return measured / forecast - 1 if forecast and measured else None

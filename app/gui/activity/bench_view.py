@@ -237,8 +237,7 @@ class EarlierBenchmarks(QWidget):
             self._card.show_bench(bench, self._compared(bench))
 
     def _compared(self, bench: Bench) -> str:
-        """Compare the speed with that of the previous benchmark of the same model and extent, in words. Returns ""
-        without one."""
+        """Compare the speed with that of the previous benchmark of the same model and extent, if there is one."""
         kind = (bench.model, bench.extent)
         before = next((old for old in self.store.kept if (old.model, old.extent) == kind and old.at < bench.at), None)
         now, was = bench.mean("decode_tok_s"), before.mean("decode_tok_s") if before else None

@@ -60,8 +60,7 @@ def computed_seconds(answer: AnswerEntry) -> float:
 
 
 def is_comparable(answer: AnswerEntry) -> bool:
-    """Return whether the answer can be compared with its forecast: nothing else ran at the time, and it was long
-    enough."""
+    """Return whether the answer can be compared with its forecast: it ran alone and was long enough."""
     known = (answer.ttft_s, answer.decode_tok_s, answer.forecast_ttft_s, answer.forecast_tok_s)
     return answer.alone and answer.tokens >= LEAST_TOKENS and all(known)
 
@@ -73,8 +72,7 @@ def shares_faster(answer: AnswerEntry) -> tuple[float, float]:
 
 
 def forecast_errors(answer: AnswerEntry) -> tuple[float, float]:
-    """Return the errors of the forecast first token and decode speed, relative to the results, as the node computes
-    them."""
+    """Return the relative errors of the forecast first token and decode speed, computed as in the node."""
     first = abs((answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1)
     return first, abs((answer.forecast_tok_s or 0.0) / (answer.decode_tok_s or 1.0) - 1)
 

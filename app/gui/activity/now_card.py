@@ -118,8 +118,7 @@ def _answer(running: AnswerInProgress) -> Job:
 
 
 def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Job]:
-    """Return a line with the number of queued questions, unless `running` already lists them as answers without a
-    token."""
+    """Return a line with the number of queued questions, unless `running` already includes them."""
     waiting = snapshot.answers.waiting
     if waiting <= sum(not answer.tokens for answer in running):
         return []

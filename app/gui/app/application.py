@@ -110,8 +110,10 @@ MOST_AT_ONCE = 4096  # signals per read
 
 @contextmanager
 def python_signals() -> Iterator[None]:
-    """Let Python handle signals while Qt's event loop waits. Each signal writes a byte to a socket that wakes the
-    loop."""
+    """Let Python handle signals while Qt's event loop waits.
+
+    Each signal writes a byte to a socket that wakes the loop.
+    """
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for end in (ours, theirs):
@@ -298,8 +300,10 @@ class Application:
         return True
 
     def _change_windows(self) -> None:
-        """Replace the window with one in the new language. Preserve its geometry and page, and focus the language
-        setting."""
+        """Replace the window with one in the new language.
+
+        The geometry and the page are preserved, and the language setting gets the focus.
+        """
         before, tray, preferences = self.window, self.tray, self.services.preferences
         preferences.keep("window/geometry", before.saveGeometry())
         self._language.speak(preferences.text(LANGUAGE))

@@ -167,8 +167,7 @@ def sends_with_enter(preferences: Preferences) -> bool:
 
 
 def reads_paragraphs(preferences: Preferences) -> bool:
-    """Return whether screen readers announce each paragraph as it is completed, instead of the whole answer at the
-    end."""
+    """Return whether screen readers announce each paragraph once it is complete, not just the whole answer."""
     return preferences.flag(PARAGRAPHS)
 
 

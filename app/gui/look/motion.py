@@ -94,8 +94,10 @@ def _bare(value: Any) -> Any:
 if sys.platform == "win32":
 
     def _asks_for_less() -> bool:
-        """Read the Windows setting "Animation effects" (Accessibility, Visual effects). Written from the
-        documentation; untested."""
+        """Read the Windows setting "Animation effects" (Accessibility, Visual effects).
+
+        Written from the documentation; untested.
+        """
         import ctypes
         from ctypes import wintypes
 
@@ -106,7 +108,10 @@ if sys.platform == "win32":
 elif sys.platform == "darwin":
 
     def _asks_for_less() -> bool:
-        """Read the macOS setting "Reduce motion" (Accessibility, Display). Written from the documentation; untested."""
+        """Read the macOS setting "Reduce motion" (Accessibility, Display).
+
+        Written from the documentation; untested.
+        """
         import ctypes
 
         objc = ctypes.CDLL("/usr/lib/libobjc.A.dylib")

@@ -94,8 +94,7 @@ class Inspector(QFrame):
         self.facts.show_facts(facts + [_lender_link_detail(machine.id, entry) for entry in lender_links])
 
     def _show_trouble(self, link: LinkFacts | None) -> None:
-        """Show the problem of the link, such as a faster interface being unused, and a button that switches
-        interfaces."""
+        """Show the problem of the link and, if a faster interface is available, a button that switches to it."""
         self._trouble_row.setVisible(link is not None and bool(link.trouble))
         if link is not None:
             self.trouble.setText(link.trouble)
@@ -207,8 +206,10 @@ class FactGrid(QWidget):
 
 
 def divided_width(needs: list[int], room: int) -> list[int]:
-    """Return the widths of columns that share `room`. If it is too small for all, the widest columns are cut to equal
-    width."""
+    """Return the widths of columns that share `room`.
+
+    If it is too small for all, the widest columns are cut to equal width.
+    """
     shares, left = [0] * len(needs), max(0, room)
     for place, index in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
         shares[index] = min(needs[index], left // (len(needs) - place))

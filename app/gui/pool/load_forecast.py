@@ -46,8 +46,10 @@ class Expected:
 
 
 class LoadForecast(QObject):
-    """The forecasts shown on the Pool page. They are requested again whenever the machines, memory, links or model
-    change."""
+    """The forecasts shown on the Pool page.
+
+    They are requested again whenever the machines, their memory, the links or the model change.
+    """
 
     changed = Signal()
 
@@ -206,8 +208,10 @@ def never(plan: Plan) -> str:
 
 
 class WhatIf(QFrame):
-    """A bar above the map, shown while machines are left out. It describes the effect of loading the model without
-    them."""
+    """A bar above the map, shown while machines are left out.
+
+    It describes the effect of loading the model without them.
+    """
 
     def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
         super().__init__()
@@ -222,8 +226,10 @@ class WhatIf(QFrame):
         self.hide()
 
     def show_change(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> None:
-        """Compare the two forecasts. `then`, the one without the machines left out, is None while the planner computes
-        it."""
+        """Compare the forecasts with all machines (`now`) and without those left out (`then`).
+
+        `then` is None while the planner computes it.
+        """
         left_out = [machine for machine in machines if machine.left_out]
         self.setVisible(bool(left_out))
         if not left_out:

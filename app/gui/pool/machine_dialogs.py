@@ -26,8 +26,10 @@ Done = Callable[[str], object]  # receives a sentence about the result
 
 
 class MachineSheet(Sheet):
-    """The base class of dialogs about one machine. `done` receives a sentence about the result before the dialog
-    closes."""
+    """The base class of dialogs about one machine.
+
+    `done` receives a sentence about the result before the dialog closes.
+    """
 
     def __init__(
         self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget, title: str, sentence: str = ""
@@ -42,8 +44,10 @@ class MachineSheet(Sheet):
 
 
 class InterfaceSheet(MachineSheet):
-    """A dialog to choose the network interface of this computer that reaches a machine. The default is the fastest
-    one."""
+    """A dialog to choose the network interface of this computer that reaches a machine.
+
+    By default, it is the fastest one.
+    """
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Connection to {name}").format(name=machine.name)
@@ -225,8 +229,10 @@ class RoleChoice:
 
 
 class RemoveSheet(MachineSheet):
-    """A dialog to remove a machine. It warns of what cannot be undone, and asks whether to remove machines that it
-    added."""
+    """A dialog to remove a machine.
+
+    It warns of what cannot be undone, and asks whether to remove machines that it added as well.
+    """
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)

@@ -149,8 +149,10 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A nearby machine that runs Poolhouse but does not belong to the household. Nothing that it announces is
-    verified."""
+    """A nearby machine that runs Poolhouse but does not belong to the household.
+
+    Nothing that it announces is verified.
+    """
 
     id: str
     name: str | None  # None unless its pairing window is open
@@ -420,8 +422,10 @@ def _state(machine: Machine, left_out: str) -> str:
 
 
 def _memory(machine: Machine, own_bytes: int) -> MemoryFacts:
-    """Return the memory of a machine. The memory of this machine's own models is not lent, so it is added to both
-    amounts."""
+    """Return the memory of a machine.
+
+    The memory of this machine's own models is not lent, so it is added to both amounts.
+    """
     own = own_bytes if machine.this else 0
     lent, used = machine.lent_bytes or 0, machine.used_bytes or 0
     return MemoryFacts(machine.total_bytes or 0, lent + own if lent else 0, used + own, own)

@@ -113,8 +113,10 @@ def own_memory(machine: MachineFacts) -> str:
 
 
 def lent_memory(machine: MachineFacts) -> str:
-    """Return the lent memory in use as a phrase that needs no heading, or the memory of the machine's own models if
-    none is."""
+    """Describe the lent memory in use. If none is, describe the memory of the machine's own models.
+
+    The phrase needs no heading.
+    """
     n_used, amount = machine.memory.used - machine.memory.own, lent(machine)
     if not n_used:
         return own_memory(machine) or amount

@@ -484,8 +484,10 @@ class PoolPage(Page):
         return next((machine for machine in self.machines if machine.id == key), None)
 
     def _stranger_chosen(self, stranger: Stranger) -> None:
-        """Join the household of a nearby machine if this one is alone and the other is open for pairing. Otherwise,
-        offer to add it."""
+        """Join the household of a nearby machine, or offer to add it to this one.
+
+        Joining requires that this machine is alone and that the other one has an open pairing window.
+        """
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)
         elif may_change_household(self.machines):

@@ -1,5 +1,4 @@
-"""The sortable tables of the Pool page: the machines, with the same facts as on the map, and the links between
-lenders."""
+"""The sortable tables of the Pool page: machines, with the same facts as on the map, and links between lenders."""
 
 from __future__ import annotations
 
@@ -179,10 +178,10 @@ class FactTable(QTableView):
         self.fit_columns()
 
     def fit_columns(self) -> None:
-        """Make columns as wide as their text, and give the remaining width to the names. If space is short, elide the
-        longest texts.
+        """Make columns as wide as their text, and give the remaining width to the names.
 
-        This measures every cell, so it does nothing while the table is hidden.
+        If space is short, the longest texts are elided first. This measures every cell, so it does nothing while
+        the table is hidden.
         """
         if not self.isVisible():
             return

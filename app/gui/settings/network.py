@@ -60,8 +60,7 @@ class InterfaceList(QWidget):
         return line
 
     def _end(self, interface: Interface) -> QWidget:
-        """Return a switch for an interface that is only used if the user turns it on, or a label with the state of any
-        other."""
+        """Return a switch for an interface that is used only on request, or a label with the state of any other."""
         name = interface.name
         if interface.unasked:
             used = interface.up and interface.addresses
@@ -79,8 +78,10 @@ class InterfaceList(QWidget):
 
 
 def _matters(interface: Interface) -> bool:
-    """Return whether to list an interface. Loopback and unused interfaces are hidden unless the user has turned them
-    on."""
+    """Return whether to list an interface.
+
+    Loopback and unused interfaces are hidden unless the user has turned them on.
+    """
     there = interface.up and interface.addresses
     return bool(interface.chosen or (interface.kind != LOOPBACK and (interface.unasked or there)))
 
@@ -99,8 +100,7 @@ def kind_word(kind: str) -> str:
 
 
 class Reaching(QWidget):
-    """An address field for each machine that cannot be reached, or a button to join a household if there are no
-    others.
+    """An address field for each machine that cannot be reached, or a button to join a household if there are none.
 
     The fields are replaced only if the set of unreachable machines changes, so that typed text survives.
     """

@@ -1,5 +1,4 @@
-"""Settings, Privacy: all connections that the app makes, where it stores secrets, chat encryption, and deleting all
-data."""
+"""Settings, Privacy: the app's connections, stored secrets, chat encryption, and deleting all data."""
 
 from __future__ import annotations
 
@@ -86,10 +85,10 @@ class EraseSheet(Sheet):
 
 
 class TurningDialog(Dialog):
-    """The progress of encrypting or decrypting the chats. The dialog is modal, so that no chat changes in the
-    meantime.
+    """The progress of encrypting or decrypting the chats.
 
-    It cannot be canceled. If the user closes the window, the change is made either completely or not at all.
+    The dialog is modal, so that no chat changes in the meantime. It cannot be canceled. If the user closes the
+    window, the change is made either completely or not at all.
     """
 
     def __init__(self, lock: ChatLock, parent: QWidget, *, on: bool) -> None:

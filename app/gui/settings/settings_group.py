@@ -223,8 +223,10 @@ class Group(QWidget):
         self.search(self._words)
 
     def refresh(self) -> None:
-        """Request and show the current values. This is called when the group is shown and when the node becomes
-        available."""
+        """Request and show the current values.
+
+        This is called when the group is shown and when the node becomes available.
+        """
 
     def take_focus(self) -> None:
         """Focus the control to which the user returns after the window was replaced."""

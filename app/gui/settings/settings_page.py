@@ -196,8 +196,10 @@ class SettingsPage(Page):
         self._paint()
 
     def _group(self, number: int) -> Group:
-        """Return a group. Groups are created on demand, because creating all of them at once would freeze the window
-        briefly."""
+        """Return a group. Create it if necessary.
+
+        Creating all groups at once would freeze the window briefly.
+        """
         if number not in self._made:
             group = ENTRIES[number].make(self.services)
             group.hide()  # it is laid out when it is shown

@@ -28,8 +28,10 @@ from app.gui.widgets.layouts import column
 
 
 class DailyCheck(QFrame):
-    """The switch for daily update checks, as shown in the first steps. It is hidden if this build cannot check for
-    updates."""
+    """The switch for daily update checks, as shown in the first steps.
+
+    It is hidden if this build cannot check for updates.
+    """
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()

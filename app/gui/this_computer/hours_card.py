@@ -186,8 +186,7 @@ class WeekGrid(QWidget):
             self._tell()
 
     def _paint_to(self, cell: Cell) -> None:
-        """Fill the rectangle between the first painted cell and this one, or clear it if the first cell was filled
-        before."""
+        """Fill the rectangle from the first painted cell to this one, or clear it if the first cell was filled."""
         assert self._from is not None
         days = sorted((self._from[0], cell[0]))
         hours = sorted((self._from[1], cell[1]))

@@ -147,8 +147,10 @@ class LendingStore(QObject):
             self._send(change)
 
     def pause(self, seconds: float | None = None, *, at_once: bool = False) -> None:
-        """Pause lending for a number of seconds, or until it is resumed. With `at_once`, running answers are stopped
-        as well."""
+        """Pause lending for a number of seconds, or until it is resumed.
+
+        at_once: also stop running answers.
+        """
         self._send(_Change("/lending/pause", {"seconds": seconds, "at_once": at_once}))
 
     def resume(self) -> None:

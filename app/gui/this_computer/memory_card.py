@@ -282,8 +282,10 @@ class MemoryCard(QFrame):
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
 
     def _end_limit(self) -> None:
-        """Remove the limit on all models of this computer, which is set on the command line for scripts and multiple
-        nodes."""
+        """Remove the limit on all models of this computer.
+
+        It is set on the command line, for scripts and multiple nodes.
+        """
         self._lending.change({"limit_bytes": 0})
 
     def _threads_chosen(self, threads: int) -> None:

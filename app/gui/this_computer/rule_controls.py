@@ -1,5 +1,4 @@
-"""Controls for lending rules, which report a value once it has stopped changing, and the switch for starting at
-sign-in."""
+"""Controls that report a value once it has stopped changing, and the switch for starting at sign-in."""
 
 from __future__ import annotations
 
@@ -163,8 +162,10 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Request the state again, because the operating system may have changed it. Without a node, do so when it is
-        available."""
+        """Request the state again, because the operating system may have changed it.
+
+        Without a node, this happens as soon as one is available.
+        """
         if not self._pool.is_there:
             return
         self._ask(self._client.get("/autostart", self._take, self._fail, answer=Autostart))

@@ -26,8 +26,7 @@ class LastFolder:
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """Return the path to suggest for saving: in the last folder, or else `file` itself relative to the user's
-        documents."""
+        """Return the path to suggest for saving: in the last folder, or as given relative to the user's documents."""
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()

@@ -178,8 +178,10 @@ class Beside(Items):
         self._gap, self._below, self._side, self._characters = gap, below, side, least
 
     def set_least(self, characters: int) -> None:
-        """Set the minimum number of characters per line of text. If there is less space, the controls go below the
-        text."""
+        """Set the minimum number of characters per line of text.
+
+        If there is less space, the controls go below the text.
+        """
         self._characters = characters
         self.invalidate()
 
@@ -244,8 +246,10 @@ class Beside(Items):
         return whole
 
     def _one_below_another(self, box: QRect, *, place: bool) -> int:
-        """Arrange the controls in lines below the text. A control wider than the line gets its own line, where it
-        wraps."""
+        """Arrange the controls in lines below the text.
+
+        A control that is wider than the line gets its own line and wraps.
+        """
         words, controls = self._parts()
         top, wide = box.top(), box.width()
         high = height_at(words, wide)

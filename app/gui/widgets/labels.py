@@ -152,8 +152,10 @@ class ValueLabel(QLabel):
         _dressed(self, "muted").setWordWrap(True)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return the size of a single line, plus a few pixels without which Qt wraps it. Qt's own hint is for several
-        lines."""
+        """Return the size of a single line, plus a few pixels without which Qt wraps it.
+
+        Qt's own hint is for several lines.
+        """
         wide = self.fontMetrics().horizontalAdvance(self.text()) + SPARE
         return QSize(wide, self.heightForWidth(wide))
 

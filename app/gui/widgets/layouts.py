@@ -25,11 +25,10 @@ from app.gui.widgets.scroll_area import ScrollArea
 
 
 class Columns(QObject):
-    """A service that sizes the columns of a table to their content, and gives the remaining width to the column
-    `rest`.
+    """A service that sizes the columns of a table to their content.
 
-    A table that is still too wide scrolls horizontally. `bar_changed` is called when its scroll bar appears or
-    disappears.
+    The column `rest` takes the remaining width. A table that is still too wide scrolls horizontally; `bar_changed`
+    is called when its scroll bar appears or disappears.
     """
 
     def __init__(self, table: QTableView, rest: int, bar_changed: Callable[[], object]) -> None:

@@ -130,8 +130,7 @@ class CardScrollArea(ScrollArea):
         return QSize(hint.width(), self._wanted) if self._wanted else hint
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a width that leaves space for the scroll bar beside the content, because the area cannot scroll
-        horizontally."""
+        """Return a width that leaves space for the scroll bar, because the area cannot scroll horizontally."""
         content, least = self.widget(), super().minimumSizeHint()
         if content is None:
             return least

@@ -77,8 +77,7 @@ class Plate(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
-        """Show the measurements of a machine's link at their place on the route, or hide the plate if there is no
-        link."""
+        """Show the measurements of a machine's link at their place on the route, or hide the plate if it has none."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return

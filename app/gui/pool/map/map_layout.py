@@ -80,8 +80,7 @@ class _Ports:
 
 @dataclass(slots=True)
 class _Route:
-    """The route of a link: its edge and lane at either end, and the lane in which it crosses to another column, if it
-    does."""
+    """The route of a link: its edge and lane at either end, and the lane in which it crosses between columns."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # edge and lane for each of the two cards
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and the lane
@@ -265,8 +264,10 @@ class LinkRoute:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The positions of all items. `cards` and `routes` are in the order of the lenders, `lender_lines` in that of the
-    pairs."""
+    """The positions of all items on the map.
+
+    `cards` and `routes` are in the order of the lenders, `lender_lines` in that of the pairs.
+    """
 
     host: Rect
     cards: tuple[Rect, ...]
@@ -448,8 +449,10 @@ def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:
 
 
 def _gutter(sizes: Sizes, room: Size, columns: int) -> float:
-    """Return the distance between the host and a column: the plate, and curves whose width grows with the room up to a
-    limit."""
+    """Return the distance between the host and a column.
+
+    It consists of the plate, and of curves whose width grows with the room up to a limit.
+    """
     straight = sizes.plate.w + 2 * STUB * sizes.scale
     gutters = columns - 1
     left = (room.w - sizes.host.w - gutters * (sizes.card.w + straight)) / gutters
