@@ -1,4 +1,4 @@
-"""Has llama.cpp parse answers with tool calls for each template in its source, and records the results."""
+"""Records how llama.cpp parses answers with tool calls, for each template in its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Has llama.cpp's own server render every chat with every template in its source, and compares this with ours."""
+"""Renders every chat with llama.cpp and each template in its source, and compares the results with ours."""
 
 from __future__ import annotations
 

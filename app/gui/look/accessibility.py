@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 
 def announce(widget: QWidget, sentence: str) -> None:
-    """Have screen readers announce a sentence after what they are currently reading."""
+    """Let screen readers announce a sentence after what they are currently reading."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
 
