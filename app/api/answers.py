@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import msgspec
 
 from app.api.plans import LoadedEmbedder, LoadedModel, Notice, Progress, Stage
 from app.api.snapshot import Machine, MachineRef, Stranger
 from app.core.errors import Fact, Reason
+
+T = TypeVar("T")
 
 # A question: the lines of `POST /ask`
 
@@ -115,7 +119,7 @@ class Nothing(msgspec.Struct, frozen=True):
     """Answer of routes that return nothing."""
 
 
-class AnswerLine(msgspec.Struct, frozen=True):
+class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of an answer; exactly one field is set."""
 
     progress: Progress | None = None  # of a load that precedes the answer
@@ -130,6 +134,12 @@ class ProgressLine(msgspec.Struct, frozen=True):
     """A progress line of other long work."""
 
     progress: Progress
+
+
+class DoneLine(msgspec.Struct, Generic[T], frozen=True):
+    """The last line of other long work, with its result."""
+
+    done: T
 
 
 class AnswerKeys(msgspec.Struct, frozen=True):

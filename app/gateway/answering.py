@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from app.api.answers import Answer
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
 from app.core.json_schema.schema_types import localize_references
@@ -44,7 +45,7 @@ from app.gateway.fair_queue import FairQueue
 from app.gateway.metrics import Metrics
 from app.gateway.upstreams.upstream_dialect import upstream_obstacle
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
-from app.inference.pipeline.completion import Completer, GenerationRequest
+from app.inference.pipeline.completion import Completer, Delta, GenerationRequest
 from app.inference.worker.tokenizer import MAX_TEXT_CHARS
 from app.node.control.shelf_routes import Models
 from app.node.models.model_manager import ModelManager
@@ -83,21 +84,21 @@ class AnswerReader:
         self._markers = {token: marker.encode() for token, marker in markers if token is not None}
         return self._markers
 
-    def read(self, delta: Json) -> list[Piece]:
-        text, likely = delta["text"], self._likely(delta)
+    def read(self, delta: Delta) -> list[Piece]:
+        text, likely = delta.text, self._likely(delta)
         pieces: list[Piece] = []
-        if (thought := delta.get("thought", "")) or delta.get("was_thought"):
-            pieces.append(ThoughtPiece(self._index, thought, text_was_thought="was_thought" in delta))
+        if delta.thought or delta.was_thought:
+            pieces.append(ThoughtPiece(self._index, delta.thought, text_was_thought=delta.was_thought))
         if self._finder is None:
             return pieces + ([TextPiece(self._index, text, likely)] if text or likely else [])
         return pieces + self._pieces(*self._finder.push(text), likely)
 
-    def end(self, done: Json, queued_s: float) -> list[Piece]:
+    def end(self, done: Answer, queued_s: float) -> list[Piece]:
         text, calls = "", list[CallEvent]()
         if self._finder is not None:
-            text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
-        is_whole = done["finish_reason"] == "stop" or self._is_cut_after_calls(calls)
-        end = done["stop"] is not None
+            text, calls = self._finder.flush(is_cut=done.finish_reason == "length")
+        is_whole = done.finish_reason == "stop" or self._is_cut_after_calls(calls)
+        end = done.stop is not None
         rest = tuple(
             likely
             for begin, last, likely in self._pending
@@ -106,32 +107,32 @@ class AnswerReader:
         pieces = self._pieces(text, calls, rest)
         ended = AnswerEnd(
             self._index,
-            "calls" if self._n_calls and is_whole else done["finish_reason"],
-            done["stop"],
-            done["prompt_tokens"],
-            done["reused_tokens"],
-            len(done["token_ids"]),
-            queued_s + done["queued_s"],
-            done["ttft_s"],
-            done["decode_tok_s"],
-            done.get("thought_tokens", 0),
+            "calls" if self._n_calls and is_whole else done.finish_reason or "stop",
+            done.stop,
+            done.prompt_tokens,
+            done.reused_tokens,
+            len(done.token_ids),
+            queued_s + done.queued_s,
+            done.ttft_s or 0.0,
+            done.decode_tok_s or 0.0,
+            done.thought_tokens,
         )
         return [*pieces, ended]
 
-    def _likely(self, delta: Json) -> tuple[TokenLogprobs, ...]:
+    def _likely(self, delta: Delta) -> tuple[TokenLogprobs, ...]:
         """Return the logprobs of the tokens whose text has been sent by now.
 
         A possible stop string or an incomplete character may hold text back. Text that a stop string removes is
         never sent.
         """
         begin = self._n_sent
-        if hidden := delta.get("hidden_bytes", 0):  # thoughts and markers before the text
+        if hidden := delta.hidden_bytes:  # thoughts and markers before the text
             if self._hidden and self._hidden[-1][1] == begin:  # a token may span both
                 begin = self._hidden.pop()[0]
             self._hidden.append((begin, self._n_sent + hidden))
-        self._n_sent += hidden + len(delta["text"].encode())
-        if likely := delta.get("likely"):
-            marker = self._markers.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""
+        self._n_sent += hidden + len(delta.text.encode())
+        if likely := delta.likely:
+            marker = self._markers.get(delta.token_ids[0], b"") if delta.token_ids else b""
             begin, self._n_sampled = self._n_sampled, self._n_sampled + len(likely[0][0] or marker)
             self._pending.append((begin, self._n_sampled, likely))
         ready = list[TokenLogprobs]()
@@ -416,22 +417,22 @@ class Answering:
                 markers, read = await reader.prepare(running), self._budget.spender(caller.key)
                 return replace(question, signs=markers, came_at=came_at, read=read)
 
-            async with aclosing(self._hosting.answer(model, ask, brings=self.needs_load(model))) as lines:
+            async with aclosing(self._hosting.answer(model, ask, brings=self.needs_load(model))) as parts:
                 last = 0.0
-                async for line in lines:
-                    if delta := line.get("delta"):
-                        self._budget.spend(caller.key, len(delta["token_ids"]))
+                async for part in parts:
+                    if isinstance(part, Delta):
+                        self._budget.spend(caller.key, len(part.token_ids))
                         now = time.monotonic()
                         self._metrics.first.observe(now - asked_at) if not last else (
                             self._metrics.between.observe(now - last)
                         )
                         last = now
-                        for piece in reader.read(delta):
+                        for piece in reader.read(part):
                             yield piece
-                    elif done := line.get("done"):
-                        self._metrics.before.observe(done["before_s"])
-                        _note(caller.request_id, done, queued_s)
-                        for piece in reader.end(done, queued_s):
+                    elif isinstance(part, Answer):
+                        self._metrics.before.observe(part.before_s)
+                        _note(caller.request_id, part, queued_s)
+                        for piece in reader.end(part, queued_s):
                             yield piece
 
     async def _generation_request(
@@ -480,18 +481,18 @@ class Answering:
         return max(1, (running.slots if running else 1) - max(0, own))
 
 
-def _note(request: str, done: Json, queued_s: float) -> None:
+def _note(request: str, done: Answer, queued_s: float) -> None:
     """Log the sizes and times of an answer, but no text."""
-    facts = {name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
-    tokens = len(done["token_ids"])
+    facts = {name: getattr(done, name) for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
+    tokens = len(done.token_ids)
     log.info(
         "%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
         request,
         tokens,
         queued_s,
-        done["prompt_tokens"],
-        done["reused_tokens"],
-        done["decode_tok_s"],
+        done.prompt_tokens,
+        done.reused_tokens,
+        done.decode_tok_s,
         extra=log_extra(request, tokens=tokens, queued_s=queued_s, **facts),
     )
 

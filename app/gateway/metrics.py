@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from app.api.answers import Answer
 from app.gateway.fair_queue import FairQueue
 from app.node.models.model_manager import ModelManager
 from backends.contract import Layers
@@ -39,16 +39,16 @@ class Metrics:
             "decode_tokens_per_second", "Decoding speed of each answer after its first token.", TOK_S
         )
 
-    def count(self, done: Mapping[str, Any]) -> None:
-        """Count a finished answer, whoever requested it, from its last line."""
-        self.tokens.labels(kind="prompt").inc(done["prompt_tokens"] - done["reused_tokens"])
-        self.tokens.labels(kind="reused").inc(done["reused_tokens"])
-        self.tokens.labels(kind="answer").inc(len(done["token_ids"]))
-        self.guesses.labels(outcome="right").inc(done["guessed_right"])
-        self.guesses.labels(outcome="wrong").inc(done["guessed"] - done["guessed_right"])
-        self.recoveries.inc(done["recoveries"])
-        if done["decode_tok_s"]:
-            self.rate.observe(done["decode_tok_s"])
+    def count(self, done: Answer) -> None:
+        """Count a finished answer, whoever requested it, with the figures at its end."""
+        self.tokens.labels(kind="prompt").inc(done.prompt_tokens - done.reused_tokens)
+        self.tokens.labels(kind="reused").inc(done.reused_tokens)
+        self.tokens.labels(kind="answer").inc(len(done.token_ids))
+        self.guesses.labels(outcome="right").inc(done.guessed_right)
+        self.guesses.labels(outcome="wrong").inc(done.guessed - done.guessed_right)
+        self.recoveries.inc(done.recoveries)
+        if done.decode_tok_s:
+            self.rate.observe(done.decode_tok_s)
 
     def page(self, now: Iterable[Metric] = ()) -> bytes:
         """Return the metrics page. `now` are the present measurements."""

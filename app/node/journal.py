@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from app.api import computer
+from app.api.answers import Answer
 from app.api.snapshot import Snapshot
 from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import AppError, Fact, Reason
@@ -28,8 +29,6 @@ from app.machine.paths import write_atomically
 from app.node.journal_events import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 
 log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 MOST_KEPT = 200  # answers, and as many events
 MOST_FILE_BYTES = 4 << 20
@@ -111,7 +110,7 @@ class UnderWay:
         self.began = time.monotonic()
         self.first: float | None = None
         self.tokens = 0
-        self.ended: Json | None = None
+        self.ended: Answer | None = None
         self.alone = False
         self.told: set[str] = set()  # machines whose loss others that it broke off have told
 
@@ -121,7 +120,7 @@ class UnderWay:
         if self.first is None and n_tokens:
             self.first = time.monotonic()
 
-    def done(self, answer: Json, alone: bool) -> None:
+    def done(self, answer: Answer, alone: bool) -> None:
         """Record the last line, as the client receives it."""
         self.ended, self.alone = answer, alone
 
@@ -204,7 +203,7 @@ class Journal:
         finally:
             del self._under_way[answer.number]
             self._answers.append(self._answered(answer, end))
-            for reason in recovered(answer.model, answer.ended or {}):
+            for reason in recovered(answer.model, answer.ended.recovered if answer.ended else ()):
                 self._note_loss(answer, reason)
 
     def changed(self) -> None:
@@ -304,25 +303,25 @@ class Journal:
                 whose=answer.whose,
             )
         summary = answer.ended
-        forecast = summary["predicted"] or {}
+        forecast = summary.predicted
         return Answered(
             number=number,
             at=self._stamp(),
             seconds=seconds,
             model=answer.model,
-            end="full" if summary.get("cut_by") == "context" else summary["finish_reason"],
-            tokens=len(summary["token_ids"]),
+            end="full" if summary.cut_by == "context" else summary.finish_reason or "",
+            tokens=len(summary.token_ids),
             alone=answer.alone,
             request=answer.request,
             whose=answer.whose,
-            prompt_tokens=summary["prompt_tokens"],
-            reused_tokens=summary["reused_tokens"],
-            queued_s=summary["queued_s"],
-            ttft_s=summary["ttft_s"],
-            decode_tok_s=summary["decode_tok_s"],
-            forecast_ttft_s=forecast.get("ttft_s"),
-            forecast_tok_s=forecast.get("decode_tok_s"),
-            stages=[StageDid(**stage) for stage in summary["stages"]],
+            prompt_tokens=summary.prompt_tokens,
+            reused_tokens=summary.reused_tokens,
+            queued_s=summary.queued_s,
+            ttft_s=summary.ttft_s,
+            decode_tok_s=summary.decode_tok_s,
+            forecast_ttft_s=forecast.ttft_s if forecast else None,
+            forecast_tok_s=forecast.decode_tok_s if forecast else None,
+            stages=[StageDid(**structs.asdict(stage)) for stage in summary.stages],
         )
 
     def _next(self) -> int:
@@ -344,7 +343,10 @@ class Journal:
             log.warning("the journal cannot be kept: %s", error)
 
 
-def _after(entries: Iterable[Any], since: int) -> list[Any]:
+E = TypeVar("E", Answered, Happened)
+
+
+def _after(entries: Iterable[E], since: int) -> list[E]:
     return [entry for entry in entries if entry.number > since]
 
 

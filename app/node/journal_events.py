@@ -6,15 +6,13 @@ same state, and only a change of that state is news. Comparing two snapshots nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from app.api.answers import AnswerRecovery
 from app.api.downloads import Download
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.api.snapshot import Lending, Machine, Snapshot
 from app.core.errors import Fact, Reason
-
-Json = dict[str, Any]
 
 BROKEN_OFF, GOES_ON = "log_model_broken_off", "log_model_goes_on"
 AT_ONCE_S = 0.05  # a machine noticed to be gone within this time was not silent before
@@ -31,17 +29,17 @@ def news(before: Snapshot, now: Snapshot) -> list[Reason]:
     ]
 
 
-def recovered(model: str, answer: Json) -> list[Reason]:
-    """Return the recoveries that the last line of an answer reports: the lost machine, and the time it took."""
-    return [_recovered(model, recovery) for recovery in answer.get("recovered") or () if recovery["machine"]]
+def recovered(model: str, recoveries: Iterable[AnswerRecovery]) -> list[Reason]:
+    """Return a reason for each recovery of an answer: the lost machine, and the time it took."""
+    return [_recovered(model, recovery) for recovery in recoveries if recovery.machine]
 
 
-def _recovered(model: str, recovery: Json) -> Reason:
-    noticed, seconds = recovery["detected_after_s"], round(recovery["recovered_after_s"], 1)
+def _recovered(model: str, recovery: AnswerRecovery) -> Reason:
+    noticed, seconds = recovery.detected_after_s, round(recovery.recovered_after_s, 1)
     if noticed < AT_ONCE_S:
-        return _reason("log_model_mended", model=model, machine=recovery["machine"], seconds=seconds)
+        return _reason("log_model_mended", model=model, machine=recovery.machine, seconds=seconds)
     return _reason(
-        "log_model_mended_late", model=model, machine=recovery["machine"], seconds=seconds, noticed_s=round(noticed, 1)
+        "log_model_mended_late", model=model, machine=recovery.machine, seconds=seconds, noticed_s=round(noticed, 1)
     )
 
 

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
+from msgspec import structs
 
+from app.api.answers import Answer
 from app.gateway.answering import AnswerReader
 from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, TextPiece, Tool
+from app.inference.pipeline.completion import Delta
 from app.node.placement.placement import Placement
 from tests.gateway.test_answering import Answerer
 
-Json = dict[str, Any]
-DONE: Json = {
-    "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1], "queued_s": 0.0,
-    "ttft_s": 0.1, "decode_tok_s": 5.0,
-}  # fmt: skip
+DONE = Answer(finish_reason="stop", prompt_tokens=3, token_ids=[1], ttft_s=0.1, decode_tok_s=5.0)
 
 
 def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[str, list[bytes]]]:
     """Text and tokens of each piece; a part is what text came with which token."""
     talk = AnswerReader(ApiRequest("m", prompt="x"), 0)
-    pieces = [
-        piece
-        for text, token in parts
-        for piece in talk.read({"text": text, "token_ids": [1], "likely": ((token, -1.0),)})
-    ]
-    pieces += talk.end(DONE | {"stop": stop}, 0.0)
+    pieces = [piece for text, token in parts for piece in talk.read(Delta(text, (1,), ((token, -1.0),)))]
+    pieces += talk.end(structs.replace(DONE, stop=stop), 0.0)
     return [(p.text, [group[0][0] for group in p.likely]) for p in pieces if isinstance(p, TextPiece)]
 
 
@@ -69,9 +64,9 @@ async def called(style: str, text: str, *, many: bool, reason: str = "stop") -> 
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
     talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),), parallel_calls=many), 0)
     await talk.prepare(cast("Placement", SimpleNamespace(completer=Answerer(style))))
-    pieces = [piece for sign in text for piece in talk.read({"text": sign, "token_ids": [1]})]
+    pieces = [piece for sign in text for piece in talk.read(Delta(sign, (1,)))]
     tokens = [1] * len(text)
-    pieces += talk.end(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)
+    pieces += talk.end(structs.replace(DONE, finish_reason=reason, token_ids=tokens), 0.0)
     (end,) = (piece for piece in pieces if isinstance(piece, AnswerEnd))
     assert not any(isinstance(piece, TextPiece) and piece.text for piece in pieces)
     calls = [piece for piece in pieces if isinstance(piece, CallDone)]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from app.api.answers import Answer
 from app.api.requests import Ask
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import TokenBudget
@@ -24,9 +25,10 @@ from app.gateway.refusals import Api, error_body, status_of
 from app.gateway.servers.guest_server import GuestRoutes
 from app.gateway.upstreams.upstream_dialect import request_body
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
-from app.inference.pipeline.completion import Reader
+from app.inference.pipeline.completion import Delta, Reader
 from app.inference.worker.tokenizer import Detokenizer
 from app.machine.settings import Upstream
+from app.node.control.asking import AnswerPart
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 from tests.core.call_formats import FORMATS
@@ -35,10 +37,7 @@ from tests.gateway.test_fair_queue import all_had_a_turn
 T = TypeVar("T")
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 QWEN = "<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n"
-DONE: Json = {
-    "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1],
-    "before_s": 0.0, "queued_s": 0.0, "ttft_s": 0.1, "decode_tok_s": 5.0,
-}  # fmt: skip
+DONE = Answer(finish_reason="stop", prompt_tokens=3, token_ids=[1], ttft_s=0.1, decode_tok_s=5.0)
 
 
 class Answerer:
@@ -59,7 +58,7 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
     pieces: list[Any] = []
     for token, text in tokens:
         reader.push(token)
-        pieces += talk.read({"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]})
+        pieces += talk.read(Delta(text + reader.deltas((token,), ())[0].text, (token,)))
     return pieces + talk.end(DONE, 0.5)
 
 
@@ -164,10 +163,10 @@ class Pool:
             raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
-    async def answer(self, expected: str, ask: object, *, brings: bool) -> AsyncGenerator[Json, None]:
+    async def answer(self, expected: str, ask: object, *, brings: bool) -> AsyncGenerator[AnswerPart, None]:
         assert not brings
-        yield {"delta": {"text": "here", "token_ids": [1]}}
-        yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
+        yield Delta("here", (1,))
+        yield DONE
 
     async def _there(
         self,
@@ -224,8 +223,8 @@ async def test_so_is_a_guest_s_own_window() -> None:
     pool = Pool()
     routes = GuestRoutes(pool.answering, pool.budget, cast("Any", pool), cast("Any", None), lambda: "den")
 
-    async def ask() -> list[Json]:
-        return [line async for line in routes._answer(Ask(prompt="x"), Caller("guest 1", "r"))]
+    async def ask() -> list[AnswerPart]:
+        return [part async for part in routes._answer(Ask(prompt="x"), Caller("guest 1", "r"))]
 
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = group.create_task(told(ask()), name="asks")

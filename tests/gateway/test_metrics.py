@@ -8,6 +8,7 @@ import re
 
 import aiohttp
 
+from app.api.answers import Answer
 from app.gateway.metrics import Metrics
 from tests.gateway.conftest import Open
 from tests.node.prometheus import samples
@@ -97,9 +98,16 @@ async def test_what_was_read_and_written_counts_also_of_who_left(http: aiohttp.C
 def test_what_an_answer_went_through_is_counted() -> None:
     figures = Metrics()
     figures.count(
-        {"prompt_tokens": 9, "reused_tokens": 4, "token_ids": [1, 2], "guessed": 3, "guessed_right": 2,
-         "recoveries": 2, "decode_tok_s": 30.0}
-    )  # fmt: skip
+        Answer(
+            prompt_tokens=9,
+            reused_tokens=4,
+            token_ids=[1, 2],
+            guessed=3,
+            guessed_right=2,
+            recoveries=2,
+            decode_tok_s=30.0,
+        )
+    )
     page = figures.page().decode()
     assert samples(page, "tokens_total", kind="prompt") == [5]
     assert samples(page, "tokens_total", kind="reused") == [4]

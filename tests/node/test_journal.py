@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from app.api.answers import Answer, AnswerRecovery, ForecastSpeed, StageFigures
 from app.api.computer import LentTotal
 from app.api.plans import LoadedModel
 from app.api.snapshot import Lending, Machine, Node, Snapshot
@@ -35,16 +36,19 @@ def empty() -> Snapshot:
     return Snapshot(node=Node(version="1"))
 
 
-def ended(n_tokens: int = 10) -> Json:
-    stage = {
-        "machine": "den", "first": 0, "last": 4, "busy_s": 0.5, "wait_s": 0.0,
-        "bytes_out": 1, "bytes_in": 2, "steps": 3,
-    }  # fmt: skip
-    return {
-        "text": "never kept", "token_ids": [1] * n_tokens, "prompt_tokens": 5, "reused_tokens": 1,
-        "queued_s": 0.0, "ttft_s": 0.2, "decode_tok_s": 9.0, "finish_reason": "stop",
-        "predicted": {"ttft_s": 0.1, "decode_tok_s": 10.0}, "stages": [stage],
-    }  # fmt: skip
+def ended(*recoveries: AnswerRecovery, n_tokens: int = 10) -> Answer:
+    return Answer(
+        text="never kept",
+        token_ids=[1] * n_tokens,
+        prompt_tokens=5,
+        reused_tokens=1,
+        ttft_s=0.2,
+        decode_tok_s=9.0,
+        finish_reason="stop",
+        predicted=ForecastSpeed(0.1, 10.0),
+        stages=[StageFigures("den", 0, 4, busy_s=0.5, wait_s=0.0, bytes_out=1, bytes_in=2, steps=3)],
+        recovered=list(recoveries),
+    )
 
 
 def journal(folder: Path) -> Journal:
@@ -119,20 +123,20 @@ def test_what_an_answer_went_through_is_written_down_with_its_times(
     tmp_path: Path, noticed_s: float, sentence: str
 ) -> None:
     kept = journal(tmp_path)
-    lost = {"reason": "", "detected_after_s": noticed_s, "recovered_after_s": 2.44}
-    moved = lost | {"machine": ""}  # nobody was lost: the layers only changed places
+    lost = AnswerRecovery(machine="attic", detected_after_s=noticed_s, recovered_after_s=2.44)
+    moved = replace(lost, machine="")  # no machine was lost: the layers only moved
     with kept.answering("guide") as under_way:
-        under_way.done(ended() | {"recovered": [lost | {"machine": "attic"}, moved]}, alone=True)
+        under_way.done(ended(lost, moved), alone=True)
     assert [event.sentence for event in kept.read().events] == [sentence]
 
 
 def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> None:
     kept = journal(tmp_path)
-    lost = {"reason": "", "machine": "attic", "detected_after_s": 0.0, "recovered_after_s": 2.4}
+    lost = AnswerRecovery(machine="attic", recovered_after_s=2.4)
     for _ in range(2):  # the machine came back, and was lost once more
         with kept.answering("guide") as under_way, kept.answering("guide") as other:
-            other.done(ended() | {"recovered": [lost]}, alone=False)
-            under_way.done(ended() | {"recovered": [lost, lost | {"machine": "shed"}]}, alone=False)
+            other.done(ended(lost), alone=False)
+            under_way.done(ended(lost, replace(lost, machine="shed")), alone=False)
     reports = [event.sentence.split(" disconnected")[0] for event in kept.read().events]
     assert reports == ["attic", "shed"] * 2
 

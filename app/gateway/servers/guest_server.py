@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from typing import Any
 
 from aiohttp import web
 
 from app.api import requests
+from app.api.answers import AnsweredBy
 from app.core.errors import AppError, BadInput
 from app.core.ids import MachineId
 from app.core.scheduler.requester import Requester, member_asks
@@ -19,9 +19,9 @@ from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answering import Answering, Caller
 from app.gateway.model_cards import ListModels
 from app.gateway.streaming import read
-from app.inference.pipeline.completion import GenerationRequest
+from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.network.peer.listener import MEMBER
-from app.node.control.asking import by_another, question_of
+from app.node.control.asking import AnswerPart, answer_lines, by_another, question_of
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.control.json_bodies import stream
 from app.node.models.model_manager import ModelManager
@@ -38,7 +38,6 @@ FOR_GUESTS = {
     "upstream_off": "guest_upstream_off",
 }
 
-Json = dict[str, Any]
 LOOK_SECONDS = 0.25  # between checks that a guest still has access
 FACTS = ("name", "id", "architecture", "quantization", "file_bytes", "embeds", "writes",
          "ranks", "n_parameters")  # fmt: skip
@@ -157,9 +156,9 @@ class GuestRoutes:
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
         order = read(request, requests.Ask)
-        return await stream(request, self._answer(order, request[CALLER]))
+        return await stream(request, answer_lines(self._answer(order, request[CALLER])))
 
-    async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[Json, None]:
+    async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[AnswerPart, None]:
         """Answer in turn with all programs, using only models that programs may use."""
         with naming_host(self._host):
             answering = self._answering
@@ -175,7 +174,7 @@ class GuestRoutes:
             async with answering.turn(caller.key, order.model or "") as model:
                 self._budget.check(caller.key)
                 if words := by_another(order.model, model):
-                    yield {"by": {"model": model, "text": words}}
+                    yield AnsweredBy(model, words)
 
                 async def ask(running: Placement) -> GenerationRequest:
                     if running.entry.name != model:  # another model was loaded at this moment
@@ -183,8 +182,8 @@ class GuestRoutes:
                     return question
 
                 answer = self._hosting.answer(model, ask, brings=answering.needs_load(model))
-                async with aclosing(answer) as lines:
-                    async for line in lines:
-                        if delta := line.get("delta"):
-                            self._budget.spend(caller.key, len(delta["token_ids"]))
-                        yield line
+                async with aclosing(answer) as parts:
+                    async for part in parts:
+                        if isinstance(part, Delta):
+                            self._budget.spend(caller.key, len(part.token_ids))
+                        yield part

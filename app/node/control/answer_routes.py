@@ -8,9 +8,9 @@ from app.api import requests
 from app.api.answers import AnswerKeys, Nothing, TokenCount
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
-from app.node.control.asking import kept_here
+from app.node.control.asking import answer_lines, kept_here
 from app.node.control.json_bodies import answer, body, stream
-from app.node.models.detached_answers import DetachedAnswers, Lines
+from app.node.models.detached_answers import DetachedAnswers, Parts
 from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager
 
@@ -36,7 +36,7 @@ class AnswerRoutes:
         ]
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
-        return await stream(request, self._answer(await body(request, requests.Ask)))
+        return await stream(request, answer_lines(self._answer(await body(request, requests.Ask))))
 
     async def known(self, request: web.Request) -> web.Response:
         return answer(AnswerKeys(self._kept.keys))
@@ -44,10 +44,10 @@ class AnswerRoutes:
     async def begin(self, request: web.Request) -> web.StreamResponse:
         key, order = _key(request), await body(request, requests.Ask)
         await self._kept.begin(key, self._answer(order))
-        return await stream(request, self._kept.follow(key))
+        return await stream(request, answer_lines(self._kept.follow(key)))
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
-        return await stream(request, self._kept.follow(_key(request)))
+        return await stream(request, answer_lines(self._kept.follow(_key(request))))
 
     async def stop(self, request: web.Request) -> web.Response:
         await self._kept.stop(_key(request))
@@ -60,7 +60,7 @@ class AnswerRoutes:
             raise BadInput("nothing_loaded")
         return answer(TokenCount(await running.completer.count(order.text)))
 
-    def _answer(self, order: requests.Ask) -> Lines:
+    def _answer(self, order: requests.Ask) -> Parts:
         passes = self._guesting.passes(order.model or "")
         work = (self._guesting if passes else self._hosting).ask(order)
         return kept_here(work, order.model or "", self._upstreams.choose)

@@ -1,23 +1,28 @@
-"""Conversion of a request into a question, and of an answer into JSON."""
+"""Conversion of a request into a question, and of the parts of an answer into lines."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from app.api import requests
+from app.api import answers, plans, requests
+from app.api.answers import Answer, AnsweredBy, AnswerLine
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
 from app.core.planner.placement import Forecast, PlannedStage
-from app.core.reasons import in_words, with_reason, with_reasons
+from app.core.reasons import in_words, said
+from app.core.recovery.recovery import Recovered
 from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
+from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import local_time
 from app.node.snapshot import describe_stage
 
-Json = dict[str, Any]
+# The parts of an answer: a load that precedes it, a notice that another model answers, the loss of a machine, text,
+# and the end.
+AnswerPart = plans.Progress | AnsweredBy | plans.Notice | Delta | Answer
 
 if TYPE_CHECKING:
     from app.gateway.upstreams.upstreams import UpstreamChoice
@@ -68,17 +73,17 @@ def by_another(named: str | None, model: str) -> str:
 
 
 async def kept_here(
-    work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], UpstreamChoice | None]
-) -> AsyncGenerator[Json, None]:
-    """Yield the lines of an answer. Raises the errors of `work`.
+    work: AsyncGenerator[AnswerPart, None], model: str, serving: Callable[[str], UpstreamChoice | None]
+) -> AsyncGenerator[AnswerPart, None]:
+    """Yield the parts of an answer. Raises the errors of `work`.
 
     If only an upstream has the model, raise an error that says so, because text written in this app is never sent
     to an upstream.
     """
     try:
-        async with aclosing(work) as lines:
-            async for line in lines:
-                yield line
+        async with aclosing(work) as parts:
+            async for part in parts:
+                yield part
     except BadInput as error:
         there = serving(model) if error.reason.code == "model_unknown" else None
         if there is None:
@@ -86,65 +91,104 @@ async def kept_here(
         raise BadInput("model_elsewhere", name=model, upstream=there.name) from None
 
 
-def delta_json(delta: Delta) -> Json:
-    """Return the line of a delta. `likely` contains bytes, so such a line never becomes JSON; it is present only on
-    request."""
-    answer: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
-    if delta.thought:
-        answer["thought"] = delta.thought
-    if delta.was_thought:
-        answer["was_thought"] = True
-    if delta.hidden_bytes:
-        answer["hidden_bytes"] = delta.hidden_bytes
-    return {"delta": answer | {"likely": delta.likely} if delta.likely else answer}
+async def answer_lines(work: AsyncGenerator[AnswerPart, None]) -> AsyncGenerator[AnswerLine, None]:
+    """Yield each part of an answer as its line."""
+    async with aclosing(work) as parts:
+        async for part in parts:
+            yield line_of(part)
 
 
-def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None) -> Json:
-    """Return the end of an answer, with its figures and the forecast for exactly this number of tokens."""
-    return {
-        "text": summary.text,
-        "thought": summary.thought,
-        "thought_tokens": summary.thought_tokens,
-        "thought_s": summary.thought_s,
-        "token_ids": list(summary.token_ids),
-        "prompt_tokens": summary.prompt_tokens,
-        "reused_tokens": summary.reused_tokens,
-        "before_s": summary.before_s,
-        "queued_s": summary.queued_s,
-        "ttft_s": summary.ttft_s,
-        "decode_tok_s": summary.decode_tok_s,
-        "guessed": summary.guessed,
-        "guessed_right": summary.guessed_right,
-        "finish_reason": summary.finish_reason,
-        "cut_by": summary.cut_by,
-        "stop": summary.stop,
-        "model": model,
-        **with_reasons("notes", map(Reason, summary.notes)),
-        "placement": [describe_stage(stage) for stage in stages],
-        "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s} if expected else None,
-        "recoveries": len(summary.recoveries),
-        "recovered": [
-            {
-                "machine": recovery.machine,
-                **with_reason("reason", recovery.why),
-                "detected_after_s": recovery.detected_after_s,
-                "recovered_after_s": recovery.recovered_after_s,
-                "left": recovery.left,
-                "with": recovery.others,
-            }
-            for recovery in summary.recoveries
-        ],
-        "stages": [
-            {
-                "machine": stage.name,
-                "first": stage.layers.first,
-                "last": stage.layers.last,
-                "busy_s": figures.busy_s,
-                "wait_s": figures.wait_s,
-                "bytes_out": figures.bytes_out,
-                "bytes_in": figures.bytes_in,
-                "steps": figures.steps,
-            }
-            for stage, figures in zip(stages, summary.stages, strict=True)
-        ],
-    }
+def line_of(part: AnswerPart) -> AnswerLine:
+    """Return the line of a part. Logprobs are left out, because only the gateway's APIs send them."""
+    match part:
+        case plans.Progress():
+            return AnswerLine(progress=part)
+        case AnsweredBy():
+            return AnswerLine(by=part)
+        case plans.Notice():
+            return AnswerLine(recovery=part)
+        case Delta():
+            ids = list(part.token_ids)
+            return AnswerLine(delta=answers.Delta(part.text, ids, part.thought, part.was_thought, part.hidden_bytes))
+        case Answer():
+            return AnswerLine(done=part)
+
+
+def part_of(line: AnswerLine) -> AnswerPart | None:
+    """Return the part in a line, or None if it has none."""
+    if (delta := line.delta) is not None:
+        return Delta(
+            delta.text,
+            tuple(delta.token_ids),
+            thought=delta.thought,
+            hidden_bytes=delta.hidden_bytes,
+            was_thought=delta.was_thought,
+        )
+    return line.progress or line.by or line.recovery or line.done
+
+
+def describe_answer(
+    summary: Summary,
+    model: str,
+    stages: Sequence[PlannedStage],
+    expected: Forecast | None,
+    doubted: Iterable[Reason] = (),
+) -> Answer:
+    """Return the end of an answer, with its measured times and the forecast for exactly this number of tokens.
+
+    doubted: a reason for each machine whose computations turned out to be wrong.
+    """
+    notes, doubts = [Reason(code) for code in summary.notes], list(doubted)
+    return Answer(
+        text=summary.text,
+        thought=summary.thought,
+        thought_tokens=summary.thought_tokens,
+        thought_s=summary.thought_s,
+        token_ids=list(summary.token_ids),
+        prompt_tokens=summary.prompt_tokens,
+        reused_tokens=summary.reused_tokens,
+        before_s=summary.before_s,
+        queued_s=summary.queued_s,
+        ttft_s=summary.ttft_s,
+        decode_tok_s=summary.decode_tok_s,
+        guessed=summary.guessed,
+        guessed_right=summary.guessed_right,
+        finish_reason=summary.finish_reason,
+        cut_by=summary.cut_by,
+        stop=summary.stop,
+        model=model,
+        notes=[said(note) for note in notes],
+        notes_facts=notes,
+        placement=[describe_stage(stage) for stage in stages],
+        predicted=answers.ForecastSpeed(expected.ttft_s, expected.decode_tok_s) if expected else None,
+        recoveries=len(summary.recoveries),
+        recovered=[_describe_recovery(recovery) for recovery in summary.recoveries],
+        stages=[_describe_work(stage, work) for stage, work in zip(stages, summary.stages, strict=True)],
+        doubted=[said(doubt) for doubt in doubts],
+        doubted_facts=doubts,
+    )
+
+
+def _describe_recovery(recovery: Recovered) -> answers.AnswerRecovery:
+    return answers.AnswerRecovery(
+        machine=recovery.machine,
+        reason=said(recovery.why),
+        reason_facts=recovery.why,
+        detected_after_s=recovery.detected_after_s,
+        recovered_after_s=recovery.recovered_after_s,
+        left=recovery.left,
+        others=recovery.others,
+    )
+
+
+def _describe_work(stage: PlannedStage, work: StageFigures) -> answers.StageFigures:
+    return answers.StageFigures(
+        machine=stage.name,
+        first=stage.layers.first,
+        last=stage.layers.last,
+        busy_s=work.busy_s,
+        wait_s=work.wait_s,
+        bytes_out=work.bytes_out,
+        bytes_in=work.bytes_in,
+        steps=work.steps,
+    )

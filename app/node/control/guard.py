@@ -6,8 +6,10 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
+import msgspec
 from aiohttp import web
 
+from app.api.answers import Refusal, SentError
 from app.core.errors import (
     AppError,
     BadInput,
@@ -53,9 +55,10 @@ GARBLED = "The body is not as its headers say. Send it again, with its own lengt
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def explained(error: AppError) -> dict[str, object]:
-    """Return an error as JSON, for the body of a response or the last line of a stream."""
-    return {"kind": type(error).__name__, **error.reason.to_json(), "message": said(error)}
+def explained(error: AppError) -> SentError:
+    """Return an error as it is sent, in the body of a response or the last line of a stream."""
+    reason = error.reason
+    return SentError(type(error).__name__, reason.code, reason.facts, said(error))
 
 
 def refuse(status: int, code: str, message: str) -> web.Response:
@@ -139,7 +142,7 @@ def guard(
             raise
         except Exception as error:  # the outermost handler of a request
             log.exception("%s %s failed", request.method, request.path)
-            return web.json_response({"error": explained(bug(error))}, status=500)
+            return web.json_response(msgspec.to_builtins(Refusal(explained(bug(error)))), status=500)
         finally:
             n_open -= 1
 
@@ -161,5 +164,5 @@ def retry_s(error: AppError) -> int:
 
 def _refusal(error: AppError) -> web.Response:
     retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
-    body = {"error": explained(error)}
+    body = msgspec.to_builtins(Refusal(explained(error)))
     return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)

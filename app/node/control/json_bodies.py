@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from app.api.answers import DoneLine, ProgressLine, Refusal
 from app.api.plans import Progress
 from app.api.requests import Request
 from app.core import wire_json
@@ -23,7 +24,6 @@ from app.node.control.guard import MAX_BODY_BYTES, explained
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 Report = Callable[[Progress], None]
 PROGRESS_SECONDS = 0.1
 UNREAD_SECONDS = 30.0  # a client that reads nothing for this long is considered gone (SAFETY.md 5)
@@ -99,23 +99,23 @@ def hashing(done: int, total: int) -> Progress:
     return Progress("hashing", None, done, total, "bytes")
 
 
-async def lines(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
-    """Send each object of `work` as a line of JSON. An AppError becomes the last line."""
+async def lines(request: web.Request, work: AsyncGenerator[Any, None]) -> web.StreamResponse:
+    """Send each value of `work` as a line of JSON. An AppError becomes the last line."""
     answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await answer.prepare(request)
     try:
         async for line in work:
             await _write(request, answer, line)
     except AppError as error:
-        await _write(request, answer, {"error": explained(error)})
+        await _write(request, answer, Refusal(explained(error)))
     except Exception as error:  # the outermost handler of a request whose response has begun
         log.exception("%s failed", request.path)
-        await _write(request, answer, {"error": explained(bug(error))})
+        await _write(request, answer, Refusal(explained(bug(error))))
     await answer.write_eof()
     return answer
 
 
-async def _write(request: web.Request, answer: web.StreamResponse, line: Json) -> None:
+async def _write(request: web.Request, answer: web.StreamResponse, line: object) -> None:
     try:
         async with asyncio.timeout(UNREAD_SECONDS):
             await answer.write(msgspec.json.encode(line) + b"\n")
@@ -125,13 +125,13 @@ async def _write(request: web.Request, answer: web.StreamResponse, line: Json) -
         raise asyncio.CancelledError from None
 
 
-async def with_progress(work: Callable[[Report], Awaitable[Any]]) -> AsyncGenerator[Json, None]:
-    """Run `work` and yield its progress at most ten times a second, then {"done": result}.
+async def with_progress(work: Callable[[Report], Awaitable[T]]) -> AsyncGenerator[ProgressLine | DoneLine[T], None]:
+    """Run `work` and yield its progress at most ten times a second, then its result.
 
     Closing the iterator cancels the work. `work` may report from any thread.
     """
     loop = asyncio.get_running_loop()
-    news: asyncio.Queue[Json | None] = asyncio.Queue()
+    news: asyncio.Queue[ProgressLine | None] = asyncio.Queue()
     last = [0.0]
     closed = False
 
@@ -139,7 +139,7 @@ async def with_progress(work: Callable[[Report], Awaitable[Any]]) -> AsyncGenera
         whole = progress.done == progress.total
         if whole or time.monotonic() - last[0] >= PROGRESS_SECONDS:
             last[0] = time.monotonic()
-            loop.call_soon_threadsafe(news.put_nowait, {"progress": progress})
+            loop.call_soon_threadsafe(news.put_nowait, ProgressLine(progress))
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(_settled(work(report), news), name="long work")
@@ -155,10 +155,10 @@ async def with_progress(work: Callable[[Report], Awaitable[Any]]) -> AsyncGenera
     result = task.result()
     if isinstance(result, AppError):
         raise result
-    yield {"done": result}
+    yield DoneLine(result)
 
 
-async def _settled(work: Awaitable[Any], news: asyncio.Queue[Json | None]) -> Any:
+async def _settled(work: Awaitable[T], news: asyncio.Queue[ProgressLine | None]) -> T | AppError:
     """Return the result or the AppError as a value, so that a TaskGroup does not wrap the error."""
     try:
         return await work
@@ -168,13 +168,14 @@ async def _settled(work: Awaitable[Any], news: asyncio.Queue[Json | None]) -> An
         news.put_nowait(None)
 
 
-async def stream(request: web.Request, work: AsyncGenerator[Json, None]) -> web.StreamResponse:
-    """Send the objects of `work` as lines of JSON, and always close `work`."""
+async def stream(request: web.Request, work: AsyncGenerator[Any, None]) -> web.StreamResponse:
+    """Send the values of `work` as lines of JSON, and always close `work`."""
     async with aclosing(work) as closing:
         return await lines(request, closing)
 
 
 R = TypeVar("R", bound=Request)
+T = TypeVar("T")
 
 _WHERE = re.compile(r" - at (?:`key` in )?`\$\.?([^`]*)`$")
 _BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=|<|>) (-?[\d.]+)")

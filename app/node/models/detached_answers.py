@@ -8,14 +8,15 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
 
+from app.api.answers import Answer
 from app.core.errors import AppError, BadInput, bug
+from app.inference.pipeline.completion import Delta
+from app.node.control.asking import AnswerPart
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
-Lines = AsyncGenerator[Json, None]
+Parts = AsyncGenerator[AnswerPart, None]
 KEPT_S = 3600.0  # after its end, for a window that returns
 MOST_OVER = 16  # ended answers that were not fetched
 
@@ -27,34 +28,31 @@ class _Kept:
     pieces: list[str] = field(default_factory=list)  # of its text
     thoughts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
-    news: Json | None = None  # the last line, if it was not a delta
-    done: Json | None = None
+    latest: AnswerPart | None = None  # the last part, if it was not a delta
+    done: Answer | None = None
     error: AppError | None = None
     over_s: float | None = None
-    followers: set[asyncio.Queue[Json | None]] = field(default_factory=set)
+    followers: set[asyncio.Queue[AnswerPart | None]] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
 
-    def take(self, line: Json) -> None:
-        if "done" in line:
-            self.done = line
+    def take(self, part: AnswerPart) -> None:
+        if isinstance(part, Answer):
+            self.done = part
             return
-        if "delta" in line:
-            if line["delta"].get("was_thought"):
+        self.latest = None if isinstance(part, Delta) else part
+        if isinstance(part, Delta):
+            if part.was_thought:
                 self.thoughts += self.pieces
                 self.pieces.clear()
-            self.pieces.append(line["delta"]["text"])
-            self.thoughts.append(line["delta"].get("thought", ""))
-            self.token_ids += line["delta"]["token_ids"]
-        self.news = None if "delta" in line else line
+            self.pieces.append(part.text)
+            self.thoughts.append(part.thought)
+            self.token_ids += part.token_ids
         for follower in self.followers:
-            follower.put_nowait(line)
+            follower.put_nowait(part)
 
-    def so_far(self) -> list[Json]:
-        delta: Json = {"text": "".join(self.pieces), "token_ids": list(self.token_ids)}
-        if thought := "".join(self.thoughts):
-            delta["thought"] = thought
-        lines = [{"delta": delta}]
-        return [*(lines if self.token_ids else ()), *([self.news] if self.news else ())]
+    def so_far(self) -> list[AnswerPart]:
+        delta = Delta("".join(self.pieces), tuple(self.token_ids), thought="".join(self.thoughts))
+        return [*([delta] if self.token_ids else ()), *([self.latest] if self.latest else ())]
 
     def end(self, over_s: float) -> None:
         self.over_s = over_s
@@ -80,7 +78,7 @@ class DetachedAnswers:
         self._forget_old()
         return list(self._kept)
 
-    async def begin(self, key: str, work: Lines) -> None:
+    async def begin(self, key: str, work: Parts) -> None:
         """Start collecting an answer from `work`, stopping one with the same key first."""
         await self.stop(key)
         self._forget_old()
@@ -88,8 +86,8 @@ class DetachedAnswers:
         kept = self._kept[key] = _Kept()
         kept.task = self._group.create_task(self._written(kept, work), name="an answer that is kept")
 
-    async def follow(self, key: str) -> Lines:
-        """Yield the answer so far in one piece, then each line as it comes. The answer is forgotten once fetched
+    async def follow(self, key: str) -> Parts:
+        """Yield the answer so far in one piece, then each part as it comes. The answer is forgotten once fetched
         completely.
 
         Raises BadInput if there is no such answer, and the error that ended it.
@@ -97,22 +95,22 @@ class DetachedAnswers:
         kept = self._kept.get(key)
         if kept is None:
             raise BadInput("answer_gone")
-        lines: asyncio.Queue[Json | None] = asyncio.Queue()
-        kept.followers.add(lines)
+        parts: asyncio.Queue[AnswerPart | None] = asyncio.Queue()
+        kept.followers.add(parts)
         if kept.over_s is not None:
-            lines.put_nowait(None)
+            parts.put_nowait(None)
         try:
             for known in kept.so_far():
                 yield known
-            while (line := await lines.get()) is not None:
-                yield line
+            while (part := await parts.get()) is not None:
+                yield part
             if kept.error is not None:
                 self._forget(key, kept)
                 raise kept.error
             if kept.done is not None:
                 yield kept.done
         finally:
-            kept.followers.discard(lines)
+            kept.followers.discard(parts)
         self._forget(key, kept)
 
     async def stop(self, key: str) -> None:
@@ -126,11 +124,11 @@ class DetachedAnswers:
         for key in list(self._kept):
             await self.stop(key)
 
-    async def _written(self, kept: _Kept, work: Lines) -> None:
+    async def _written(self, kept: _Kept, work: Parts) -> None:
         try:
-            async with aclosing(work) as lines:
-                async for line in lines:
-                    kept.take(line)
+            async with aclosing(work) as parts:
+                async for part in parts:
+                    kept.take(part)
         except AppError as error:
             kept.error = error
         except Exception as error:  # the outer wall of this task

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from app.api import models as api
 from app.api import requests
+from app.api.answers import Answer, AnswerLine
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.household.operations import Role
 from app.core.wire_json import LineCutter
@@ -20,12 +21,12 @@ from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.peer_client import GuestClient, problem
 from app.network.traffic_limits import TooLong, TooSlow, whole_body
+from app.node.control.asking import AnswerPart, part_of
 from app.node.known_household import Rights
 from app.node.models.model_manager import ModelManager
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 MOST_BYTES = 4 << 20  # of one line of an answer, and of a list of models
 ANY_NAMES = ("", "default")  # stand for any loaded model
 OFFERS_SECONDS = 5.0  # for a host to reply; the others' models are used without it
@@ -116,18 +117,19 @@ class GuestAnswers:
                     models.setdefault(offer.name, described)
         return list(models.values())
 
-    async def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
-        """Yield a host's answer as lines. Raises the host's AppError, Unreachable or Refused."""
+    async def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
+        """Yield the parts of a host's answer. Raises the host's AppError, Unreachable or Refused."""
         host = await self.host_for(order.model or "")
         async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
             if answer.status != 200:
                 raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
             async with aclosing(_lines(host.chunks(answer))) as lines:
                 async for line in lines:
-                    if error := line.get("error"):
-                        raise problem(msgspec.json.encode(error), host.host.name, of_its_pool=True)
-                    yield line
-                    if "done" in line:
+                    if line.error is not None:
+                        raise problem(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
+                    if (part := part_of(line)) is not None:
+                        yield part
+                    if isinstance(part, Answer):
                         return
         raise Unreachable("peer_offline", name=host.host.name)
 
@@ -178,13 +180,13 @@ async def _whole(host: GuestClient, answer: Any) -> bytes:
         raise Unreachable("peer_offline", name=host.host.name) from None
 
 
-async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, None]:
+async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[AnswerLine, None]:
     """Yield the lines of an answer. Raises Refused if a line cannot be decoded."""
     cutter = LineCutter(MOST_BYTES)
     async with aclosing(chunks):
         async for chunk in chunks:
             try:
                 for line in cutter.feed(chunk):
-                    yield decode(line, Json)
+                    yield decode(line, AnswerLine)
             except (ValueError, RecursionError):
                 raise Refused("peer_refused") from None

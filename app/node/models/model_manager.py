@@ -7,12 +7,11 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from app.api import plans, requests
-from app.api.answers import Loaded, LoadedEmbedderAnswer
+from app.api.answers import Answer, AnsweredBy, DoneLine, Loaded, LoadedEmbedderAnswer
 from app.api.snapshot import AnswerCounts, FailedLoad
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
@@ -26,7 +25,7 @@ from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import in_thread
-from app.node.control.asking import always, by_another, delta_json, question_of
+from app.node.control.asking import AnswerPart, always, by_another, question_of
 from app.node.control.json_bodies import Report, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
@@ -45,7 +44,6 @@ from app.node.snapshot import describe_plan, with_limits
 log = logging.getLogger(__name__)
 
 Known = tuple[str, int, int, str, str]  # name, lent bytes, used bytes, lending state, engine
-Json = dict[str, Any]
 Ask = Callable[[Placement], Awaitable[GenerationRequest]]
 STOPPED = frozenset({"load_stopped", "node_stops"})  # on purpose
 
@@ -144,7 +142,7 @@ class ModelManager:
         self._load_failed: Reason | None = None  # why the last load failed
         self.n_asks = 0  # answers under way or requested
         self.on_answer_over: Callable[[], None] = lambda: None  # called after each answer
-        self.on_answer_made: Callable[[Json], None] = lambda _: None  # called with the last line of each answer
+        self.on_answer_made: Callable[[Answer], None] = lambda _: None  # called with the last line of each answer
         self._n_measuring = 0  # plans and loads that are measuring
 
     def busy(self) -> bool:
@@ -235,11 +233,11 @@ class ModelManager:
         self._loads.close()
         self._stop_placements()
 
-    def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
+    def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
         """Yield one answer as lines: progress if a model must load first, then deltas and a summary."""
         return self.answer(order.model, always(question_of(order)))
 
-    async def answer(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
+    async def answer(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[AnswerPart, None]:
         """Yield an answer to the request that `ask` makes for the model. `brings` tells whether a model may be loaded
         for it.
 
@@ -252,23 +250,24 @@ class ModelManager:
                 if running is None and brings:
                     announced = await self._name_to_load(name)
                     if announced and (words := by_another(name, announced)):
-                        yield {"by": {"model": announced, "text": words}}
+                        yield AnsweredBy(announced, words)
                 if running is None:
                     work = partial(self._placement_for, name, brings, use)
                     async with aclosing(with_progress(work)) as lines:
                         async for line in lines:
-                            if "progress" in line:
-                                yield line
-                            running = line.get("done")
+                            if isinstance(line, DoneLine):
+                                running = line.done
+                            else:
+                                yield line.progress
                 if running is None:
                     there = ", ".join(self.loaded.names) or Reason("none")
                     raise BadInput("api_model_not_loaded", name=name or GUIDE, loaded=there)
                 words = by_another(name, running.entry.name)
                 if words and running.entry.name != announced:
-                    yield {"by": {"model": running.entry.name, "text": words}}
+                    yield AnsweredBy(running.entry.name, words)
                 async with aclosing(self._answer(await ask(running), running)) as answer:
-                    async for line in answer:
-                        yield line
+                    async for part in answer:
+                        yield part
         finally:
             self.n_asks -= 1
             self.on_answer_over()
@@ -298,7 +297,7 @@ class ModelManager:
         own = self.answers().running or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
-    async def _answer(self, question: GenerationRequest, running: Placement) -> AsyncGenerator[Json, None]:
+    async def _answer(self, question: GenerationRequest, running: Placement) -> AsyncGenerator[AnswerPart, None]:
         if running.completer is None:
             raise BadInput("nothing_loaded")
         with (
@@ -312,14 +311,14 @@ class ModelManager:
                         if noted.first is None:
                             self._changed()  # it has a slot and no longer waits
                         noted.came(len(part.token_ids))
-                        yield delta_json(part)
+                        yield part
                     elif isinstance(part, Notice):
-                        yield {"recovery": describe_notice(part)}
+                        yield describe_notice(part)
                     else:
                         ended = self._outcomes.ended(part, running, guest.alone)
                         noted.done(ended, guest.alone)
                         self.on_answer_made(ended)
-                        yield {"done": ended}
+                        yield ended
 
     def _ready_placement(self, name: str | None, use: ExitStack) -> Placement | None:
         """Return the placement if it is ready and no load under way may replace it."""

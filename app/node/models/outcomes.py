@@ -8,18 +8,17 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import structs
 
+from app.api.answers import Answer
 from app.core.errors import Reason, StageLost
 from app.core.planner.placement import Candidate, Plan
 from app.core.planner.topologies import forecast_of
-from app.core.reasons import with_reasons
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.node.cancellation import run_until
-from app.node.control.asking import answer_json
+from app.node.control.asking import describe_answer
 from app.node.placement.placement import Placement
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import PlannerInputs
@@ -30,7 +29,6 @@ log = logging.getLogger(__name__)
 
 REST_S = 3.0  # without requests, so that a measurement disturbs nobody
 MOST_TRIES = 200
-Json = dict[str, Any]
 Part = Delta | Notice | Summary
 
 
@@ -95,9 +93,9 @@ class ConcurrentAnswers:
 
 
 async def counted_answer(
-    completer: Completer, question: GenerationRequest, left: Callable[[Json], None]
+    completer: Completer, question: GenerationRequest, left: Callable[[Answer], None]
 ) -> AsyncGenerator[Part, None]:
-    """Yield the answer unchanged. If it is cut off, `left` receives its token counts in place of a summary."""
+    """Yield the answer unchanged. If it is cut off, `left` receives an answer with only its token counts."""
     n_read, ids, is_whole = 0, list[int](), False
 
     def read(n_tokens: int) -> None:
@@ -115,8 +113,7 @@ async def counted_answer(
                 yield part
     finally:
         if not is_whole:
-            none = dict.fromkeys(("reused_tokens", "guessed", "guessed_right", "recoveries", "decode_tok_s"), 0)
-            left({"prompt_tokens": n_read, "token_ids": ids, **none})
+            left(Answer(prompt_tokens=n_read, token_ids=ids))
 
 
 class Outcomes:
@@ -126,8 +123,8 @@ class Outcomes:
         self._outlook, self._group, self._changed = planner_inputs, group, changed
         self.concurrent = ConcurrentAnswers()
 
-    def ended(self, summary: Summary, running: Placement, alone: bool) -> Json:
-        """Return the end of an answer as JSON. Its outcome is kept if it had the pool to itself."""
+    def ended(self, summary: Summary, running: Placement, alone: bool) -> Answer:
+        """Return the end of an answer. Its outcome is kept if it had the pool to itself."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
         forecasts = self._outlook.forecasts
@@ -138,11 +135,10 @@ class Outcomes:
             self._group.create_task(self._noted(running, chosen, outcome), name="note what came of a forecast")
         elif alone and summary.recoveries:
             running.outcome = forecasts.interrupted(chosen, model, summary) or running.outcome
-        answer = answer_json(summary, running.entry.name, chosen.stages, expected)
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._outlook.quarantine]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        return answer | with_reasons("doubted", why)
+        return describe_answer(summary, running.entry.name, chosen.stages, expected, why)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
         """Save the outcome, and doubt the measurements behind the forecast if it was far off."""

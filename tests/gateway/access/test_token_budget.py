@@ -18,8 +18,8 @@ from app.gateway.answering import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Metrics
 from app.gateway.servers.guest_server import GuestRoutes
-from app.inference.pipeline.completion import GenerationRequest
-from tests.node.pool import Json
+from app.inference.pipeline.completion import Delta, GenerationRequest
+from app.node.control.asking import AnswerPart
 from tests.node.prometheus import samples
 
 
@@ -98,10 +98,10 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
         yield model
 
-    async def answered(expected: str, ask: Callable[[Any], Any], *, brings: bool) -> AsyncGenerator[Json, None]:
+    async def answered(expected: str, ask: Callable[[Any], Any], *, brings: bool) -> AsyncGenerator[AnswerPart, None]:
         question: GenerationRequest = await ask(SimpleNamespace(entry=SimpleNamespace(name=expected)))
         try:
-            yield {"delta": {"text": "word", "token_ids": [1]}}
+            yield Delta("word", (1,))
         finally:
             assert question.read is not None
             question.read(8)

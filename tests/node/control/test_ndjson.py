@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from app.api.answers import DoneLine, ProgressLine
 from app.api.plans import Progress
 from app.core.errors import BadInput
 from app.node.control import json_bodies
@@ -28,7 +29,7 @@ async def test_progress_comes_first_and_the_result_last() -> None:
         return {"n": 7}
 
     async with aclosing(with_progress(work)) as lines:
-        assert [line async for line in lines] == [{"progress": DONE}, {"done": {"n": 7}}]
+        assert [line async for line in lines] == [ProgressLine(DONE), DoneLine({"n": 7})]
 
 
 async def test_closing_it_cancels_the_work_and_waits() -> None:

@@ -10,16 +10,24 @@ from typing import Any
 
 import pytest
 
+from app.api.answers import Answer
 from app.core.errors import AppError, BadInput, StageLost
-from app.node.models.detached_answers import KEPT_S, MOST_OVER, DetachedAnswers, Lines
+from app.inference.pipeline.completion import Delta
+from app.node.control.asking import AnswerPart
+from app.node.models.detached_answers import KEPT_S, MOST_OVER, DetachedAnswers, Parts
 from tests.node.pool import node
 
-Json = dict[str, Any]
-ASK = {"model": "guide", "prompt_ids": [5] * 40, "max_tokens": 400, "ignore_end": True, "sampling": {"temperature": 0}}
+ASK: dict[str, Any] = {
+    "model": "guide",
+    "prompt_ids": [5] * 40,
+    "max_tokens": 400,
+    "ignore_end": True,
+    "sampling": {"temperature": 0},
+}
 
 
-def piece(number: int) -> Json:
-    return {"delta": {"text": f"{number} ", "token_ids": [number]}}
+def piece(number: int) -> Delta:
+    return Delta(f"{number} ", (number,))
 
 
 class Work:
@@ -28,14 +36,14 @@ class Work:
     def __init__(self, end: AppError | None = None) -> None:
         self.let, self.end, self.closed = asyncio.Semaphore(0), end, asyncio.Event()
 
-    async def lines(self, most: int = 3) -> Lines:
+    async def lines(self, most: int = 3) -> Parts:
         try:
             for number in range(most):
                 await self.let.acquire()
                 yield piece(number)
             if self.end is not None:
                 raise self.end
-            yield {"done": {"text": "all"}}
+            yield Answer(text="all")
         finally:
             self.closed.set()
 
@@ -53,9 +61,9 @@ async def answers(now: list[float] | None = None) -> AsyncIterator[DetachedAnswe
         await kept.close()
 
 
-async def first(kept: DetachedAnswers, key: str, many: int) -> list[Json]:
+async def first(kept: DetachedAnswers, key: str, many: int) -> list[AnswerPart]:
     """The first lines; then whoever followed is gone."""
-    results: list[Json] = []
+    results: list[AnswerPart] = []
     async with aclosing(kept.follow(key)) as lines:
         async for line in lines:
             results.append(line)
@@ -73,8 +81,8 @@ async def test_it_goes_on_without_a_follower_and_comes_whole_to_the_next() -> No
         assert kept.keys == ["a"]
         work.say(2)
         await work.closed.wait()
-        both = {"delta": {"text": "0 1 2 ", "token_ids": [0, 1, 2]}}
-        assert [line async for line in kept.follow("a")] == [both, {"done": {"text": "all"}}]
+        both = Delta("0 1 2 ", (0, 1, 2))
+        assert [line async for line in kept.follow("a")] == [both, Answer(text="all")]
         assert kept.keys == []
         with pytest.raises(BadInput, match="answer_gone"):
             await first(kept, "a", 1)

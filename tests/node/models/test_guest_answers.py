@@ -13,10 +13,13 @@ import msgspec
 import pytest
 
 from app.api import requests
+from app.api.answers import Answer
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
+from app.inference.pipeline.completion import Delta
+from app.node.control.asking import AnswerPart
 from app.node.known_household import Rights
 from app.node.models.guest_answers import MOST_BYTES, GuestAnswers
 
@@ -74,7 +77,7 @@ def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> GuestAn
     return made
 
 
-async def lines(guesting: GuestAnswers) -> list[dict[str, Any]]:
+async def lines(guesting: GuestAnswers) -> list[AnswerPart]:
     return [line async for line in guesting.ask(requests.Ask(prompt="Hello", conversation="c"))]
 
 
@@ -158,10 +161,10 @@ def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
 
 
 async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> None:
-    delta, done = {"delta": {"text": "a"}}, {"done": {"text": "a"}}
+    delta, done = {"delta": {"text": "a", "token_ids": [1]}}, {"done": {"text": "a"}}
     whole = b"\n".join(map(msgspec.json.encode, (delta, done))) + b"\n"
     den = Host("den", answer=whole)
-    assert await lines(guest(den)) == [delta, done]
+    assert await lines(guest(den)) == [Delta("a", (1,)), Answer(text="a")]
     assert den.bodies[0]["conversation"] == "c"
     facts = {"name": "x", "there": "y"}
     error = {"kind": "BadInput", "code": "model_unknown", "facts": facts, "message": "?"}
@@ -179,7 +182,8 @@ async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> Non
         (b"[]\n", 200, Refused),
         (b"x" * (MOST_BYTES + 1), 200, Refused),
         (b'{"delta":' + b"[" * 200_000 + b"\n", 200, Refused),
-        (b'{"delta": {}}\n', 200, Unreachable),  # it ended in the middle
+        (b'{"delta": {}}\n', 200, Refused),
+        (b'{"delta": {"text": "a", "token_ids": [1]}}\n', 200, Unreachable),  # it ended in the middle
         (b"<html>", 404, Refused),
     ],
 )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.api import requests
+from app.api.answers import AnsweredBy
 from app.api.snapshot import AnswerCounts, Snapshot
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
@@ -189,9 +190,9 @@ async def ask(hosting: ModelManager, model: str | None = None) -> str:
     """The answer's text, or the code of its error."""
     texts = []
     try:
-        async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as lines:
-            async for line in lines:
-                texts += [line["delta"]["text"]] if "delta" in line else []
+        async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as parts:
+            async for part in parts:
+                texts += [part.text] if isinstance(part, Delta) else []
     except AppError as error:
         return error.reason.code
     return "".join(texts)
@@ -236,12 +237,12 @@ async def test_a_question_without_a_name_takes_what_is_there(hosting: ModelManag
     assert scene.names == ["two"]
 
 
-async def first_line(hosting: ModelManager, model: str | None = None) -> str:
-    """Return the line before the answer."""
-    async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as lines:
-        async for line in lines:
-            if "by" in line or "delta" in line:
-                return str(line)
+async def first_part(hosting: ModelManager, model: str | None = None) -> AnsweredBy | Delta:
+    """Return the part before the answer."""
+    async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as parts:
+        async for part in parts:
+            if isinstance(part, AnsweredBy | Delta):
+                return part
     raise AssertionError("nothing was answered")
 
 
@@ -283,17 +284,17 @@ async def test_a_load_that_somebody_stopped_has_not_failed(hosting: ModelManager
 
 
 async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: ModelManager, shelf: Shelf) -> None:
-    assert "one means" not in await first_line(hosting, "one")
-    assert "on means one here." in await first_line(hosting, "on")
-    assert "means one here." in await first_line(hosting, shelf.get("one").model.id)
-    assert "'by'" not in await first_line(hosting)
+    assert isinstance(await first_part(hosting, "one"), Delta)
+    assert "on means one here." in str(await first_part(hosting, "on"))
+    assert "means one here." in str(await first_part(hosting, shelf.get("one").model.id))
+    assert isinstance(await first_part(hosting), Delta)
 
 
 async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelManager, scene: Scene) -> None:
-    async with aclosing(hosting.ask(requests.Ask(prompt="?", model="on"))) as lines:
-        reports = [line async for line in lines]
-    assert "by" in reports[0]
-    assert sum("by" in line for line in reports) == 1
+    async with aclosing(hosting.ask(requests.Ask(prompt="?", model="on"))) as parts:
+        received = [part async for part in parts]
+    assert isinstance(received[0], AnsweredBy)
+    assert sum(isinstance(part, AnsweredBy) for part in received) == 1
     assert scene.names == ["one"], "it had to be loaded"
 
 

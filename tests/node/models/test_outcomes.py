@@ -34,9 +34,9 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     summary = Summary("a", (5,), 30, 0, 0.0, 0.0, 0.1, 9.0, "stop", None, figures)
     async with asyncio.TaskGroup() as group:
         outcomes = Outcomes(planner_inputs, group, lambda: None)
-        assert outcomes.ended(summary, running, alone=True)["doubted"] == []
+        assert outcomes.ended(summary, running, alone=True).doubted == []
         await quarantine.differs(ATTIC.id, "attic")
-        (said,) = outcomes.ended(summary, running, alone=True)["doubted"]
+        (said,) = outcomes.ended(summary, running, alone=True).doubted
     assert said.startswith("attic computed part of this answer, and it computed wrong numbers")
 
 
