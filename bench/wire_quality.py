@@ -187,7 +187,7 @@ class Judge:
     def _config(self, way: Way, layers: Layers, role: Role) -> StageConfig:
         path = self.entry.path
         if role is not Role.WHOLE:
-            path = str(self._stages.fill(self._shelf.cut(self.entry, layers, role)))
+            path = str(self._stages.write_stage(self._shelf.cut(self.entry, layers, role)))
         model = self.entry.model
         # Each token of a chunk is its own segment, so that the tail returns the logits of all of them.
         return StageConfig(

@@ -11,14 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.catalog.families.effort_reader import effort_of, stand_in, stand_in_effort
+from app.catalog.families.effort_reader import effort_of, stand_in_effort, stand_in_shape
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import read_header
-from app.catalog.gguf.model_shape_reader import alike
+from app.catalog.gguf.model_shape_reader import uniform_runs
 from app.catalog.stages import synthetic_stage
 from app.core.model import LayerKind, ModelShape, Setting, Tensor
 from app.core.planner.speed_estimates import MeasuredLayer, Speed, estimate_speed
-from app.inference.worker.layer_benchmark import Gauge, measure
+from app.inference.worker.layer_benchmark import BenchmarkSettings, measure
 from app.machine.hardware.cores import Threads
 from backends.contract import Role
 
@@ -63,10 +63,12 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     norm = Tensor("output_norm.weight", tensor_types.F32, (width,))
     head = Tensor("token_embd.weight", CODES["Q6_K"], (width, 32000))
     layer_kind = LayerKind(tuple(layer))
-    return ModelShape(name, width, tuple(settings), (layer_kind,), alike(layer_kind, 16), (norm,), head)
+    return ModelShape(name, width, tuple(settings), (layer_kind,), uniform_runs(layer_kind, 16), (norm,), head)
 
 
-async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: MeasuredLayer) -> tuple[Speed, Speed]:
+async def compared(
+    shape: ModelShape, folder: Path, gauge: BenchmarkSettings, like: MeasuredLayer
+) -> tuple[Speed, Speed]:
     """Return the measured and the estimated speed of a layer."""
     path = folder / "one.gguf"
     model = await asyncio.to_thread(synthetic_stage.write, path, shape, shape.runs[0], Role.MIDDLE)
@@ -76,12 +78,12 @@ async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: Measured
 
 async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
     """Return a result for each shape."""
-    gauge = Gauge(Threads(threads), ROWS, 4 * GIB, head=False, low_priority=False)
+    gauge = BenchmarkSettings(Threads(threads), ROWS, 4 * GIB, head=False, low_priority=False)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for name in names:
-            shape, plain = shape_of(*SHAPES[name]), stand_in(SHAPES[name][4])
+            shape, plain = shape_of(*SHAPES[name]), stand_in_shape(SHAPES[name][4])
             # measured again each time, since the computer's other load changes within a minute
             speed = await measure(plain, folder / "trial", gauge)
             like = MeasuredLayer(speed, stand_in_effort(plain), ROWS)

@@ -22,11 +22,11 @@ from app.catalog.gguf.gguf_file import Header, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import measured_runs, shape_of
 from app.catalog.stages import synthetic_stage
-from app.catalog.stages.cut import Job, assembled, read
+from app.catalog.stages.cut import CutJob, assemble, read
 from app.core.model import Model
 from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage
-from app.inference.worker.layer_benchmark import DEPTH, TrialRun, Watched, silent
+from app.inference.worker.layer_benchmark import DEPTH, BenchmarkMonitor, TrialRun, report_nothing
 from app.inference.worker.worker import Worker
 from backends.contract import Layers, Number, Role, StageConfig
 
@@ -46,8 +46,8 @@ class Steps:
 
 def write_own(path: Path, header: Header, model: Model, layers: Layers) -> None:
     """Write some of the file's own layers as a middle stage."""
-    job = Job(model, header, FAMILIES[model.architecture], layers, Role.MIDDLE)
-    made = assembled(job, dict.fromkeys(header.tensors, "0" * 64))
+    job = CutJob(model, header, FAMILIES[model.architecture], layers, Role.MIDDLE)
+    made = assemble(job, dict.fromkeys(header.tensors, "0" * 64))
     with path.open("wb") as file:
         file.write(made.manifest.header)
         for piece, source in zip(made.manifest.pieces, made.sources, strict=True):
@@ -67,11 +67,11 @@ async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: i
     await open_run(worker, run, CELLS, config)
     client = own_stage(worker, run, "a run", "a run")
     listening = group.create_task(client.listen(), name="listen")
-    trial = TrialRun(client, run, Watched(lambda: False, silent, time.perf_counter))
-    single_s = await trial.repeated(1, WITHIN_S)
-    wide_s = await trial.repeated(SLOTS, WITHIN_S)
-    chunk_s, _, depth = await trial.chunks(ROWS)
-    deep_s = await trial.repeated(1, WITHIN_S, min(depth, DEPTH))
+    trial = TrialRun(client, run, BenchmarkMonitor(lambda: False, report_nothing, time.perf_counter))
+    single_s = await trial.time_steps(1, WITHIN_S)
+    wide_s = await trial.time_steps(SLOTS, WITHIN_S)
+    chunk_s, _, depth = await trial.time_chunks(ROWS)
+    deep_s = await trial.time_steps(1, WITHIN_S, min(depth, DEPTH))
     await trial.forget()
     listening.cancel()
     await close_run(worker, run)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.decoding import decode
-from app.inference.worker.worker_errors import lost_of
+from app.inference.worker.worker_errors import decode_lost
 from app.network.peer.peer_client import problem
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -120,4 +120,4 @@ def test_a_peer_can_answer_what_it_wants(data: bytes) -> None:
     ],
 )
 def test_a_lender_can_say_what_it_wants_of_its_loss(data: bytes) -> None:
-    assert "den-pc" in str(lost_of(data, "den-pc").reason.facts.get("machine"))
+    assert "den-pc" in str(decode_lost(data, "den-pc").reason.facts.get("machine"))

@@ -1,1 +1,1 @@
-"""Models and their files: read, checked, cut into stages, and fetched by content hash."""
+"""Handles model files: reads and checks them, cuts them into stages, and downloads them by content hash."""

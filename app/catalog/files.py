@@ -1,4 +1,5 @@
-"""Files on the disk: hashing ranges, writing a file atomically, and errors that a person can act on."""
+"""Works with files: hashes ranges, writes files atomically, and converts disk errors into ones that the user
+understands."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from app.core.reasons import os_cause
 CHUNK_BYTES = 1 << 20
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-Tell = Callable[[int], None]  # called with the number of further bytes done
+OnBytes = Callable[[int], None]  # called with the number of bytes processed since the last call
 
 
 class Disk:
-    """The disk as used by the stage store. Tests replace it with a failing one."""
+    """The disk operations of stage files, downloads and moves. Tests substitute failing ones."""
 
     def free_bytes(self, folder: Path) -> int:
         return shutil.disk_usage(folder).free
@@ -35,7 +36,7 @@ class Disk:
         os.fsync(file.fileno())
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename a file. Raises OSError, with EXDEV if source and target are on two disks."""
+        """Rename a file. Raises OSError, with EXDEV if the source and the target are on different disks."""
         source.replace(target)
 
 
@@ -47,8 +48,8 @@ def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
         yield chunk
 
 
-def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
-    """Return the SHA-256 of a range in hex. If the file ends early, the hash differs."""
+def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: OnBytes) -> str:
+    """Return the SHA-256 of a range in hex. If the file ends early, only the existing bytes are hashed."""
     digest = hashlib.sha256()
     for chunk in chunks(file, offset, n_bytes):
         digest.update(chunk)
@@ -57,7 +58,7 @@ def hash_range(file: BinaryIO, offset: int, n_bytes: int, tell: Tell) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file atomically, so that a reader sees either the old or the new contents."""
+    """Replace a small file atomically, so that a reader sees either the old or the new contents. Raises AppError."""
     part = path.with_name(path.name + ".new")
     try:
         with part.open("wb") as file:
@@ -72,7 +73,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power failure if the system can sync a folder."""
+    """Sync a folder, if the system can, so that a rename survives a power failure."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -82,7 +83,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
-    """Return the error for a failed write, in terms that a person can act on."""
+    """Return the error for a failed write: DoesNotFit if the disk is full, otherwise BadInput with the system's
+    reason."""
     if error.errno in NO_SPACE:
         free = 0
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The catalog shipped with the app: current open models, their files, and the known facts about each."""
+"""The catalog of current open models that ships with the app, with their files and the known facts about each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.gguf_file import MAX_PARTS, part_names
-from app.catalog.hub.hub_address import checked
+from app.catalog.hub.hub_address import check_file_names
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import BadInput
 from app.decoding import decode
@@ -23,7 +23,7 @@ Short = Annotated[str, Meta(min_length=1, max_length=120)]
 Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
 Count = Annotated[int, Meta(ge=1, le=1 << 42)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-# its strengths in this app, in which no model processes images or sound yet
+# what the model is good at in this app, where no model processes images or sound yet
 GoodAt = Literal["chat", "code", "tools", "thinking", "languages", "small", "long texts"]
 License = Literal[
     "Apache-2.0",
@@ -37,12 +37,12 @@ License = Literal[
     "LFM Open License v1.0",
     "as its model page says",
 ]
-WORK_SHARE = 0.1  # share of the weights' size for the engine's other needs besides the context
+WORK_SHARE = 0.1  # memory that the engine needs besides the weights and the context, as a share of the weights
 USUAL_CONTEXT = 4096
 
 
 class OfferedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a version that has several. Unknown facts are null, as in OfferedFile."""
+    """One part of a version that is split into several files. Unknown facts are null."""
 
     size_bytes: Size | None
     sha256: Hash | None
@@ -53,7 +53,7 @@ Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
 
 
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One version of a model. `file` is the first file if there are several.
+    """One quantization of a model. `file` is its first part if it is split.
 
     A fact that could not be looked up is null. The hub supplies it when the file is downloaded, and the household
     pins it (app/catalog/transfers/hash_pins.py).
@@ -68,11 +68,11 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def whole_hash(self) -> str | None:
-        """Return the hash that identifies a downloaded version, in one file or several, or None if it is unknown."""
+        """Return the hash that identifies this version once it is downloaded, or None if it is unknown."""
         return joint_hash(part.sha256 for part in self.parts) if self.parts else self.sha256
 
 
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OfferedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model in the catalog."""
 
     id: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]{0,60}$")]
@@ -92,22 +92,23 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repository: Short
     revision: Short
     files: Annotated[tuple[OfferedFile, ...], Meta(min_length=1, max_length=12)]
-    whole_only: bool = False  # a variant that is not proved, of a proved family
-    starter: Annotated[int, Meta(ge=1, le=99)] | None = None  # its rank among the first models to try; 1 is the best
+    whole_only: bool = False  # whether it is a variant that was not proved to split
+    # rank among the models recommended to beginners; 1 is the best
+    starter: Annotated[int, Meta(ge=1, le=99)] | None = None
 
     @property
     def is_pinned(self) -> bool:
-        """Return whether its revision always identifies the same bytes. Otherwise sizes may have changed."""
+        """Return whether the revision is a commit, so that the files cannot change on the hub."""
         return bool(re.fullmatch(r"[0-9a-f]{40}", self.revision))
 
     @property
     def splits(self) -> bool:
-        """Return whether its family is proved to run split across machines."""
+        """Return whether the model may be split across machines."""
         return self.architecture in FAMILIES and not self.whole_only
 
     def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
-        """Return the largest version that fits in `memory_bytes` along with a conversation of `context` tokens, or
-        None if none of known size does."""
+        """Return the largest version that fits in `memory_bytes` together with a conversation of `context` tokens, or
+        None."""
         known = [(file.size_bytes, file) for file in self.files if file.size_bytes]
         room = memory_bytes - (self.kv_bytes_per_token or 0) * context
         fitting = [sized for sized in known if sized[0] * (1 + WORK_SHARE) <= room]
@@ -115,13 +116,13 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole catalog. `made` is the date on which its facts were looked up."""
+    """All models in the catalog. `made` is the date on which the facts were looked up."""
 
     made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-    models: tuple[Offer, ...]
+    models: tuple[OfferedModel, ...]
 
-    def find(self, repository: str, file: str) -> tuple[Offer, OfferedFile] | None:
-        """Return the entry of a file on the hub, or None if the catalog does not have it."""
+    def find(self, repository: str, file: str) -> tuple[OfferedModel, OfferedFile] | None:
+        """Return the catalog's entry for a file on the hub, or None."""
         for offer in self.models:
             if offer.repository == repository:
                 for offered in offer.files:
@@ -129,21 +130,21 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                         return offer, offered
         return None
 
-    def starters(self) -> list[Offer]:
-        """Return the models recommended for a new household, best first."""
+    def starters(self) -> list[OfferedModel]:
+        """Return the models recommended to a new household, best first."""
         ranked = [(model.starter, model) for model in self.models if model.starter is not None]
         return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
-    def other_starters(self) -> list[Offer]:
-        """Return all other chat models that anybody may download, largest first, for when no starter model fits."""
+    def other_starters(self) -> list[OfferedModel]:
+        """Return the other freely downloadable chat models, largest first, in case no starter model fits."""
         chatty = (model for model in self.models if "chat" in model.good_at and model.starter is None)
         free = (model for model in chatty if not model.gated)
         return sorted(free, key=lambda model: -(model.parameters or 0))
 
-    def named(self, name: str) -> tuple[Offer, OfferedFile]:
-        """Return the model whose id or name this is or begins with this, and one of its files.
+    def find_by_name(self, name: str) -> tuple[OfferedModel, OfferedFile]:
+        """Return the model with this name or id, or the only one whose id begins with it, and one of its files.
 
-        The file is the recommended one unless a version follows a colon (`qwen3-8b:Q8_0`). Raises BadInput.
+        The file is the recommended one unless a quantization follows a colon (`qwen3-8b:Q8_0`). Raises BadInput.
         """
         query, _, quantization = name.strip().casefold().partition(":")
         plain = query.replace(" ", "-")
@@ -162,20 +163,20 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise BadInput("catalog_no_version", name=matches[0].id, there=there)
 
     def has(self, sha256: str) -> bool:
-        """Return whether the catalog has a file with this hash."""
+        """Return whether the catalog contains a file with this hash."""
         return any(file.whole_hash == sha256 for offer in self.models for file in offer.files)
 
 
 @cache
-def shipped(path: Path = FILE) -> Catalog:
-    """Return the catalog of this app. Raises BadInput if the file is missing or damaged."""
+def load_catalog(path: Path = FILE) -> Catalog:
+    """Load the catalog that ships with the app. Raises BadInput if its file is missing or damaged."""
     try:
         catalog = decode(path.read_bytes(), Catalog)
     except (OSError, ValueError):
         raise BadInput("catalog_damaged") from None
     for offer in catalog.models:
         for file in offer.files:
-            checked(offer.repository, file.file, offer.revision)
+            check_file_names(offer.repository, file.file, offer.revision)
             if file.parts and len(file.parts) != len(part_names(file.file)):
                 raise BadInput("catalog_damaged")
     return catalog

@@ -1,4 +1,4 @@
-"""GGUF files that other programs already have on this computer. They are used in place, never moved or changed."""
+"""Finds the GGUF files of other apps on this computer, which are used in place and never moved or changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.core.model import Model
 from app.decoding import decode
 
 MAX_DEPTH = 8
-MAX_ENTRIES = 20_000  # most folder entries examined for each app
+MAX_ENTRIES = 20_000  # limit of folder entries examined for each app
 MAX_FILES = 500
 MAX_MANIFEST_BYTES = 1 << 20
 GGUF_LAYER = "application/vnd.ollama.image.model"
@@ -30,7 +30,7 @@ _PLAIN = ("model", "ggml-model")  # meaningless file names; the folder's name is
 
 @dataclass(frozen=True, slots=True)
 class AppFolder:
-    """A folder in which a program keeps its models."""
+    """A folder in which another app stores its models."""
 
     app: str
     folder: Path
@@ -38,7 +38,7 @@ class AppFolder:
 
 @dataclass(frozen=True, slots=True)
 class ForeignModel:
-    """A model file of another program. If it cannot be used, `reason` states why and `model` is None."""
+    """A model file of another app. If it cannot be used, `reason` states why and `model` is None."""
 
     path: Path
     app: str
@@ -51,7 +51,7 @@ class ForeignModel:
 def app_folders(
     home: Path | None = None, environ: Mapping[str, str] = os.environ, system: str = sys.platform
 ) -> list[AppFolder]:
-    """Return the folders in which programs keep their models on this system, the usual folder first."""
+    """Return the folders in which other apps store their models on this system, preferred ones first."""
     home = home or Path.home()
     data = _data_folders(home, environ, system)
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
@@ -64,7 +64,7 @@ def app_folders(
         *(AppFolder("Jan", folder / "Jan" / "data") for folder in data),
         AppFolder("Hugging Face", Path(environ.get("HF_HUB_CACHE") or hf / "hub")),
     ]
-    if system.startswith("linux"):  # Ollama as a system service
+    if system.startswith("linux"):  # Ollama installed as a system service
         candidates.insert(3, AppFolder("Ollama", Path("/usr/share/ollama/.ollama/models")))
     if chosen := _chosen_by_lm_studio(home):
         candidates.insert(0, AppFolder("LM Studio", chosen))
@@ -72,25 +72,25 @@ def app_folders(
 
 
 def app_of(path: Path, known: list[AppFolder]) -> str | None:
-    """Return the program whose folder contains a file."""
+    """Return the app whose folder contains a file, or None."""
     return next((place.app for place in known if path.is_relative_to(place.folder)), None)
 
 
 class OtherApps:
-    """A search for the model files of other programs. It caches the headers that it has read."""
+    """A scanner for the model files of other apps. It caches the headers that it has read."""
 
     def __init__(self, known: list[AppFolder] | None = None) -> None:
         self.places = app_folders() if known is None else known
         self._seen: dict[tuple[str, int, int], Model | Reason] = {}
 
     def files(self) -> list[ForeignModel]:
-        """Return each GGUF file of each app once. Blocks, and raises nothing."""
+        """Return all GGUF files of other apps, each once. Blocks, and never raises."""
         files: dict[Path, ForeignModel] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
             for path, name in named:
                 if part_paths(path)[0] != path:
-                    continue  # listed with the first part
+                    continue  # listed under its first part
                 with suppress(OSError):
                     files.setdefault(path.resolve(), self._other(place.app, path, name))
                 if len(files) >= MAX_FILES:
@@ -105,7 +105,7 @@ class OtherApps:
         known = self._seen[key]
         model = known if isinstance(known, Model) else None
         reason = known if isinstance(known, Reason) else None
-        size = model.file_bytes if model else about.st_size  # of all its files
+        size = model.file_bytes if model else about.st_size  # of all parts together
         return ForeignModel(path, app, name_for(whole_stem(name)), size, model, reason)
 
 
@@ -117,7 +117,7 @@ def _read(path: Path) -> Model | Reason:
 
 
 def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the GGUF files below a folder, following links to files but not links to folders."""
+    """Yield the GGUF files below a folder. Symbolic links are followed to files but not to folders."""
     looked = 0
     for here, folders, files in os.walk(folder):
         depth = len(Path(here).relative_to(folder).parts)
@@ -132,7 +132,7 @@ def _plain(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _ollama(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the blobs of weights listed in Ollama's manifests, with names such as `qwen3-8b`."""
+    """Yield the model weights listed in Ollama's manifests, with names such as `qwen3-8b`."""
     manifests = folder / "manifests"
     looked = 0
     for here, folders, files in os.walk(manifests):
@@ -147,7 +147,7 @@ def _ollama(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 class _Layer(msgspec.Struct, frozen=True, rename="camel"):
-    """One part of a model in Ollama's manifests."""
+    """One entry of an Ollama manifest, such as the model's weights."""
 
     media_type: str = ""
     digest: str = ""
@@ -158,7 +158,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 class _LmStudio(msgspec.Struct, frozen=True, rename="camel"):
-    """The setting of LM Studio that is used here."""
+    """The only setting of LM Studio that is used here."""
 
     downloads_folder: str
 
@@ -175,7 +175,7 @@ def _blob_of(manifest: Path) -> str | None:
 
 
 def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[Path]:
-    """Return the folders in which programs keep their data on this system, with older conventions last."""
+    """Return the folders in which apps store their data on this system, older conventions last."""
     if system == "win32":
         return [Path(environ.get("APPDATA") or home / "AppData" / "Roaming")]
     if system == "darwin":
@@ -185,7 +185,7 @@ def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[P
 
 
 def _chosen_by_lm_studio(home: Path) -> Path | None:
-    """Return the folder that a person chose in LM Studio's settings."""
+    """Return the models folder that the user chose in LM Studio's settings, or None."""
     try:
         with (home / ".lmstudio" / "settings.json").open("rb") as file:
             settings = decode(file.read(MAX_MANIFEST_BYTES), _LmStudio)
@@ -196,5 +196,5 @@ def _chosen_by_lm_studio(home: Path) -> Path | None:
 
 
 def gone_error(path: Path, app: str) -> BadInput:
-    """Return the error for a file that its program has deleted."""
+    """Return the error for a file that its app has deleted."""
     return BadInput("found_not_here", path=str(path), app=app)

@@ -1,4 +1,4 @@
-"""The models of one machine: their names, their hashes, and whether their files are unchanged."""
+"""Keeps the list of models on this machine: imports and hashes their files, and checks that they are unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from app.catalog.files import Tell, chunks, hash_range, write_whole
+from app.catalog.files import OnBytes, chunks, hash_range, write_whole
 from app.catalog.gguf.gguf_file import Header, part_paths, read_header
 from app.catalog.gguf.model_reader import PRE, model_of
 from app.catalog.stages.cut import Cut, cut
@@ -32,22 +32,22 @@ log = logging.getLogger(__name__)
 
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-TURN_SECONDS = 0.2  # between two checks whether another thread is still hashing
-FORMAT = 5  # of stored entries; increased when Model or the family table changes
+TURN_SECONDS = 0.2  # interval at which a waiting thread may stop
+FORMAT = 5  # version of stored entries; increase it when Model or the family table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names reserved by Windows
 
 TokenProbabilities = tuple[tuple[tuple[int, float], ...], ...]
-Progress = Callable[[int, int], None]  # called with bytes done and total bytes; may raise to stop
+Progress = Callable[[int, int], None]  # called with the bytes done and the total; may raise to stop
 
 
-def never_away(_file: Path) -> Reason | None:
-    """Return None, as the default for a shelf without models on removable disks."""
+def always_reachable(_file: Path) -> Reason | None:
+    """Return None: every file is reachable. This is the default for a shelf without models on removable disks."""
     return None
 
 
 def no_progress(_done: int, _total: int) -> None:
-    """Ignore the progress."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,50 +60,55 @@ class Entry:
     tensors: dict[str, str]  # name -> SHA-256 in hex
     builtin: bool = False
     format: int = FORMAT
-    # its answer to a known question on one machine (app/inference/pipeline/result_checks.py)
+    # known answer of the model on a single machine (app/inference/pipeline/result_checks.py)
     proof: TokenProbabilities = ()
-    sha256: str = ""  # of its file or files, if imported; a download has its own record
-    ctime_ns: int = 0  # last change of any kind, even one that reset the time; 0 if stored by an older version
+    sha256: str = ""  # of the whole file or files, if imported; a download has its own record
+    ctime_ns: int = 0  # time of the last change of any kind, even one that reset mtime; 0 if stored by an older version
 
     @property
     def name(self) -> str:
         return self.model.name
 
-    def is_as_hashed(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
-        """Return whether a file of this size and these times is the one that was hashed."""
+    def is_unchanged(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
+        """Return whether a file with this size and these times is the one that was hashed."""
         same = (size, mtime_ns) == (self.model.file_bytes, self.mtime_ns)
         return same and self.ctime_ns in (0, ctime_ns)
 
 
 class Shelf:
-    """The folder `models/`, with a small JSON file for each model. Thread-safe."""
+    """The models of this machine, each described by a small JSON file in the folder `models/`. Thread-safe."""
 
     def __init__(self, folder: Path, guide: Path, stages: StageStore) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
-        self._unkept: dict[str, Entry] = {}  # by name: entries that could not be written to disk
-        # by path: the model that a file no longer contains, and the file's state then, so that it is not hashed again
+        self._unkept: dict[str, Entry] = {}  # entries that could not be written to disk, by name
+        # Files that no longer contain their model, by path: the model's id, and the file's state, so that the file is
+        # not hashed again.
         self._changed: dict[str, tuple[str, tuple[int, int, int]]] = {}
-        self._turns: dict[str, threading.Lock] = {}  # by path: held while a file is hashed
-        self.why_away: Callable[[Path], Reason | None] = never_away  # must not read the disk
-        self.changes = 0  # increases whenever a model is added or removed
+        self._turns: dict[str, threading.Lock] = {}  # locks held while a file is hashed, by path
+        # returns why a file is unreachable; must not read the disk
+        self.why_away: Callable[[Path], Reason | None] = always_reachable
+        self.changes = 0  # increased whenever a model is added or removed
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return all models that have a name, the built-in one first. Reads no model file except the Guide."""
+        """Return all models, the built-in one first.
+
+        Model files are not read, except those whose entries are out of date after an update of the app.
+        """
         stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
         imported = tuple(entry for entry in stored if not entry.builtin)
         try:
             return (self._builtin(), *imported) if self._guide.exists() else imported
-        except AppError as error:  # one model must not hide the others
+        except AppError as error:  # the other models remain usable
             log.warning("the built-in model cannot be used: %s", said(error))
             return imported
 
     def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """Return the model with this name or id, or the only one whose name begins with it. Raises BadInput.
 
-        If `loaded` is given, the beginning of a name matches only those models, so that a partial name replaces
-        nothing.
+        loaded: if given, only these models may be named by the beginning of their name, so that a partial name
+        never replaces a loaded model.
         """
         entries = self.entries()
         folded = name.casefold()
@@ -121,22 +126,22 @@ class Shelf:
         code = "model_ambiguous" if matches else "model_unknown"
         raise BadInput(code, name=name[:100], there=there)
 
-    def looked_at(self, path: Path) -> tuple[Model, str]:
-        """Return the model that a GGUF file describes, not yet hashed, and its pre-tokenizer. Raises BadInput if it
-        cannot be imported."""
+    def inspect_file(self, path: Path) -> tuple[Model, str]:
+        """Read a GGUF file's header without hashing the file. Return its model and the name of its pre-tokenizer.
+
+        Raises BadInput if the file cannot be imported.
+        """
         header = read_header(part_paths(path)[0])
         return model_of(header, path.stem, ""), header.text(PRE)
 
     def import_file(
         self, path: Path, progress: Progress = no_progress, *, name: str | None = None, whole: bool = False
     ) -> Entry:
-        """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or under its file's name.
+        """Check a GGUF file, hash its tensors, and put it on the shelf as `name` or under its file's name.
 
-        `whole` also stores the hash of the file, by which other machines may request it. Importing the same file
-        again
-        replaces its entry; for another file with the same name, a number is appended. The same bytes in another
-        place are
-        the existing model unless they are given a name of their own.
+        whole: also store the hash of the file, by which other machines may request it. Importing the same file
+        again replaces its entry. If another file has the name, a number is appended. If the shelf already has the
+        same bytes from another file, that entry is returned unless `name` is given.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
@@ -154,10 +159,11 @@ class Shelf:
         return entry
 
     def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
-        """Check that the file is still the imported one. A touched file is hashed again, once for each change.
+        """Check that a model's file is still the imported one, and return its current entry.
 
-        Changing permissions or restoring a backup looks like a change, but does not affect the bytes. Raises
-        BadInput if the file is missing, and Damaged if it has changed.
+        A file that was touched is hashed again, once for each change, since changing permissions or restoring a
+        backup does not affect the bytes. Raises BadInput if the file is missing, Damaged if its bytes have changed,
+        and Unreachable if its disk is disconnected.
         """
         self._check_near(entry)
         if known := self._untouched(entry):
@@ -166,33 +172,35 @@ class Shelf:
             return self._untouched(entry) or self._hashed_again(entry, progress)
 
     def whole_hash(self, entry: Entry) -> str | None:
-        """Return the SHA-256 of an imported model's file if the file has not been touched since. Reads the disk."""
+        """Return the SHA-256 of an imported model's file, or None if it is unknown or the file has been touched. Reads
+        the disk."""
         path = Path(entry.path)
         if not entry.sha256 or self.why_away(path):
             return None
         with suppress(OSError):
-            if entry.is_as_hashed(*_seen(path)):
+            if entry.is_unchanged(*_seen(path)):
                 return entry.sha256
         return None
 
-    def called(self, path: Path) -> str:
-        """Return the name of the model with this file, or the file's name if there is none. Reads the disk."""
+    def name_of(self, path: Path) -> str:
+        """Return the name of the model with this file, or the file's own name if it is not on the shelf. Reads the
+        disk."""
         named = (entry.name for entry in self.entries() if Path(entry.path) == path)
         return next(named, path.stem)
 
-    def keep_proof(self, entry: Entry, proof: TokenProbabilities) -> None:
-        """Store a model's answer on one machine, which the model must repeat when it is split."""
+    def save_known_answer(self, entry: Entry, proof: TokenProbabilities) -> None:
+        """Store the known answer that a model gave on a single machine, which it must repeat when it is split."""
         with self._lock:
             now = _read(self._entry_path(entry.name))
             if now is not None and now.model.id == entry.model.id and now.proof != proof:
                 try:
                     self._write(replace(now, proof=proof))
                 except AppError as error:  # a full disk does not prevent answers
-                    log.warning("what %s said on one machine is not kept: %s", now.name, said(error))
+                    log.warning("the known answer of %s could not be stored: %s", now.name, said(error))
 
     def header(self, entry: Entry) -> Header:
-        """Return the header of a model's file. Raises AppError, for example if its disk is disconnected or the file is
-        missing."""
+        """Read the header of a model's file. Raises AppError, for example if the file is missing or its disk is
+        disconnected."""
         self._check_near(entry)
         try:
             return read_header(Path(entry.path))
@@ -202,13 +210,14 @@ class Shelf:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
 
     def cut(self, entry: Entry, layers: Layers, role: Role) -> Cut:
-        """Return a stage of a verified model, as `cut.cut` does. Raises BadInput if it may not be cut."""
+        """Return a stage of a verified model, as the function `cut` does. Raises AppError."""
         return cut(entry.model, self.header(entry), entry.tensors, layers, role)
 
     def donors(self, hashes: frozenset[str] | None = None) -> dict[str, Donor]:
-        """Return the places of all models' tensors by hash, so that a lender that has them fetches nothing.
+        """Return the locations of all models' tensors, by hash, so that a lender need not fetch tensors that it
+        already has.
 
-        Files without any of `hashes` are not opened.
+        hashes: if given, only files that contain one of these are opened.
         """
         donors: dict[str, Donor] = {}
         for entry in self.entries():
@@ -225,8 +234,8 @@ class Shelf:
                     donors[entry.tensors[name]] = Donor(Path(header.path_of(tensor)), tensor.offset)
         return donors
 
-    def follow(self, old: Path, new: Path) -> None:
-        """Record that a file, or a folder of files, has moved unchanged. Raises AppError."""
+    def record_move(self, old: Path, new: Path) -> None:
+        """Update the entries of models after a file, or a folder of files, was moved unchanged. Raises AppError."""
         with self._lock:
             for entry in self.entries():
                 path = Path(entry.path)
@@ -249,7 +258,8 @@ class Shelf:
         return entry
 
     def _untouched(self, entry: Entry) -> Entry | None:
-        """Return the entry if its file has not been touched since it was hashed, else None. Raises like `verify`."""
+        """Return the entry if its file has not been touched since it was hashed, else None. Raises the errors of
+        `verify`."""
         try:
             seen = _seen(Path(entry.path))
         except OSError:
@@ -260,7 +270,7 @@ class Shelf:
         # an entry without ctime is older than the stored one
         known_entry = entry if entry.ctime_ns or stored is None else None
         for known in (known_entry, stored):
-            if known is not None and known.is_as_hashed(*seen):
+            if known is not None and known.is_unchanged(*seen):
                 return known if known.ctime_ns else self._kept(known, seen)
         is_known_as_changed = self._changed.get(entry.path) == (entry.model.id, seen)
         if is_known_as_changed or seen[0] != entry.model.file_bytes:
@@ -280,7 +290,8 @@ class Shelf:
         return self._kept(replace(entry, sha256=again.sha256), seen)
 
     def _kept(self, entry: Entry, seen: tuple[int, int, int]) -> Entry:
-        """Store and return the entry of an unchanged file with its new times, unless it was removed in the meantime."""
+        """Store an unchanged file's entry with its new times, unless the model was removed meanwhile, and return the
+        entry."""
         _, mtime_ns, ctime_ns = seen
         with self._lock:
             stored = _read(self._entry_path(entry.name))
@@ -292,14 +303,16 @@ class Shelf:
                 if not is_there:
                     raise BadInput("model_unknown", name=entry.name, there="none")
                 self._write(now)
-            except AppError as error:  # a full disk: the model still loads, but is hashed again after the next start
-                log.warning("what was seen of %s is not kept: %s", entry.name, said(error))
+            # The disk is full: the model still loads, but is hashed again after the next start.
+            except AppError as error:
+                log.warning("the check of %s could not be recorded: %s", entry.name, said(error))
                 self._unkept[entry.name] = now
         return now
 
     @contextmanager
     def _alone(self, entry: Entry, progress: Progress) -> Iterator[None]:
-        """Wait until no other thread is hashing this file."""
+        """Hold the lock for hashing this file. While another thread holds it, `progress` is called, which may raise to
+        stop."""
         turn = self._turns.setdefault(entry.path, threading.Lock())
         while not turn.acquire(timeout=TURN_SECONDS):
             progress(0, entry.model.file_bytes)  # lets a waiting caller stop
@@ -309,9 +322,9 @@ class Shelf:
             turn.release()
 
     def _by_id(self, entries: Sequence[Entry], model_id: str, loaded: Collection[str] | None) -> list[Entry]:
-        """Return the model with this id, if any.
+        """Return the entry with this model id in a list, or an empty list.
 
-        The same bytes under several names are one model. A loaded one is preferred, then one whose file exists.
+        Files with the same bytes share one id. A loaded model is preferred, then one whose file exists.
         """
         matches = [entry for entry in entries if entry.model.id == model_id]
         if len(matches) > 1:
@@ -327,7 +340,8 @@ class Shelf:
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
     def _builtin(self) -> Entry:
-        """Return the Guide. If an update of the app brings another file, that is accepted."""
+        """Return the entry of the built-in model. If an update of the app has replaced its file, the new file is
+        accepted."""
         with self._lock:
             entry = _read(self._entry_path(GUIDE))
             stat = self._guide.stat()
@@ -340,12 +354,12 @@ class Shelf:
             try:
                 self._write(entry)
             except AppError as error:  # a full disk does not prevent the Guide from answering
-                log.warning("what is known of the built-in model is not kept: %s", said(error))
+                log.warning("the entry of the built-in model could not be stored: %s", said(error))
                 self._unkept[GUIDE] = entry
             return entry
 
     def _same(self, new: Entry) -> Entry | None:
-        """Return the model on the shelf with the same bytes from another file that still exists, if any."""
+        """Return the model that has the same bytes in another file that still exists, or None."""
         same = [candidate for candidate in self.entries() if candidate.model.id == new.model.id]
         return next(
             (candidate for candidate in same if candidate.path != new.path and Path(candidate.path).exists()), None
@@ -372,7 +386,7 @@ def _same_file(entry: Entry, other: Entry) -> bool:
 
 
 class _Version(msgspec.Struct, frozen=True):
-    """The version of a stored entry."""
+    """The format version of a stored entry."""
 
     format: int
 
@@ -385,7 +399,7 @@ class _ModelName(msgspec.Struct, frozen=True):
 
 
 class _OlderEntry(msgspec.Struct, frozen=True):
-    """The part of an entry from an older version that is still valid: everything but the facts of its model."""
+    """The part of an entry from an older version that is still valid: everything except the facts about the model."""
 
     model: _ModelName
     path: str
@@ -398,7 +412,7 @@ class _OlderEntry(msgspec.Struct, frozen=True):
 
 
 def _read(path: Path) -> Entry | None:
-    """Return a stored entry, or None if it cannot be read, so that one bad file hides no other model."""
+    """Return a stored entry, or None if it cannot be read, so that one damaged entry does not hide the other models."""
     try:
         data = path.read_bytes()
         is_current = decode(data, _Version).format == FORMAT
@@ -406,16 +420,17 @@ def _read(path: Path) -> Entry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        log.warning("the stored model %s cannot be read", path)
+        log.warning("the entry %s cannot be read", path)
         return None
     if entry is not None and (entry.name != path.stem or not NAME.fullmatch(entry.name)):
-        log.warning("the stored model %s has another name", path)
+        log.warning("the entry %s does not match its file name", path)
         return None
     return entry
 
 
 def _renewed(older: _OlderEntry) -> Entry | None:
-    """Convert an entry from an older version. Its hashes remain valid, and its facts are read again from the file."""
+    """Convert an entry from an older version. Its hashes remain valid, and the model's facts are read from its file
+    again."""
     try:
         model = model_of(read_header(Path(older.path)), older.model.name, older.model.id)
     except BadInput:
@@ -433,9 +448,9 @@ def _renewed(older: _OlderEntry) -> Entry | None:
 
 
 def _seen(path: Path) -> tuple[int, int, int]:
-    """Return the total size of a model's files, the latest modification of any, and the latest change of any kind.
+    """Return the total size of a model's files, the latest modification time, and the latest ctime.
 
-    On Windows, the last value is the creation time of the newest file. Raises OSError.
+    On Windows, the ctime is the creation time. Raises OSError.
     """
     stats = [part.stat() for part in part_paths(path)]
     return (
@@ -446,12 +461,12 @@ def _seen(path: Path) -> tuple[int, int, int]:
 
 
 def whole_stem(stem: str) -> str:
-    """Return the name of a model's file without its extension, and without the number of a part."""
+    """Return the stem of a file name without the part number of a split model."""
     return _PART_END.sub("", stem)
 
 
 def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole: bool = False) -> Entry:
-    """Return a new entry after hashing every tensor of a file. The model's id covers all bytes that matter."""
+    """Hash every tensor of a file and return a new entry. The model's id is derived from the header and all tensors."""
     total = sum(tensor.n_bytes for tensor in header.tensors.values())
     done = 0
 
@@ -473,18 +488,18 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
 
 
 def name_for(stem: str) -> str:
-    """Return a name that is easy to type, made from a file's name."""
+    """Derive a model name that is easy to type from a file name."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
     if not name:
         return "model"
     return f"model-{name}" if _DEVICE.fullmatch(name) else name
 
 
-Span = tuple[str, int, int]  # name, offset, bytes
+Span = tuple[str, int, int]  # name, offset, size in bytes
 
 
-def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> tuple[dict[str, str], str]:
-    """Return the hash of each tensor by name, and the hash that identifies the model's file or files.
+def model_hashes(header: Header, paths: Sequence[Path], tell: OnBytes, *, whole: bool) -> tuple[dict[str, str], str]:
+    """Return the hash of each tensor, by name, and the hash that identifies the model's file or files.
 
     The latter is "" unless `whole` is set, which doubles the work. Raises OSError.
     """
@@ -508,14 +523,15 @@ def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bo
 
 
 class _Reading:
-    """A reader that hashes a file in one pass. Only a span that overlaps another is read separately."""
+    """A hasher of a whole file and its tensors in one pass. Only tensors that overlap are read twice."""
 
-    def __init__(self, file: BinaryIO, tell: Tell) -> None:
+    def __init__(self, file: BinaryIO, tell: OnBytes) -> None:
         self._file, self._tell = file, tell
         self._whole, self._place = hashlib.sha256(), 0
 
     def hashes(self, spans: Sequence[Span]) -> tuple[dict[str, str], str]:
-        """Return the hash of each span, and of the file. A truncated span has another hash than a complete one."""
+        """Return the hash of each span and of the whole file. If the file ends within a span, the existing bytes are
+        hashed."""
         span_hashes: dict[str, str] = {}
         for name, offset, n_bytes in sorted(spans, key=lambda span: span[1]):
             if offset < self._place:
@@ -532,7 +548,7 @@ class _Reading:
         return span_hashes, self._whole.hexdigest()
 
     def _go_to(self, end: int) -> None:
-        """Read up to `end`, to hash the header and the bytes between or after tensors."""
+        """Hash the bytes up to `end` that belong to no tensor, such as the header."""
         for chunk in chunks(self._file, self._place, end - self._place):
             self._take(chunk)
 

@@ -162,10 +162,10 @@ def _sentence_of(error: AppError) -> str:
 
 def _pull_hint(name: str) -> str:
     """Return the sentence about getting this model; "" if the catalog does not have it either."""
-    from app.catalog.model_catalog import shipped
+    from app.catalog.model_catalog import load_catalog
 
     try:
-        offer, file = shipped().named(name)
+        offer, file = load_catalog().find_by_name(name)
     except BadInput as odd:
         if odd.reason.code != "catalog_ambiguous" or not name:
             return ""

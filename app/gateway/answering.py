@@ -456,7 +456,7 @@ class Answering:
             template_options=api_request.template_options,
             conversation=_conversation(api_request, caller),
             request=caller.request_id,
-            whose=caller.requester,
+            requester=caller.requester,
         )
 
     def needs_load(self, model: str) -> bool:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.catalog.gguf.model_reader import Card, card_of
+from app.catalog.gguf.model_reader import Card, read_card
 from app.core.errors import AppError
 from app.gateway.answering import Answering
 from app.gateway.api_request import Json
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from backends import worker_orders
 
 MOST_KEPT = 64
@@ -49,7 +49,7 @@ class ModelCards:
         async with self._turn:
             if key not in self._kept:
                 try:
-                    made = ModelCard(await asyncio.to_thread(card_of, Path(path)), modified)
+                    made = ModelCard(await asyncio.to_thread(read_card, Path(path)), modified)
                     if made.card.template and model.get("writes", True):
                         knows = await self._vocabulary(path, name)
                         made = replace(made, has_tools=knows.calls is not None, thinks=not knows.reasoning.is_habit)
@@ -65,7 +65,7 @@ class ModelCards:
         there = self._answering.ready_models().get(name)
         if there is not None and there.completer is not None:
             return there.completer.vocabulary
-        async with await Text.open(path) as text:
+        async with await TextWorker.open(path) as text:
             return text.vocabulary
 
 

@@ -1,1 +1,1 @@
-"""Inference over the pool, on the host's and on the lender's side."""
+"""Runs models on one machine or on several, as the host of a pipeline and as a lender of layers."""

@@ -18,12 +18,12 @@ from msgspec import Meta, structs
 from app.api import computer
 from app.api.answers import Answer
 from app.api.snapshot import Snapshot
-from app.catalog.transfers.file_transfer import to_its_end
+from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import AppError, Fact, Reason
 from app.core.reasons import said
 from app.core.scheduler.requester import OWNER, Requester
 from app.decoding import convert
-from app.inference.stages.stage_host import Passed
+from app.inference.stages.stage_host import RelayedWork
 from app.machine.json_state import put_aside, read_json_or_default
 from app.machine.paths import write_atomically
 from app.node.journal_events import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
@@ -161,8 +161,8 @@ class Journal:
         self._under_way: dict[int, UnderWay] = {}
         self._seen = Snapshot()
         self._stood_still: dict[str, float] = {}  # models by name, since when
-        self._passed: Callable[[], Passed] | None = None
-        self._counted, self._counted_at = Passed(), 0.0
+        self._passed: Callable[[], RelayedWork] | None = None
+        self._counted, self._counted_at = RelayedWork(), 0.0
         self._changed = asyncio.Event()
         self._dirty = False
         for aside in lost:
@@ -221,7 +221,7 @@ class Journal:
                 other.told.add(machine)
         self.note(reason)
 
-    async def run(self, passed: Callable[[], Passed]) -> None:
+    async def run(self, passed: Callable[[], RelayedWork]) -> None:
         """Follow the snapshot until canceled. `passed` returns the work for others since the start."""
         self._seen, self._passed = self._snapshot(), passed
         self.note(Reason("log_node_started", {"version": self._seen.node.version}))
@@ -234,7 +234,7 @@ class Journal:
                 self._look()
                 if self._dirty and time.monotonic() - saved >= SAVE_SECONDS:
                     saved = time.monotonic()
-                    await to_its_end(partial(self._save, self._content()))  # before the last one
+                    await run_to_completion(partial(self._save, self._content()))  # before the last one
         finally:
             self._count()
             self._save(self._content())

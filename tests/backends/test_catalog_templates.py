@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.catalog.model_catalog import shipped
+from app.catalog.model_catalog import load_catalog
 from tests.backends.template_chats import CHATS, record, rendered
 
 OF_ENTRY = (  # the first that an entry's id begins with
@@ -67,7 +67,7 @@ LEFT_OUT = {  # by the template's own will: the system's words stand with the la
     ("mistralai-Mistral-Nemo-Instruct-2407", "tools", "system"),
     ("mistralai-Mistral-Nemo-Instruct-2407", "parallel", "system"),
 }
-ENTRIES = sorted(entry.id for entry in shipped().models)
+ENTRIES = sorted(entry.id for entry in load_catalog().models)
 
 
 def template_of(entry: str) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.reasons import said
-from app.inference.worker.worker_errors import refused
+from app.inference.worker.worker_errors import refusal_error
 from backends import worker_orders
 from backends.contract import PROVED_ENGINES, Layers, Number, Role, StageConfig
 from backends.llamacpp import binding
@@ -52,7 +52,7 @@ def test_a_part_of_a_model_is_for_a_proved_engine(
             return
         assert isinstance(said_so, worker_orders.Failed)
         assert said_so.code == "engine_unproved"
-        sentence = said(refused(said_so, "this computer"))
+        sentence = said(refusal_error(said_so, "this computer"))
         assert f"llama-cpp-python {version}" in sentence
         assert "make setup" in sentence
     with answer(replace(stage_config, any_engine=True)) as said_so:  # the proof of another engine

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import Header, Tensor, aligned, entry, header_bytes, read_header
+from app.catalog.gguf.gguf_file import Header, Tensor, align_up, entry, header_bytes, read_header
 
 KINDS = (
     "number", "entry gone", "entry of another kind", "vocabulary", "shape", "type", "offset",
@@ -33,8 +33,8 @@ class Parts:
         listed = [(name, tensor.shape, tensor.kind, len(data)) for name, tensor, data in self.tensors]
         made = bytearray(header_bytes(self.alignment, list(self.entries.values()), listed))
         for _, _, data in self.tensors:
-            made += bytes(aligned(len(made), self.alignment) - len(made)) + data
-        return bytes(made + bytes(aligned(len(made), self.alignment) - len(made)))
+            made += bytes(align_up(len(made), self.alignment) - len(made)) + data
+        return bytes(made + bytes(align_up(len(made), self.alignment) - len(made)))
 
 
 def parts_of(path: Path) -> Parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.catalog.stages.cut import Cut, read_pieces
-from app.catalog.stages.manifest import Want
+from app.catalog.stages.manifest import WantedPiece
 from tests.catalog.conftest import Home
 
 
@@ -13,7 +13,7 @@ def files(home: Home) -> list[str]:
     return sorted(path.suffix for path in (home.folder / "stages").iterdir())
 
 
-def sent(cut: Cut, wants: tuple[Want, ...], size: int = 1000) -> Iterator[bytes]:
+def sent(cut: Cut, wants: tuple[WantedPiece, ...], size: int = 1000) -> Iterator[bytes]:
     """The wanted bytes in small frames."""
     data = b"".join(read_pieces(cut, wants))
     return (data[at : at + size] for at in range(0, len(data), size))
@@ -24,6 +24,6 @@ def expected(cut: Cut) -> bytes:
     whole = bytearray(cut.manifest.total_bytes)
     whole[: len(cut.manifest.header)] = cut.manifest.header
     for index, piece in enumerate(cut.manifest.pieces):
-        data = b"".join(read_pieces(cut, [Want(index, 0)]))
+        data = b"".join(read_pieces(cut, [WantedPiece(index, 0)]))
         whole[piece.offset : piece.offset + piece.n_bytes] = data
     return bytes(whole)

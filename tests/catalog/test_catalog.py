@@ -9,13 +9,13 @@ import pytest
 
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantization_of
-from app.catalog.hub.hub_address import checked
-from app.catalog.model_catalog import FILE, shipped
+from app.catalog.hub.hub_address import check_file_names
+from app.catalog.model_catalog import FILE, load_catalog
 from app.core.errors import BadInput
 
 
 def test_every_entry_can_be_asked_for() -> None:
-    known = shipped()
+    known = load_catalog()
     assert len(known.models) >= 45
     assert len({offer.id for offer in known.models}) == len(known.models)
     assert len({offer.name.casefold() for offer in known.models}) == len(known.models)
@@ -25,7 +25,7 @@ def test_every_entry_can_be_asked_for() -> None:
     for offer in known.models:
         assert sum(file.recommended for file in offer.files) == 1, offer.id
         for file in offer.files:
-            checked(offer.repository, file.file, offer.revision)
+            check_file_names(offer.repository, file.file, offer.revision)
             assert is_model(file.file)
             assert quantization_of(file.file) == file.quantization, file.file
 
@@ -35,9 +35,9 @@ UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.
 
 def test_every_file_is_promised_to_the_byte_or_says_that_it_is_not() -> None:
     """Its hash, or that of each of its files, is known; where it is not, the household pins the first one."""
-    unknown = {offer.id for offer in shipped().models for file in offer.files if file.whole_hash is None}
+    unknown = {offer.id for offer in load_catalog().models for file in offer.files if file.whole_hash is None}
     assert unknown == UNKNOWN_HASH, "docs/catalog.md counts them"
-    pinned = [offer for offer in shipped().models if offer.is_pinned]
+    pinned = [offer for offer in load_catalog().models if offer.is_pinned]
     assert len(pinned) >= 50
     for offer in pinned:
         for file in offer.files:
@@ -46,7 +46,7 @@ def test_every_file_is_promised_to_the_byte_or_says_that_it_is_not() -> None:
 
 
 def test_the_document_says_how_many_hashes_are_unknown() -> None:
-    known = shipped()
+    known = load_catalog()
     files = [file for offer in known.models for file in offer.files]
     text = (FILE.parents[1] / "docs" / "catalog.md").read_text("utf-8")
     hashed = [file for file in files if file.whole_hash]
@@ -71,17 +71,17 @@ ENGINE_KNOWS = {
 
 
 def test_every_family_is_one_that_the_engine_runs() -> None:
-    assert {offer.architecture for offer in shipped().models} <= ENGINE_KNOWS
+    assert {offer.architecture for offer in load_catalog().models} <= ENGINE_KNOWS
 
 
 def test_a_family_that_is_not_proved_runs_whole_only() -> None:
-    whole = {offer.id for offer in shipped().models if not offer.splits}
+    whole = {offer.id for offer in load_catalog().models if not offer.splits}
     assert whole == {"deepseek-v4-flash", "gemma-4-e2b", "gemma-4-e4b"}
-    assert all(offer.architecture in FAMILIES for offer in shipped().models if offer.splits)
+    assert all(offer.architecture in FAMILIES for offer in load_catalog().models if offer.splits)
 
 
 def test_the_larger_version_is_taken_where_there_is_memory_for_it() -> None:
-    offer, _ = shipped().named("qwen3.6-27b")
+    offer, _ = load_catalog().find_by_name("qwen3.6-27b")
 
     def taken(gib: float) -> str | None:
         offered_file = offer.version_for(int(gib * (1 << 30)))
@@ -93,7 +93,7 @@ def test_the_larger_version_is_taken_where_there_is_memory_for_it() -> None:
 
 
 def test_a_conversation_takes_its_room_too() -> None:
-    offer, file = shipped().named("qwen3-8b")
+    offer, file = load_catalog().find_by_name("qwen3-8b")
     assert file.size_bytes
     assert offer.kv_bytes_per_token
     weights = int(file.size_bytes * 1.1) + 1
@@ -102,13 +102,13 @@ def test_a_conversation_takes_its_room_too() -> None:
 
 
 def test_a_version_of_unknown_size_is_never_promised_to_fit() -> None:
-    offer, _ = shipped().named("gemma-3-27b")
+    offer, _ = load_catalog().find_by_name("gemma-3-27b")
     assert offer.version_for(1 << 50) is None
 
 
 def test_there_is_a_first_model_for_every_household() -> None:
     """Their ranks are unique; the larger of two is the better; each chats, needs no account, and its size is known."""
-    offers = shipped().starters()
+    offers = load_catalog().starters()
     ranks = [offer.starter for offer in offers]
     assert ranks == list(range(1, len(offers) + 1))
     assert len(offers) >= 10
@@ -121,7 +121,7 @@ def test_there_is_a_first_model_for_every_household() -> None:
 
 
 def test_a_model_in_several_files_is_promised_file_by_file() -> None:
-    several = [(offer, file) for offer in shipped().models for file in offer.files if parts_of(file.file)]
+    several = [(offer, file) for offer in load_catalog().models for file in offer.files if parts_of(file.file)]
     assert {offer.id for offer, _ in several} >= {"gpt-oss-120b", "glm-4.5-air"}
     for offer, offered_file in several:
         assert offered_file.file == part_names(offered_file.file)[0], "the first is the one that is asked for"
@@ -132,33 +132,33 @@ def test_a_model_in_several_files_is_promised_file_by_file() -> None:
         assert len(offered_file.parts) == parts_of(offered_file.file)
         sizes = [part.size_bytes for part in offered_file.parts]
         assert offered_file.size_bytes == (None if None in sizes else sum(size or 0 for size in sizes))
-        assert shipped().has(str(offered_file.whole_hash))
+        assert load_catalog().has(str(offered_file.whole_hash))
 
 
 def test_every_entry_is_described_in_german_too() -> None:
-    said = [offer.about_in["de"] for offer in shipped().models]
+    said = [offer.about_in["de"] for offer in load_catalog().models]
     assert len(set(said)) == len(said)
-    assert not any(offer.about == offer.about_in["de"] for offer in shipped().models)
+    assert not any(offer.about == offer.about_in["de"] for offer in load_catalog().models)
 
 
 def test_amounts_are_in_the_units_of_the_window() -> None:
-    said = [words for offer in shipped().models for words in (offer.about, *offer.about_in.values())]
+    said = [words for offer in load_catalog().models for words in (offer.about, *offer.about_in.values())]
     assert not [words for words in said if " GB" in words]
     assert [words for words in said if " GiB" in words]
 
 
 def test_hashes_are_those_of_one_file_each() -> None:
-    files = [file for offer in shipped().models for file in offer.files]
+    files = [file for offer in load_catalog().models for file in offer.files]
     hashes = [file.sha256 for file in files if file.sha256]
     hashes += [part.sha256 for file in files for part in file.parts if part.sha256]
     assert len(hashes) == len(set(hashes)) >= 12
-    assert shipped().has(hashes[0])
-    assert not shipped().has("0" * 64)
+    assert load_catalog().has(hashes[0])
+    assert not load_catalog().has("0" * 64)
 
 
 def test_sizes_go_with_the_weights() -> None:
     """A quantized file has between 2 and 10 bits for each weight: a slip of a digit shows."""
-    for offer in shipped().models:
+    for offer in load_catalog().models:
         for file in offer.files:
             if offer.parameters and file.size_bytes:
                 assert 2 < 8 * file.size_bytes / offer.parameters < 10, (offer.id, file.file)
@@ -174,13 +174,13 @@ def test_sizes_go_with_the_weights() -> None:
     ],
 )
 def test_a_model_is_found_by_what_people_type(name: str, file: str) -> None:
-    _, offered_file = shipped().named(name)
+    _, offered_file = load_catalog().find_by_name(name)
     assert offered_file.file == file
 
 
 def test_every_model_is_found_by_its_name() -> None:
-    for offer in shipped().models:
-        assert shipped().named(offer.name)[0] is offer
+    for offer in load_catalog().models:
+        assert load_catalog().find_by_name(offer.name)[0] is offer
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_every_model_is_found_by_its_name() -> None:
 )
 def test_what_is_not_there_is_said(name: str, code: str) -> None:
     with pytest.raises(BadInput) as caught:
-        shipped().named(name)
+        load_catalog().find_by_name(name)
     assert caught.value.reason.code == code
 
 
@@ -221,4 +221,4 @@ def test_a_catalog_that_was_changed_badly_is_refused(change: dict[str, object], 
     path = tmp_path / "catalog.json"
     path.write_text(json.dumps(whole), "utf-8")
     with pytest.raises(BadInput):
-        shipped(path)
+        load_catalog(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import aligned, entry, header_bytes, read_header
+from app.catalog.gguf.gguf_file import align_up, entry, header_bytes, read_header
 from app.core.errors import BadInput, Damaged
 from testbed import tiny
 from tests.families import proof
@@ -36,9 +36,9 @@ def in_parts(path: Path, folder: Path, n: int = N_PARTS, first: int = 0) -> list
         listed = [(name, tensor.shape, tensor.kind, tensor.n_bytes) for name, tensor in some]
         data = bytearray(header_bytes(32, entries, listed))
         for _, tensor in some:
-            data += bytes(aligned(len(data), 32) - len(data))
+            data += bytes(align_up(len(data), 32) - len(data))
             data += whole[tensor.offset : tensor.offset + tensor.n_bytes]
-        data += bytes(aligned(len(data), 32) - len(data))
+        data += bytes(align_up(len(data), 32) - len(data))
         result.append(folder / f"big-Q8_0-{number + 1:05}-of-{n:05}.gguf")
         result[-1].write_bytes(data)
     return result

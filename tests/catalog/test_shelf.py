@@ -90,8 +90,8 @@ def test_another_file_of_that_name_gets_a_number(home: Home) -> None:
 def test_a_file_is_called_as_its_model_is(home: Home) -> None:
     path = tiny.llama(home.folder / "my model (1).gguf", layers=2)
     home.shelf.import_file(path)
-    assert home.shelf.called(path) == "my-model-1"
-    assert home.shelf.called(home.folder / "gone.gguf") == "gone"
+    assert home.shelf.name_of(path) == "my-model-1"
+    assert home.shelf.name_of(home.folder / "gone.gguf") == "gone"
 
 
 def test_the_same_bytes_are_one_model_wherever_they_lie(home: Home) -> None:
@@ -113,8 +113,8 @@ def test_the_same_weights_have_the_same_id(home: Home) -> None:
 
 def test_rm_leaves_the_file_alone(home: Home) -> None:
     entry, other = home.add("m", layers=4), home.add("other", layers=4, seed=1)
-    home.stages.fill(home.shelf.cut(entry, Layers(0, 2), Role.FIRST))
-    kept = home.stages.fill(home.shelf.cut(other, Layers(0, 2), Role.FIRST))
+    home.stages.write_stage(home.shelf.cut(entry, Layers(0, 2), Role.FIRST))
+    kept = home.stages.write_stage(home.shelf.cut(other, Layers(0, 2), Role.FIRST))
     assert home.shelf.remove("m") == entry
     assert Path(entry.path).exists()
     assert list((home.folder / "stages").glob("*.gguf")) == [kept]
@@ -276,11 +276,11 @@ def test_what_a_model_said_on_one_machine_is_kept_with_it(home: Home) -> None:
     entry = home.add("m", layers=2)
     said_then = (((3, -0.5), (3, -0.5)),)
     (in_the_way := home.folder / "models" / "m.json.new").mkdir()  # as a full disk: it cannot be written
-    home.shelf.keep_proof(entry, said_then)
+    home.shelf.save_known_answer(entry, said_then)
     assert home.shelf.get("m").proof == ()
     in_the_way.rmdir()
-    home.shelf.keep_proof(entry, said_then)
+    home.shelf.save_known_answer(entry, said_then)
     assert home.shelf.get("m").proof == said_then
     home.shelf.remove("m")
-    home.shelf.keep_proof(entry, said_then)  # it went meanwhile
+    home.shelf.save_known_answer(entry, said_then)  # it went meanwhile
     assert home.shelf.entries() == ()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, windows
+from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, window_layers
 from app.catalog.gguf.gguf_file import Header, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import shape_of
@@ -91,7 +91,7 @@ async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> N
 def test_windows_are_counted_as_in_the_model(name: str) -> None:
     """Each run states which layers have a window, as in the whole model."""
     header, model = opened(name)
-    near = windows(header, FAMILIES[model.architecture])
+    near = window_layers(header, FAMILIES[model.architecture])
     assert near is not None
     made = shape_of(header, model)
     listed = [of_run(made, run) for run in made.runs]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.catalog.files import Tell
+from app.catalog.files import OnBytes
 from app.catalog.gguf.gguf_file import Header
 from app.catalog.shelf import Entry, Shelf, model_hashes
 from app.core.errors import Damaged, DoesNotFit
@@ -23,7 +23,7 @@ def counted(home: Home, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that are hashed from now on."""
     hashed: list[str] = []
 
-    def hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> Any:
+    def hashes(header: Header, paths: Sequence[Path], tell: OnBytes, *, whole: bool) -> Any:
         hashed.append(paths[0].stem)
         return model_hashes(header, paths, tell, whole=whole)
 
@@ -41,7 +41,7 @@ def touched(entry: Entry) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Windows tells of no change that sets the time back")
 def test_a_file_whose_rights_changed_is_hashed_once_for_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = home.add("m", layers=2)
-    home.shelf.keep_proof(entry, (((1, 0.5),),))
+    home.shelf.save_known_answer(entry, (((1, 0.5),),))
     hashed = counted(home, monkeypatch)
     for times in (1, 2):
         touched(entry)

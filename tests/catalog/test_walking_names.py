@@ -7,7 +7,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import urljoin, urlsplit
 
 from app.catalog import shelf
-from app.catalog.hub.hub_address import MAIN, Hub, checked
+from app.catalog.hub.hub_address import MAIN, Hub, check_file_names
 from app.core.errors import BadInput
 
 PIECES = (
@@ -40,7 +40,7 @@ def stays_inside(name: str) -> bool:
 
 def is_taken(repository: str, file: str, revision: str | None = None) -> bool:
     try:
-        checked(repository, file, revision)
+        check_file_names(repository, file, revision)
     except BadInput:
         return False
     return True

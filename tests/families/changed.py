@@ -10,7 +10,7 @@ from app.catalog.families.family_table import FAMILIES
 from app.catalog.families.layer_metadata import is_per_layer, n_blocks, number
 from app.catalog.families.layer_metadata import n_layers as layer_count
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import Header, Tensor, aligned, entry, header_bytes, read_header, u32_entry
+from app.catalog.gguf.gguf_file import Header, Tensor, align_up, entry, header_bytes, read_header, u32_entry
 from app.catalog.gguf.model_reader import layer_of
 
 
@@ -97,9 +97,9 @@ def _write(to: Path, alignment: int, entries: list[bytes], tensors: list[tuple[s
     with to.open("wb") as file:
         file.write(header_bytes(alignment, entries, listed))
         for _, tensor in tensors:
-            file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
+            file.write(bytes(align_up(file.tell(), alignment) - file.tell()))
             file.write(data[tensor.offset : tensor.offset + tensor.n_bytes])
-        file.write(bytes(aligned(file.tell(), alignment) - file.tell()))
+        file.write(bytes(align_up(file.tell(), alignment) - file.tell()))
 
 
 def longer(path: Path, to: Path, more: int) -> Path:

@@ -23,7 +23,7 @@ class Home:
         """Return the configuration with which a placement opens this run (app/node/placement/stages.py)."""
         path = entry.path
         if role is not Role.WHOLE:
-            path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))
+            path = str(self.stages.write_stage(self.shelf.cut(entry, layers, role)))
         return StageConfig(
             "llamacpp", path, entry.path, role, layers, entry.model.width, SLOTS, CELLS, ROWS,
             threads=1, apart=apart, traits=entry.model.cuts.traits(role), any_engine=True, kv=self.kv,

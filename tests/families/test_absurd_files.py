@@ -12,7 +12,7 @@ import pytest
 
 from app.catalog.families.layer_metadata import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import Header, aligned, entry, header_bytes, read_header
+from app.catalog.gguf.gguf_file import Header, align_up, entry, header_bytes, read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages.cut import cut
 from app.core.errors import AppError
@@ -92,9 +92,9 @@ def absurd(chance: Random, header: Header, to: Path) -> list[str]:
             entries[key] = made
     tensors = [(name, tensor.shape, tensor.kind, tensor.n_bytes) for name, tensor in header.tensors.items()]
     head = header_bytes(header.alignment, list(entries.values()), tensors)
-    n_bytes = aligned(len(head), header.alignment)
+    n_bytes = align_up(len(head), header.alignment)
     for *_, tensor_bytes in tensors:
-        n_bytes = aligned(n_bytes + tensor_bytes, header.alignment)
+        n_bytes = align_up(n_bytes + tensor_bytes, header.alignment)
     write(to, head, n_bytes)
     return keys
 

@@ -17,7 +17,7 @@ from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import lent_stage
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Number, Role
@@ -53,7 +53,7 @@ async def pipeline(workers: Workers, home: Home, entry: Entry, cuts: tuple[int, 
             config = home.config(entry, layers, role, apart=True)
             if role is Role.MIDDLE:
                 run = Run(os.urandom(16), role, model.width, Number.F32)
-                await lender.open(Wanted(run, CONTEXT, config, 1 << 30, 0, 0))
+                await lender.open(RunOrder(run, CONTEXT, config, 1 << 30, 0, 0))
                 near, far = MemoryChannel.pair()
                 serving.append(group.create_task(lender.serve(run.pipeline, far), name="serve"))
                 stages.append(lent_stage(near, run, "lender"))

@@ -27,7 +27,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.stages.stage_client import Run, StageClient
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.machine.paths import guide_file
@@ -77,8 +77,8 @@ class House:
     async def _lend(self, run: Run, stage: object) -> StageClient:
         self._lender = AsyncExitStack()
         lender = await self._lender.enter_async_context(StageHost(lambda: 1 << 40, "lender"))
-        await lender.open(Wanted(run, self.form.context, stage, 64 * MIB, 0, 64 * MIB))  # type: ignore[arg-type]
-        self._lent = lambda: lender.required(run.pipeline).carried().pid
+        await lender.open(RunOrder(run, self.form.context, stage, 64 * MIB, 0, 64 * MIB))  # type: ignore[arg-type]
+        self._lent = lambda: lender.get_open(run.pipeline).running_worker().pid
         near, far = MemoryChannel.pair()
         self._group.create_task(lender.serve(run.pipeline, far), name="serve")
         return lent_stage(near, run, "lender")
@@ -93,7 +93,7 @@ class House:
 
     # as app/inference/pipeline/recovery_loop.py asks it
 
-    def wanted(self) -> bool:
+    def is_needed(self) -> bool:
         return False
 
     async def plan(self, without: frozenset[str]) -> Planned:
@@ -105,7 +105,7 @@ class House:
     def forgive(self, machines: Sequence[str]) -> None:
         """Do nothing, since no machine is left out here."""
 
-    async def alone(self) -> bool:
+    async def can_host_alone(self) -> bool:
         return False
 
     async def changed(self) -> None:
@@ -114,7 +114,7 @@ class House:
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         return "", "", False
 
-    def short(self, loss: Loss, error: DoesNotFit) -> Misfit:
+    def misfit(self, loss: Loss, error: DoesNotFit) -> Misfit:
         return Misfit(error.reason)
 
 

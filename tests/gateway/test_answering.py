@@ -25,7 +25,7 @@ from app.gateway.refusals import Api, error_body, status_of
 from app.gateway.servers.guest_server import GuestRoutes
 from app.gateway.upstreams.upstream_dialect import request_body
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
-from app.inference.pipeline.completion import Delta, Reader
+from app.inference.pipeline.completion import Delta, TokenReader
 from app.inference.worker.tokenizer import Detokenizer
 from app.machine.settings import Upstream
 from app.node.control.asking import AnswerPart
@@ -54,7 +54,7 @@ class Answerer:
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
     talk = AnswerReader(ApiRequest("m", (), tools=(Tool("clock", "", {}),)), 0)
     signs = await talk.prepare(cast("Placement", SimpleNamespace(completer=Answerer(style, **control))))
-    reader = Reader(Detokenizer([], signs), ())
+    reader = TokenReader(Detokenizer([], signs), ())
     pieces: list[Any] = []
     for token, text in tokens:
         reader.push(token)

@@ -17,7 +17,7 @@ from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel, Run, StageClient
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.network.peer.frame_channel import MemoryChannel
@@ -44,7 +44,7 @@ class Pool:
     rebuild: Rebuild = None  # type: ignore[assignment]
 
     def lent_worker(self, index: int = 0) -> Worker:
-        return self.lenders[index]._open[self.lent[index]].carried()
+        return self.lenders[index]._open[self.lent[index]].running_worker()
 
 
 def cuts(*sizes: int) -> list[tuple[Role, Layers]]:
@@ -84,15 +84,15 @@ class Port:
 
     lender: StageHost
 
-    async def open(self, expected: Wanted) -> None:
+    async def open(self, expected: RunOrder) -> None:
         await self.lender.open(expected)
 
     async def renew(self, pipeline: bytes, epoch: int) -> None:
         await self.lender.renew(pipeline, epoch)
 
-    def required(self, pipeline: bytes) -> None:
+    def get_open(self, pipeline: bytes) -> None:
         """Raises what a node's port refuses a connection with."""
-        self.lender.required(pipeline)
+        self.lender.get_open(pipeline)
 
     async def serve(self, pipeline: bytes, channel: MemoryChannel) -> None:
         await self.lender.serve(pipeline, channel)
@@ -149,7 +149,7 @@ class Making:
         place = len(built.channels)
 
         def connect() -> FrameChannel:
-            port.required(run.pipeline)  # else a node's port refuses the connection
+            port.get_open(run.pipeline)  # else a node's port refuses the connection
             near, far = MemoryChannel.pair()
             serve = _served(port, run.pipeline, far)
             self.serving.append(self.group.create_task(serve, name=f"serve {name}"))
@@ -170,7 +170,7 @@ class Making:
             StageHost(lambda: MANY, f"lender-{index}{self.moved}", deadlines=self.deadlines)
         )
         port = self.port(lender, self.group)
-        await port.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
+        await port.open(RunOrder(run, self.form.context, config, 1 << 30, 0, 0))
         return Lent(port, run)
 
     async def _renewed(self, index: int) -> Lent | None:
@@ -222,7 +222,7 @@ class Again:
         pass
 
     def computes(self) -> bool:
-        return self.lender.work()[1] > 0
+        return self.lender.progress()[1] > 0
 
 
 @dataclass
@@ -242,7 +242,7 @@ class Rebuild:
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
     fits_here: bool = False  # this machine can hold all of it
 
-    def wanted(self) -> bool:
+    def is_needed(self) -> bool:
         return self.asked
 
     def failed(self, loss: Loss) -> None:
@@ -251,7 +251,7 @@ class Rebuild:
     def forgive(self, machines: Sequence[str]) -> None:
         self.failures.forgive(machines)
 
-    async def alone(self) -> bool:
+    async def can_host_alone(self) -> bool:
         if self.fits_here:
             self.making.sizes = (sum(self.making.sizes),)
         return self.fits_here
@@ -283,7 +283,7 @@ class Rebuild:
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         return "id-1", "lender-1", False
 
-    def short(self, loss: Loss, error: DoesNotFit) -> Misfit:
+    def misfit(self, loss: Loss, error: DoesNotFit) -> Misfit:
         return Misfit(Reason("recovery_short", {"machine": loss.name, "what": "too small."}))
 
 

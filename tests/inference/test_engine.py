@@ -14,9 +14,9 @@ from app.inference.pipeline.completion import Completer, Delta, GenerationReques
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.stages.stage_client import Run, StageClient
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import lent_stage, open_run, own_stage
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from app.inference.worker.worker import Worker
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role
@@ -48,7 +48,7 @@ async def answers(model: Path, cuts: tuple[int, ...]) -> tuple[list[Said], int]:
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
         host = await stack.enter_async_context(await Worker.start("host"))
-        text = await stack.enter_async_context(await Text.open(str(model)))
+        text = await stack.enter_async_context(await TextWorker.open(str(model)))
         stages: list[StageClient] = []
         for layers, role in runs(SIZES.layers, cuts):
             run = Run(os.urandom(16), role, SIZES.width, Number.F32)
@@ -58,7 +58,7 @@ async def answers(model: Path, cuts: tuple[int, ...]) -> tuple[list[Said], int]:
                 stages.append(own_stage(host, run, f"{layers}", "host"))
                 continue
             lender = await stack.enter_async_context(StageHost(lambda: 1 << 40, "lender"))
-            await lender.open(Wanted(run, FORM.context, stage, 64 << 20, 0, 64 << 20))
+            await lender.open(RunOrder(run, FORM.context, stage, 64 << 20, 0, 64 << 20))
             near, far = MemoryChannel.pair()
             group.create_task(lender.serve(run.pipeline, far), name="serve")
             stages.append(lent_stage(near, run, f"lender {layers}"))

@@ -32,7 +32,7 @@ async def test_all_is_well_when_the_next_token_is_there_and_not_before() -> None
         assert 15 < rebuilding.seconds < 60  # nine tokens, of three stages each; the pace is learned on
 
         mended = asyncio.Event()  # and then its reader goes
-        pipeline.on_mended = mended.set
+        pipeline.on_recovered = mended.set
         async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as group:
             hearing = group.create_task(hear(pipeline, request("x", 90), {9: kill(built, "lender")}))
             await mended.wait()

@@ -15,7 +15,7 @@ from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import THOUGHT, Completer, Delta, GenerationRequest, Summary
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import RequestFigures
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from backends.contract import Sampling
 from testbed import tiny
 
@@ -32,7 +32,7 @@ ASKED = GenerationRequest(messages=HELLO, max_tokens=200)
 class Says:
     """A pipeline whose model says these words, a request after another."""
 
-    def __init__(self, text: Text, *words: str) -> None:
+    def __init__(self, text: TextWorker, *words: str) -> None:
         self._text, self._words = text, list(words)
         self.asked: list[Request] = []
 
@@ -53,9 +53,9 @@ class Says:
 
 
 @asynccontextmanager
-async def model(folder: Path, template: str, *words: str) -> AsyncIterator[tuple[Completer, Says, Text]]:
+async def model(folder: Path, template: str, *words: str) -> AsyncIterator[tuple[Completer, Says, TextWorker]]:
     file = tiny.llama(folder / "thinks.gguf", layers=1, vocab=300, template=template)
-    async with await Text.open(str(file)) as text:
+    async with await TextWorker.open(str(file)) as text:
         sentence = Says(text, *words)
         yield Completer(text, sentence), sentence, text
 

@@ -12,8 +12,8 @@ import pytest
 
 from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import open_run, own_stage
-from app.inference.worker.layer_benchmark import TrialRun, Watched, silent
-from app.inference.worker.worker import Worker, threads_now
+from app.inference.worker.layer_benchmark import BenchmarkMonitor, TrialRun, report_nothing
+from app.inference.worker.worker import Worker, threads_in_use
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads, threads_beside_others
 from app.machine.hardware.devices import OtherProgramsLoad
@@ -39,8 +39,8 @@ async def computed(worker: Worker) -> int:
     client = own_stage(worker, run, "a trial", "a trial")
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(client.listen(), name="listen")
-        watched = Watched(lambda: False, silent, asyncio.get_running_loop().time)
-        await TrialRun(client, run, watched).repeated(1, 0.01)
+        watched = BenchmarkMonitor(lambda: False, report_nothing, asyncio.get_running_loop().time)
+        await TrialRun(client, run, watched).time_steps(1, 0.01)
         listening.cancel()
     return worker.threads_used  # it answers in turn
 
@@ -52,8 +52,8 @@ async def test_lent_layers_yield_to_other_programs_and_one_s_own_do_not(
     monkeypatch.setattr(OtherProgramsLoad, "look", lambda _: 1.0)
     async with await Worker.start("worker", threads=TWO, low_priority=yields) as worker:
         assert await computed(worker) == used
-        assert threads_now() == used
-    assert threads_now() == 0
+        assert threads_in_use() == used
+    assert threads_in_use() == 0
 
 
 async def test_a_number_that_was_chosen_is_told_to_nobody() -> None:

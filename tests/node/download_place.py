@@ -10,11 +10,11 @@ from typing import Any
 
 from app.api.downloads import Download
 from app.catalog.files import Disk
-from app.catalog.model_catalog import Catalog, Offer, OfferedFile
+from app.catalog.model_catalog import Catalog, OfferedFile, OfferedModel
 from app.catalog.shelf import Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.catalog.transfers.download_records import Record
-from app.catalog.transfers.file_transfer import Files
+from app.catalog.transfers.file_transfer import FileClient
 from app.catalog.transfers.hash_pins import Pins
 from app.machine.models_folders import ModelsFolders
 from app.node.downloads.download_source import DownloadServices, no_members, no_pin
@@ -44,7 +44,7 @@ class Place:
         server: HubServer,
         folder: Path,
         catalog: Catalog = NO_CATALOG,
-        member: Callable[[Record], Files] = no_members,
+        member: Callable[[Record], FileClient] = no_members,
         is_near: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.server, self.folder, self.disk = server, folder, Roomy()
@@ -95,7 +95,7 @@ async def running(place: Place) -> AsyncGenerator[Place, None]:
 def catalog_of(server: HubServer, sha256: str | None, n_bytes: int | None = None) -> Catalog:
     """A catalog of the server's one file."""
     file = OfferedFile(FILE, "Q4_K_M", n_bytes, sha256, recommended=True)
-    offer = Offer(
+    offer = OfferedModel(
         id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", about_in={}, good_at=(),
         parameters=None, active_parameters=None, architecture="llama", n_layers=None,
         context_length=None, kv_bytes_per_token=None, license="MIT", gated=False,

@@ -14,7 +14,7 @@ from app.core.errors import Refused
 from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.worker.worker import ONE_THREAD
 from app.machine.hardware.cores import Threads
 from app.network import messages
@@ -31,7 +31,7 @@ class StandIn(StageHost):
 
     def __init__(self) -> None:
         super().__init__(lambda: 1 << 40, "attic")
-        self.held: dict[bytes, Wanted] = {}
+        self.held: dict[bytes, RunOrder] = {}
         self.may_open, self.may_close = asyncio.Event(), asyncio.Event()
         self.may_close.set()
         self.fails: Exception | None = None
@@ -41,7 +41,7 @@ class StandIn(StageHost):
     def used_bytes(self) -> int:
         return len(self.held)
 
-    async def open(self, expected: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
+    async def open(self, expected: RunOrder, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
         self.n_opened += 1
         await self.may_open.wait()
         if self.fails is not None:

@@ -22,7 +22,7 @@ from app.api.snapshot import Lending, Machine, Node, Snapshot
 from app.client import with_node
 from app.core.errors import Reason, StageLost
 from app.core.scheduler.requester import OWNER, Requester
-from app.inference.stages.stage_host import Passed
+from app.inference.stages.stage_host import RelayedWork
 from app.machine.paths import Home
 from app.node import journal as module
 from app.node.journal import MOST_KEPT, Journal
@@ -97,7 +97,7 @@ def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_
     with kept.answering("guide", requester=editor):
         assert kept.read().now[0].whose == editor
     answer(kept)
-    asyncio.run(run_for(kept, Passed, 0.0))
+    asyncio.run(run_for(kept, RelayedWork, 0.0))
     file = json.loads((tmp_path / "journal.json").read_bytes())
     assert [item["whose"]["kind"] for item in file["answers"]] == ["program", "owner"]
     del file["answers"][0]["whose"]  # as they were written before
@@ -165,7 +165,7 @@ def test_it_is_bounded(tmp_path: Path) -> None:
     assert body.events[-1].number == body.last
 
 
-async def run_for(kept: Journal, passed: Callable[[], Passed], seconds: float) -> None:
+async def run_for(kept: Journal, passed: Callable[[], RelayedWork], seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await kept.run(passed)
@@ -174,7 +174,7 @@ async def run_for(kept: Journal, passed: Callable[[], Passed], seconds: float) -
 async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
     first = journal(tmp_path)
     answer(first)
-    amounts = iter([Passed(), *[Passed(7, 100, 200)] * 50])
+    amounts = iter([RelayedWork(), *[RelayedWork(7, 100, 200)] * 50])
     first.changed()
     await run_for(first, lambda: next(amounts), 0.6)
     body = first.read()
@@ -193,7 +193,7 @@ async def test_what_the_machine_drew_for_others_is_added_up(tmp_path: Path, monk
     )
     kept = Journal(tmp_path / "journal.json", lambda: used, now=lambda: 1000.0)
     kept.changed()
-    await run_for(kept, Passed, 0.4)
+    await run_for(kept, RelayedWork, 0.4)
     lent = kept.read().lent
     assert lent.seconds > 0
     assert lent.watt_hours == pytest.approx(40 * lent.seconds)
@@ -213,7 +213,7 @@ async def test_the_last_writing_is_the_last_one(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(kept, "_save", slow)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(kept.run(Passed))
+        task = group.create_task(kept.run(RelayedWork))
         await asyncio.to_thread(began.wait, 10)
         answer(kept)
         task.cancel()

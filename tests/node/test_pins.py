@@ -59,7 +59,7 @@ async def test_the_first_download_takes_the_hubs_hash_and_keeps_it(server: HubSe
 async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "next", unknown(server))
     pin = msgspec.structs.replace(PIN, sha256=server.sha256, total_bytes=len(server.data))
-    place.pins.keep(pin)
+    place.pins.store(pin)
     async with running(place):
         begun = await place.start()
         assert (begun.sha256, begun.hash_from) == (server.sha256, "household")
@@ -70,7 +70,7 @@ async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(server:
 
 async def test_other_bytes_than_the_first_are_refused_in_one_sentence(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "other", unknown(server))
-    place.pins.keep(msgspec.structs.replace(PIN, total_bytes=len(server.data)))
+    place.pins.store(msgspec.structs.replace(PIN, total_bytes=len(server.data)))
     async with running(place):
         failed = await place.ended((await place.start()).id)
     assert failed.code == "download_other_than_first"
@@ -81,7 +81,7 @@ async def test_other_bytes_than_the_first_are_refused_in_one_sentence(server: Hu
 
 async def test_a_file_that_the_catalog_vouches_for_is_not_pinned(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "vouched", catalog_of(server, server.sha256))
-    place.pins.keep(PIN)  # of another time: the catalog's own word counts
+    place.pins.store(PIN)  # of another time: the catalog's own word counts
     async with running(place):
         done = await place.ended((await place.start()).id)
     assert (done.state, done.hash_from) == ("done", "catalog")
@@ -89,7 +89,7 @@ async def test_a_file_that_the_catalog_vouches_for_is_not_pinned(server: HubServ
 
 async def test_machines_of_a_household_tell_each_other_what_they_took_first(tmp_path: Path) -> None:
     pins = Pins(tmp_path / "pins.json")
-    pins.keep(PIN)
+    pins.store(PIN)
     choices: Any = SimpleNamespace(now=SimpleNamespace(share_models=False, name="den"))
     giving = ModelServer(
         lambda hashes: {}, choices, LinkPace(), str, lambda: None, pins.of,
@@ -160,10 +160,10 @@ async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(
     place = Place(server, tmp_path / "first", unknown(server))
     async with running(place):
         pins = place.pins
-        pins.keep(PIN)
+        pins.store(PIN)
         pins._path.write_bytes(damaged := pins._path.read_bytes()[:-9])
         with pytest.raises(Damaged, match="pins_damaged"):
             pins.of(REPOSITORY, FILE)
         with pytest.raises(Damaged, match="pins_damaged"):
-            pins.keep(msgspec.structs.replace(PIN, file="another.gguf"))
+            pins.store(msgspec.structs.replace(PIN, file="another.gguf"))
         assert pins._path.read_bytes() == damaged

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.client import NodeClient
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from backends.contract import Segment
 from scripts.real_models import GEMMA3, SMOLLM2
 from tests.families import proof
@@ -52,7 +52,7 @@ async def ask(host: NodeClient, came: Callable[[int], None] = lambda n: None, **
 
 async def begun(file: Path, *texts: str) -> list[list[int]]:
     """Their tokens."""
-    async with await Text.open(str(file)) as reader:
+    async with await TextWorker.open(str(file)) as reader:
         return [list(await reader.tokenize(text)) for text in texts]
 
 

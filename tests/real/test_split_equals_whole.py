@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 
 from app.catalog.shelf import Entry
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from backends.contract import KvType, Role, Segment
 from backends.llamacpp import binding
 from scripts.real_models import GEMMA3, SMOLLM2
@@ -66,7 +66,7 @@ async def workers() -> AsyncIterator[Workers]:
 
 async def ids_of(entry: Entry, text: str) -> tuple[int, ...]:
     """Its tokens."""
-    async with await Text.open(entry.path) as reader:
+    async with await TextWorker.open(entry.path) as reader:
         return await reader.tokenize(text)
 
 

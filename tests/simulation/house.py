@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.core.errors import AppError
-from app.inference.pipeline.replica_set import Replica, Replicas
+from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from tests.inference.pool import Pool, pool
 
 PAUSE_S = 2.0  # before one that was lost is opened again
@@ -20,7 +20,7 @@ PAUSE_S = 2.0  # before one that was lost is opened again
 class House:
     """The answering model, and its present pools by their place."""
 
-    replicas: Replicas = field(default_factory=Replicas)
+    replicas: ReplicaSet = field(default_factory=ReplicaSet)
     pools: dict[int, Pool] = field(default_factory=dict)
 
 
@@ -45,7 +45,7 @@ async def opened(splits: Sequence[Sequence[int]], **how: Any) -> AsyncIterator[H
 
 async def _kept(house: House, place: int, sizes: Sequence[int], several: bool, ready: asyncio.Event, how: Any) -> None:
     replicas = house.replicas
-    while not replicas.drop_if_over():
+    while not replicas.check_all_lost():
         try:
             async with pool(*sizes, away=len(sizes) == 1, rebuilds=True, **how) as built:
                 built.rebuild.elsewhere, built.rebuild.stays = not several, several
@@ -56,7 +56,7 @@ async def _kept(house: House, place: int, sizes: Sequence[int], several: bool, r
                 house.pools[place] = built
                 ready.set()
                 await built.pipeline.wait_lost()
-                if replicas.drop_if_over():
+                if replicas.check_all_lost():
                     await asyncio.Event().wait()  # the end of the story closes it
         except* AppError:
             pass  # a worker died while it was opened: once more, in a moment

@@ -30,7 +30,7 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId, PipelineId
 from app.core.recovery.recovery import Loss
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.network.peer.frame_channel import MemoryChannel
@@ -174,7 +174,7 @@ class _Bare(LendingService):
         none = cast("Any", SimpleNamespace(keep=_nothing, release=_nothing, folder="."))
         super().__init__(lender, none, none, OPEN, Threads(1), group, lambda: None)
         self._offers = cast("Any", _NoFiles())
-        self.wanted: dict[bytes, Wanted] = {}
+        self.wanted: dict[bytes, RunOrder] = {}
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
         opened = await self.stage_host.open(self.wanted[bytes.fromhex(order.pipeline)])
@@ -208,7 +208,7 @@ class MemberPort(Port):
     def name(self) -> str:
         return self.lender.machine
 
-    async def open(self, expected: Wanted) -> None:
+    async def open(self, expected: RunOrder) -> None:
         pipeline = expected.run.pipeline
         self.household.holds(self, pipeline)
         self.lending.wanted[pipeline] = expected
@@ -254,7 +254,7 @@ class MemberPort(Port):
                 raise
 
 
-def _order(expected: Wanted) -> messages.OpenStage:
+def _order(expected: RunOrder) -> messages.OpenStage:
     run, config = expected.run, expected.config
     return messages.OpenStage(
         request=0, pipeline=run.pipeline.hex(), epoch=run.epoch, model="fake", manifest="0" * 64,

@@ -1,1 +1,1 @@
-"""Model families: where each may be cut, what each stage must contain, and what is proved."""
+"""Describes model families: where each may be cut, what its stages must contain, and which models are proved."""

@@ -1,4 +1,4 @@
-"""The effort of computing a model's layers, from its metadata and the sizes of its tensors."""
+"""Estimates the effort of computing a model's layers from its metadata and the sizes of its tensors."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ from collections import Counter
 from collections.abc import Iterable
 from math import prod
 
-from app.catalog.families.family_table import FAMILIES, STATE_VALUE_BYTES, WINDOW, attentions, windows
-from app.catalog.families.layer_metadata import n_blocks, named, number
+from app.catalog.families.family_table import FAMILIES, STATE_VALUE_BYTES, WINDOW, kv_cache_layers, window_layers
+from app.catalog.families.layer_metadata import metadata_key, n_blocks, number
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header
 from app.catalog.gguf.model_reader import head_tensor, layer_of
-from app.catalog.gguf.model_shape_reader import EXPERTS, alike
-from app.catalog.stages.synthetic_stage import can_be_made
+from app.catalog.gguf.model_shape_reader import EXPERTS, uniform_runs
+from app.catalog.stages.synthetic_stage import can_generate
 from app.core.errors import BadInput
 from app.core.model import LayerKind, Model, ModelShape, Setting, Tensor
 from app.core.planner.speed_estimates import Effort, Experts
 
-BIAS = ".bias"  # added, not multiplied; the biases of experts form a matrix with a row for each expert
-INDEXER = "attention.indexer.top_k"  # attention looks only at positions that the model selects
+BIAS = ".bias"  # biases are added, not multiplied; those of experts form a matrix with one row per expert
+INDEXER = "attention.indexer.top_k"  # present if attention reads only positions that an indexer selects
 
-USUAL_WINDOW = 4096  # if the file states none, as for Gemma 2
+USUAL_WINDOW = 4096  # for files that do not state the size, such as Gemma 2's
 
-# The stand-in layer is that of Llama 3.2 1B: too large for caches, yet quickly written.
+# The stand-in layer has the sizes of Llama 3.2 1B: too large for CPU caches, yet quick to write.
 WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY, LAYERS = 2048, 8192, 32, 8, 32768, 16
 _CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
 
 
 def effort_of(header: Header, model: Model) -> Effort:
-    """Return the effort of a model of a proved family, averaged over its layers. Raises BadInput if it cannot be
-    determined."""
+    """Return the effort of an average layer of a model.
+
+    Raises BadInput if the effort cannot be determined, for example because the family is not proved to split.
+    """
     if model.architecture not in FAMILIES:
         raise BadInput("unforecast_family", architecture=model.architecture)
     if model.cuts.whole_reason and model.cuts.whole_reason.code != "whole_one_layer":
         raise BadInput("unforecast_family", architecture=model.architecture)
-    if named(header, INDEXER) in header.entries:
+    if metadata_key(header, INDEXER) in header.entries:
         raise BadInput("unforecast_indexer", architecture=model.architecture)
     n = model.n_layers
     dense, experts = [0.0, 0.0], [0.0, 0.0]
@@ -62,7 +64,7 @@ def effort_of(header: Header, model: Model) -> Effort:
 
 
 def main_kind(header: Header, model: Model) -> str:
-    """Return the number type that most bytes of the layers have."""
+    """Return the number type of most bytes in the matrices of the layers."""
     kinds: Counter[int] = Counter()
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
@@ -72,15 +74,16 @@ def main_kind(header: Header, model: Model) -> str:
 
 
 def kind_of(quantization: str) -> str:
-    """Return the number type of most weights of a mix, by its name: Q4_K for Q4_K_M."""
+    """Return the number type of most weights in a quantization mix, derived from its name: Q4_K for Q4_K_M."""
     plain = quantization.upper().removeprefix("UD-").removesuffix("_MOE")
     names = sorted(_CODES, key=len, reverse=True)
     return next((name for name in names if plain.startswith(name)), "Q4_K")
 
 
-def stand_in(kind: str) -> ModelShape:
-    """Return the plain layer that is measured in place of models that cannot be, with all matrices of this type."""
-    code = _CODES[kind] if kind in _CODES and can_be_made(kind) else _CODES["Q8_0"]
+def stand_in_shape(kind: str) -> ModelShape:
+    """Return the shape of a plain Llama layer, which is measured in place of a model that cannot be. `kind` is the
+    number type of its matrices."""
+    code = _CODES[kind] if kind in _CODES and can_generate(kind) else _CODES["Q8_0"]
     kv = WIDTH // HEADS * KV_HEADS
     matrices = {
         "attn_q": (WIDTH, WIDTH),
@@ -109,14 +112,14 @@ def stand_in(kind: str) -> ModelShape:
         WIDTH,
         tuple(settings),
         (kind_of_layer,),
-        alike(kind_of_layer, LAYERS),
+        uniform_runs(kind_of_layer, LAYERS),
         (Tensor("output_norm.weight", tensor_types.F32, (WIDTH,)),),
         Tensor("token_embd.weight", _CODES["Q6_K"], (WIDTH, VOCABULARY)),
     )
 
 
 def stand_in_effort(shape: ModelShape) -> Effort:
-    """Return the effort of the stand-in layer."""
+    """Return the effort of the layer that `stand_in` describes."""
     layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
         n_bytes=_bytes(layer),
@@ -132,10 +135,11 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
-    """Return the experts of a layer, or None if it has none. Raises BadInput if the number used per row is unknown."""
+    """Return the experts of an average layer, or None if there are none. Raises BadInput if the number used per row is
+    unknown."""
     if not n_bytes:
         return None
-    n, key = number(header, "expert_count"), named(header, "expert_used_count")
+    n, key = number(header, "expert_count"), metadata_key(header, "expert_used_count")
     listed = header.integers(key, n_blocks(header), 0, 1 << 16) or ()
     some = [count for count in listed[: model.n_layers] if count > 0]
     used = sum(some) / len(some) if some else 0
@@ -145,15 +149,15 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
 
 
 def _positions(header: Header, model: Model) -> tuple[float, float, int]:
-    """Return the multiplications per earlier position in layers with full attention and in layers with a window, and
-    the size of the window."""
+    """Return the multiplications per earlier position, summed over layers with full attention and over those with a
+    sliding window, and the size of the window."""
     family, blocks = FAMILIES[model.architecture], n_blocks(header)
-    heads = header.integers(named(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
+    heads = header.integers(metadata_key(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
     default = model.width // max(1, *heads, 1)
     lengths = [number(header, f"attention.{part}_length", default) for part in ("key", "value")]
     each = [count * sum(lengths) for count in heads[: model.n_layers]]
-    near = windows(header, family) or (False,) * model.n_layers
-    there = attentions(header, family)
+    near = window_layers(header, family) or (False,) * model.n_layers
+    there = kv_cache_layers(header, family)
     full_sum = sum(n for n, has, w in zip(each, there, near, strict=True) if has and not w)
     near_sum = sum(n for n, has, w in zip(each, there, near, strict=True) if has and w)
     return full_sum, near_sum, number(header, WINDOW, USUAL_WINDOW) if near_sum else 0

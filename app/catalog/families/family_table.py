@@ -1,7 +1,7 @@
-"""The table of proved model families: whether, where and how each may be cut, and the kinds of a model's layers.
+"""The table of model families that are proved to split, with the rules for cutting them and the kinds of their layers.
 
-It has one row per family, keyed by GGUF's name of its architecture; docs/families.md shows the results of the
-proofs. A family without a row, or a model outside what was proved of its family, runs whole on one machine.
+Each row is keyed by the family's architecture in GGUF. docs/families.md shows the results of the proofs. A model of
+another family, or of a variant that was not proved, runs whole on one machine.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from math import lcm
 from app.catalog.families.layer_metadata import (
     MAX_LAYERS,
     MAX_VALUE,
-    all_full,
     dense_lead,
-    full_indexer,
+    has_empty_window,
+    has_indexer,
     has_window,
-    image_planes,
+    metadata_key,
     moe_step,
     n_blocks,
     n_layers,
     n_layers_are,
-    named,
     no_window,
     number,
     per_layer_embeddings,
-    strange_lists,
-    varying,
+    unknown_lists,
+    uses_mrope,
+    varying_lists,
 )
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header
@@ -37,26 +37,27 @@ from app.core.errors import Reason
 from app.core.model import PLACEHOLDER_ROWS, RunRules, reachable
 from backends.contract import USUAL, Traits
 
-LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; GigaChat 3, Kanana 2
+LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; GigaChat 3 and Kanana 2
 
 
 class Rule(Enum):
-    """A rule that makes a run of layers compute the same result as in the whole model's graph."""
+    """A reason why a plain cut of a family would be wrong. Obeying it makes a run compute the same results as in the
+    whole model."""
 
-    F1 = "the loader wants an output matrix in every stage"
-    F2 = "dense or experts is chosen by the number of leading dense layers"
-    F3 = "which layers have a sliding window is counted from the file's first layer"
-    F4 = "which layers are recurrent is counted from the file's first layer"
-    F5 = "hidden states may enter only when positions have planes (M-RoPE)"
-    F6 = "layers that predict further tokens stand behind the last one"
-    F7 = "hidden states that enter are scaled like embeddings"
-    F8 = "queries are scaled by the number of layers"
-    F9 = "hidden states that enter are taken for those of an image"
-    F10 = "a tensor is taken up by full-attention layers only"
-    F11 = "what the file does not say is guessed from the number of layers"
-    F12 = "the scale of embeddings is applied to hidden states that enter"
-    F13 = "a layer's output has another name in the graph"
-    F14 = "metadata with a value for each layer is cut like the layers"
+    F1 = "the loader requires an output matrix in every stage"
+    F2 = "the number of leading dense layers decides which layers have experts"
+    F3 = "layers with a sliding window are counted from the file's first layer"
+    F4 = "recurrent layers are counted from the file's first layer"
+    F5 = "hidden states are accepted as input only if positions have planes (M-RoPE)"
+    F6 = "layers for multi-token prediction follow the last ordinary layer"
+    F7 = "hidden states passed in are scaled as embeddings are"
+    F8 = "the scale of queries depends on the number of layers"
+    F9 = "hidden states passed in are taken for those of an image"
+    F10 = "a shared tensor is used only by full-attention layers"
+    F11 = "missing metadata is guessed from the number of layers"
+    F12 = "the embedding scale is applied to hidden states passed in"
+    F13 = "a layer's output has a different name in the graph"
+    F14 = "metadata with a value for each layer must be cut along with the layers"
 
 
 Unproved = Callable[[Header], bool]
@@ -65,48 +66,51 @@ WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_l
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The layers that look back only over a sliding window: all but one of each `period`."""
+class WindowPattern:
+    """The pattern of layers with a sliding window: all but one in each `period`."""
 
-    period: int = 0  # 0 if the file lists the layers
-    full_first: bool = False  # the layer without a window is the first of its period, not the last
-    by_default: bool = False  # even if the file states no window
-    may_go: bool = False  # a run without such a layer drops the window; otherwise every run needs one
+    period: int = 0  # 0 if the file lists the layers with a window
+    full_first: bool = False  # whether the layer without a window is the first of its period rather than the last
+    by_default: bool = False  # whether layers have a window even if the file states none
+    may_go: bool = False  # whether a run may lack layers with a window, and then omits the window's metadata
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrent:
-    """The layers that carry a state from token to token in place of a KV cache."""
+class RecurrentPattern:
+    """The pattern of recurrent layers, which carry a state from token to token, usually in place of a KV cache."""
 
-    period: int = 0  # all layers but the last of each period; 0 if the fields below decide
-    everywhere: bool = False  # every layer has a state in addition to attention
-    no_ffn: bool = False  # the layers with neither KV heads nor feed-forward; otherwise those without KV heads
+    period: int = 0  # all layers but the last of each period are recurrent; 0 if the following fields decide
+    everywhere: bool = False  # every layer has a state in addition to a KV cache
+    # layers with neither KV heads nor a feed-forward part are recurrent; otherwise those without KV heads
+    no_ffn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family that was proved to split."""
+    """A model family whose stages were proved to compute the same results as the whole model."""
 
     architecture: str
     rules: frozenset[Rule]
-    window: Window | None = None
-    recurrent: Recurrent | None = None
+    window: WindowPattern | None = None
+    recurrent: RecurrentPattern | None = None
     step: Callable[[Header], int] = lambda _: 1  # cuts must be at multiples of this
     starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin at a layer
-    not_long: tuple[int, ...] = ()  # lengths of a run that the engine would take for another model
-    unproved: Unproved = lambda _: False  # whether a model is outside the proved range
-    varies: tuple[str, ...] = ()  # per-layer lists whose values were proved to be allowed to differ
-    planes: int = 1  # positions of each hidden state that enters a run
-    entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)
-    turns: bool = False  # F5 changes which rows are rotated together
+    not_long: tuple[int, ...] = ()  # lengths of a run at which the engine would mistake it for another model
+    unproved: Unproved = lambda _: False  # whether a model is a variant that was not proved
+    varies: tuple[str, ...] = ()  # per-layer lists that were proved to work if their values differ
+    planes: int = 1  # number of position values of each hidden state passed to a run
+    entry_scaled: bool = False  # whether the host multiplies embeddings by sqrt(width)
+    turns: bool = False  # whether rule F5 changes which values are rotated together
     boundary: str = "l_out"  # name of the graph's tensor with a layer's output, without its number
-    exact: bool = True  # bit for bit; otherwise within the variation caused by chunk sizes
+    # whether results are equal bit for bit; otherwise they vary as much as they do with the chunk size
+    exact: bool = True
 
     @property
     def may_vary(self) -> set[str]:
         """The per-layer lists whose values may differ between layers.
 
-        For others, the engine may use the first layer's value for all layers, and a stage has another first layer.
+        For any other list, the engine may apply the first layer's value to all layers, which would be wrong in a
+        stage that starts at another layer.
         """
         kinds = {WINDOWS} if self.window else set[str]()
         if self.recurrent and self.recurrent.period:
@@ -126,7 +130,7 @@ def _every(n: int) -> Callable[[Header], int]:
 FAMILIES: dict[str, Family] = {
     family.architecture: family
     for family in (
-        # all layers are alike, wherever they are
+        # all layers are alike, regardless of their position
         _family("llama"),  # Llama, Mistral, Mixtral, and the Guide
         _family("qwen2"),
         _family("qwen3"),
@@ -155,49 +159,49 @@ FAMILIES: dict[str, Family] = {
         _family("dots1", "F1 F2"),
         _family("deepseek2", "F2 F6 F11", not_long=(26, 27)),
         _family("deepseek32", "F1 F2"),
-        _family("glm-dsa", "F1 F2", starts=full_indexer, varies=("attention.indexer.types",)),
+        _family("glm-dsa", "F1 F2", starts=has_indexer, varies=("attention.indexer.types",)),
         _family("granite", "F12"),
         _family("granitemoe", "F12"),
         _family("gemma", "F7", exact=False),
         # cut only at whole periods
         _family("smollm3", step=_every(4)),
         _family("ernie4_5-moe", "F2", step=moe_step),
-        _family("llama4", "F3", window=Window(4, by_default=True),
+        _family("llama4", "F3", window=WindowPattern(4, by_default=True),
                 step=lambda header: lcm(4, moe_step(header))),
-        _family("afmoe", "F2 F3 F7", window=Window(4), step=_every(4), unproved=no_window, exact=False),
-        _family("laguna", "F2 F3", window=Window(4, full_first=True), step=_every(4),
+        _family("afmoe", "F2 F3 F7", window=WindowPattern(4), step=_every(4), unproved=no_window, exact=False),
+        _family("laguna", "F2 F3", window=WindowPattern(4, full_first=True), step=_every(4),
                 unproved=no_window, varies=("attention.head_count",)),
         # sliding windows
-        _family("gemma2", "F3 F7", window=Window(2, by_default=True), not_long=(46,),
+        _family("gemma2", "F3 F7", window=WindowPattern(2, by_default=True), not_long=(46,),
                 unproved=n_layers_are(46), exact=False),
-        _family("gemma3", "F3 F8", window=Window(6, may_go=True), not_long=(62,), entry_scaled=True),
-        _family("gemma4", "F3 F10", window=Window(), not_long=(1,), unproved=per_layer_embeddings,
+        _family("gemma3", "F3 F8", window=WindowPattern(6, may_go=True), not_long=(62,), entry_scaled=True),
+        _family("gemma4", "F3 F10", window=WindowPattern(), not_long=(1,), unproved=per_layer_embeddings,
                 varies=(KV_HEADS,), entry_scaled=True),
-        _family("gpt-oss", "F1 F3", window=Window(2)),
-        _family("olmo2", "F1 F3", window=Window(4, may_go=True)),
-        _family("cohere2", "F3", window=Window(4)),
-        _family("cohere2moe", "F1 F2 F3", window=Window(4, full_first=True)),
-        _family("exaone-moe", "F1 F2 F3", window=Window(4)),
-        _family("mimo2", "F1 F3", window=Window(), varies=(KV_HEADS,)),
-        _family("granite_swa", "F3 F12", window=Window()),
-        _family("mellum", "F1 F3", window=Window(4)),
-        # positions with planes
+        _family("gpt-oss", "F1 F3", window=WindowPattern(2)),
+        _family("olmo2", "F1 F3", window=WindowPattern(4, may_go=True)),
+        _family("cohere2", "F3", window=WindowPattern(4)),
+        _family("cohere2moe", "F1 F2 F3", window=WindowPattern(4, full_first=True)),
+        _family("exaone-moe", "F1 F2 F3", window=WindowPattern(4)),
+        _family("mimo2", "F1 F3", window=WindowPattern(), varies=(KV_HEADS,)),
+        _family("granite_swa", "F3 F12", window=WindowPattern()),
+        _family("mellum", "F1 F3", window=WindowPattern(4)),
+        # positions with several planes
         _family("qwen2vl", planes=4),
         _family("qwen3vl", "F9", planes=4),
-        _family("glm4", "F5", planes=4, turns=True, unproved=image_planes, exact=False),
-        _family("glm4moe", "F2 F5 F6", planes=4, unproved=image_planes),
+        _family("glm4", "F5", planes=4, turns=True, unproved=uses_mrope, exact=False),
+        _family("glm4moe", "F2 F5 F6", planes=4, unproved=uses_mrope),
         # hybrids of attention and recurrent layers
-        _family("qwen35", "F4 F6", recurrent=Recurrent(4), planes=4),
-        _family("qwen35moe", "F4 F6", recurrent=Recurrent(4), planes=4),
-        _family("qwen3next", "F4", recurrent=Recurrent(4)),
-        _family("lfm2", recurrent=Recurrent(), unproved=has_window, varies=(KV_HEADS,)),
-        _family("lfm2moe", "F2", recurrent=Recurrent(), unproved=has_window, varies=(KV_HEADS,)),
-        _family("granitehybrid", "F12", recurrent=Recurrent(), varies=(KV_HEADS,)),
-        _family("kimi-linear", "F1 F2", recurrent=Recurrent(), varies=(KV_HEADS,)),
-        _family("falcon-h1", recurrent=Recurrent(everywhere=True)),
-        _family("nemotron_h", "F13", recurrent=Recurrent(no_ffn=True), varies=(KV_HEADS, FFN),
+        _family("qwen35", "F4 F6", recurrent=RecurrentPattern(4), planes=4),
+        _family("qwen35moe", "F4 F6", recurrent=RecurrentPattern(4), planes=4),
+        _family("qwen3next", "F4", recurrent=RecurrentPattern(4)),
+        _family("lfm2", recurrent=RecurrentPattern(), unproved=has_window, varies=(KV_HEADS,)),
+        _family("lfm2moe", "F2", recurrent=RecurrentPattern(), unproved=has_window, varies=(KV_HEADS,)),
+        _family("granitehybrid", "F12", recurrent=RecurrentPattern(), varies=(KV_HEADS,)),
+        _family("kimi-linear", "F1 F2", recurrent=RecurrentPattern(), varies=(KV_HEADS,)),
+        _family("falcon-h1", recurrent=RecurrentPattern(everywhere=True)),
+        _family("nemotron_h", "F13", recurrent=RecurrentPattern(no_ffn=True), varies=(KV_HEADS, FFN),
                 boundary="nemotron_h_block_out"),
-        _family("nemotron_h_moe", "F13", recurrent=Recurrent(no_ffn=True), varies=(KV_HEADS, FFN),
+        _family("nemotron_h_moe", "F13", recurrent=RecurrentPattern(no_ffn=True), varies=(KV_HEADS, FFN),
                 boundary="nemotron_h_block_out"),
     )
 }  # fmt: skip
@@ -212,28 +216,28 @@ RECURRENT_LAYERS, INTERVAL = "attention.recurrent_layers", "full_attention_inter
 Kinds = tuple[bool, ...]  # one value for each layer
 
 
-def windows(header: Header, family: Family) -> Kinds | None:
-    """Return the layers with a sliding window, or None if the model has none. Raises BadInput."""
+def window_layers(header: Header, family: Family) -> Kinds | None:
+    """Return whether each layer has a sliding window, or None if the model uses none. Raises BadInput."""
     window = family.window
     if window is None:
         return None
-    absent = named(header, WINDOW) not in header.entries
+    absent = metadata_key(header, WINDOW) not in header.entries
     if not (window.by_default and absent) and number(header, WINDOW) == 0:
         return None
     listed = _listed(header, WINDOW_LAYERS)
     if listed is not None:
         return listed
     period, n = window.period, n_layers(header)
-    key = named(header, WINDOW_LAYERS)
+    key = metadata_key(header, WINDOW_LAYERS)
     if not period and key not in header.entries:
-        raise header.odd(key, "nothing")
+        raise header.invalid(key, "nothing")
     period = header.integer(key, 0, MAX_LAYERS, period)
     full = 0 if window.full_first else period - 1
     return tuple(period == 0 or layer % period != full for layer in range(n))
 
 
-def recurrents(header: Header, family: Family) -> Kinds | None:
-    """Return the layers that carry a state, or None if all are attention. Raises BadInput."""
+def recurrent_layers(header: Header, family: Family) -> Kinds | None:
+    """Return whether each layer carries a state, or None if the family has no recurrent layers. Raises BadInput."""
     kind, n = family.recurrent, n_layers(header)
     if kind is None:
         return None
@@ -243,7 +247,7 @@ def recurrents(header: Header, family: Family) -> Kinds | None:
         listed = _listed(header, RECURRENT_LAYERS)
         if listed is not None:
             return listed
-        period = header.integer(named(header, INTERVAL), 1, MAX_LAYERS, kind.period)
+        period = header.integer(metadata_key(header, INTERVAL), 1, MAX_LAYERS, kind.period)
         return tuple((layer + 1) % period != 0 for layer in range(n))
     heads, ffn = (_numbers(header, "attention.head_count_kv"), _numbers(header, "feed_forward_length"))
     if kind.no_ffn:
@@ -251,9 +255,9 @@ def recurrents(header: Header, family: Family) -> Kinds | None:
     return tuple(not h for h in heads)
 
 
-def attentions(header: Header, family: Family) -> Kinds:
-    """Return the layers with a KV cache. Raises BadInput."""
-    state = recurrents(header, family)
+def kv_cache_layers(header: Header, family: Family) -> Kinds:
+    """Return whether each layer has a KV cache. Raises BadInput."""
+    state = recurrent_layers(header, family)
     if state is None or (family.recurrent and family.recurrent.everywhere):
         return (True,) * n_layers(header)
     if family.recurrent and family.recurrent.no_ffn:
@@ -262,25 +266,26 @@ def attentions(header: Header, family: Family) -> Kinds:
 
 
 def _listed(header: Header, name: str) -> Kinds | None:
-    """Return a list of flags from the file, or None if it has none."""
-    key = named(header, name)
+    """Return a per-layer list of flags from the file, or None if the file has no such list. Raises BadInput."""
+    key = metadata_key(header, name)
     value = header.entries.get(key)
     if value is None or not value.is_array:
         return None
     values, n = header.items(key), n_layers(header)
     if len(values) not in (n, n_blocks(header)) or any(isinstance(flag, str) for flag in values):
-        raise header.odd(key, f"{len(values)} values for {n} layers")
+        raise header.invalid(key, f"{len(values)} values for {n} layers")
     return tuple(bool(flag) for flag in values)[:n]
 
 
 def _numbers(header: Header, name: str) -> tuple[int, ...]:
     n = n_blocks(header)
-    numbers = header.integers(named(header, name), n, 0, MAX_VALUE) or (0,) * n
+    numbers = header.integers(metadata_key(header, name), n, 0, MAX_VALUE) or (0,) * n
     return numbers[: n_layers(header)]
 
 
 def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[int, ...], RunRules, Reason | None]:
-    """Return the places where a model may be cut and the rules of its runs, or no places and the reason.
+    """Return the positions at which a model may be cut, the rules for its runs, and None; or no positions and the
+    reason.
 
     Raises BadInput for impossible metadata.
     """
@@ -299,25 +304,27 @@ def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[i
 
 
 def unproved(header: Header, architecture: str) -> Reason | None:
-    """Return the reason why this model, or a stage of it, may not be cut, or None if it may. Raises BadInput."""
+    """Return the reason why this model may not be cut, or None if it may. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return Reason("whole_family", {"architecture": architecture})
     predicts = n_blocks(header) > n_layers(header) and Rule.F6 not in family.rules
-    strange = strange_lists(header) or varying(header) - family.may_vary
-    if predicts or strange or (family.window and all_full(header)) or family.unproved(header):
+    strange = unknown_lists(header) or varying_lists(header) - family.may_vary
+    if predicts or strange or (family.window and has_empty_window(header)) or family.unproved(header):
         return Reason("whole_variant", {"architecture": architecture})
     return None
 
 
 def unproved_stage(architecture: str) -> Reason | None:
-    """Return the reason why memory is not lent for such a stage, if any. Only its host can know whether it was cut
-    correctly."""
+    """Return the reason why a lender refuses stages of this architecture, or None.
+
+    Only the host can tell whether a stage was cut correctly.
+    """
     return None if architecture in FAMILIES else Reason("whole_family", {"architecture": architecture})
 
 
 def is_lite(header: Header, n_vocab: int) -> bool:
-    """Return whether llama.cpp treats a deepseek2 model as one of the small ones."""
+    """Return whether llama.cpp treats a deepseek2 model as a Lite variant."""
     n = n_layers(header)
     return n in LITE_LAYERS or (n, n_vocab) == LITE_VOCABULARY
 
@@ -332,14 +339,14 @@ def _not_long(header: Header, family: Family, n_vocab: int) -> tuple[int, ...]:
 
 
 def _groups(header: Header, family: Family) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of layers of which every run needs at least one, since the engine has a cache for each kind."""
+    """Return groups of layers: every run needs a layer of each group, since the engine expects a cache of each kind."""
     kinds = []
-    sliding = windows(header, family)
+    sliding = window_layers(header, family)
     if sliding is not None and family.window and not family.window.may_go:
         kinds.append(sliding)
-    state = recurrents(header, family)
+    state = recurrent_layers(header, family)
     if state is not None:
-        kinds += [state, attentions(header, family)]
+        kinds += [state, kv_cache_layers(header, family)]
     return tuple(tuple(at for at, has in enumerate(kind) if has) for kind in kinds)
 
 
@@ -347,8 +354,8 @@ STATE_VALUE_BYTES = 4  # f32
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The facts about a model that come from its family. The fields are named as in Model."""
+class FamilyFacts:
+    """The facts about a model that follow from its family, named as in Model and its parts."""
 
     first: Traits = USUAL
     later: Traits = USUAL
@@ -357,15 +364,15 @@ class Facts:
     state_bytes: tuple[int, ...] = ()
 
 
-def family_facts(header: Header, architecture: str, width: int, n_vocab: int) -> Facts:
-    """Return the facts of a proved family, or the defaults for any other. Raises BadInput."""
+def family_facts(header: Header, architecture: str, width: int, n_vocab: int) -> FamilyFacts:
+    """Return the facts that follow from a family, or the defaults for a family without a row. Raises BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
-        return Facts()
+        return FamilyFacts()
     root = math.sqrt(width)
     unscale = Rule.F7 in family.rules
     idle, last_idle = idle_bytes(family, width, n_vocab)
-    return Facts(
+    return FamilyFacts(
         first=_traits(family, root if family.entry_scaled else 1.0),
         later=_traits(family, 1 / root if unscale else 1.0),
         idle_bytes=idle,
@@ -380,14 +387,17 @@ def _traits(family: Family, input_scale: float) -> Traits:
 
 
 def idle_kind(width: int) -> int:
-    """Return the smallest number type for unused rows of this width."""
+    """Return the number type that makes unused rows of this width smallest."""
     if width % 256 == 0:
         return tensor_types.TQ1_0
     return tensor_types.Q4_0 if width % 32 == 0 else tensor_types.F16
 
 
 def idle_bytes(family: Family, width: int, n_vocab: int) -> tuple[int, int]:
-    """Return the bytes of unread matrices, apart from the embedding's, in each run before the last and in the last."""
+    """Return the size of matrices that the loader requires but never reads, in runs before the last and in the last.
+
+    The embedding of runs before the last is not included.
+    """
     if Rule.F1 not in family.rules:
         return 0, 0
     before = tensor_types.tensor_bytes(tensor_types.F16, (width, PLACEHOLDER_ROWS))
@@ -395,8 +405,8 @@ def idle_bytes(family: Family, width: int, n_vocab: int) -> tuple[int, int]:
 
 
 def _state_bytes(header: Header, family: Family, width: int) -> tuple[int, ...]:
-    """Return the state bytes of each layer for one sequence. Source: llama_hparams::n_embd_r and n_embd_s."""
-    kinds = recurrents(header, family)
+    """Return the size of each layer's state for one sequence. Source: llama_hparams::n_embd_r and n_embd_s."""
+    kinds = recurrent_layers(header, family)
     if kinds is None:
         return ()
     kernel = max(1, number(header, "ssm.conv_kernel", 1))

@@ -1,7 +1,7 @@
-"""A model's metadata by layer: the variant of its family, and the keys with one value per layer, which are cut with
-the layers.
+"""Reads the metadata that concerns single layers: which variant of its family a model is, and per-layer lists.
 
-Such keys are never guessed by length, since a list may have as many values as there are layers by chance.
+Per-layer lists are cut along with the layers. They are recognized by name and never by length, since any list may
+happen to have as many values as there are layers.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from backends.contract import Layers
 
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_VALUE = (1 << 31) - 1
-LONG_CONTEXT = 1 << 20  # GLM-5.2's; in earlier versions every layer had its own indexer
+LONG_CONTEXT = 1 << 20  # the context of GLM-5.2; in earlier versions, every layer has its own indexer
 
 
-def named(header: Header, name: str) -> str:
-    """Return the metadata key with this name for the file's architecture."""
+def metadata_key(header: Header, name: str) -> str:
+    """Return the full metadata key of an entry: the architecture followed by `name`."""
     return f"{header.text('general.architecture')}.{name}"
 
 
 def number(header: Header, name: str, default: int = 0) -> int:
-    """Return an integer of the architecture, even if it is listed with the same value for each layer.
+    """Return an integer of the architecture, which may be stored as a list with the same value for each layer.
 
-    Return the default if it is missing, differs between layers, or is not a valid list.
+    Return the default if the entry is missing, is not a valid list, or differs between layers.
     """
-    key = named(header, name)
+    key = metadata_key(header, name)
     value = header.entries.get(key)
     if value is not None and value.is_array:
         if value.count > MAX_LAYERS or value.kind not in tensor_types.INTEGERS:  # checked before any value is read
@@ -39,19 +39,19 @@ def number(header: Header, name: str, default: int = 0) -> int:
 
 
 def n_blocks(header: Header) -> int:
-    """Return the number of layers in the file, including those that predict further tokens. Raises BadInput."""
-    return header.integer(named(header, "block_count"), 1, MAX_LAYERS)
+    """Return the number of layers in the file, including those for multi-token prediction. Raises BadInput."""
+    return header.integer(metadata_key(header, "block_count"), 1, MAX_LAYERS)
 
 
 def n_layers(header: Header) -> int:
-    """Return the number of layers that a token passes. Raises BadInput."""
-    n, key = n_blocks(header), named(header, "nextn_predict_layers")
+    """Return the number of layers without those for multi-token prediction. Raises BadInput."""
+    n, key = n_blocks(header), metadata_key(header, "nextn_predict_layers")
     return n - header.integer(key, 0, n - 1, 0)
 
 
 def n_layers_are(n: int) -> Callable[[Header], bool]:
-    """Return a test for this number of layers. Models of that size compute differently, and no stage has as many
-    layers."""
+    """Return a predicate for models with `n` layers. The engine treats that number specially, and no stage has as
+    many."""
     return lambda header: n_layers(header) == n
 
 
@@ -67,45 +67,46 @@ def no_window(header: Header) -> bool:
     return not has_window(header)
 
 
-def all_full(header: Header) -> bool:
-    """Return whether the file states an empty window. Engines interpret it differently, and no such model is proved."""
-    value = header.entries.get(named(header, "attention.sliding_window"))
+def has_empty_window(header: Header) -> bool:
+    """Return whether the file states a window of size 0. Engines interpret it differently, and no such model is
+    proved."""
+    value = header.entries.get(metadata_key(header, "attention.sliding_window"))
     return value is not None and not has_window(header)
 
 
-def image_planes(header: Header) -> bool:
-    """Return whether positions already have planes, as in variants that process images."""
-    return named(header, "rope.dimension_sections") in header.entries
+def uses_mrope(header: Header) -> bool:
+    """Return whether the model itself uses M-RoPE positions, as image-processing variants do."""
+    return metadata_key(header, "rope.dimension_sections") in header.entries
 
 
 def per_layer_embeddings(header: Header) -> bool:
-    """Return whether later layers need the token ids, or the KV cache of earlier layers."""
+    """Return whether later layers need the token ids or the KV cache of earlier layers, which a stage lacks."""
     return number(header, "embedding_length_per_layer_input") > 0 or number(header, "attention.shared_kv_layers") > 0
 
 
 def moe_step(header: Header) -> int:
-    """Return the distance between layers with experts."""
+    """Return the interval at which layers with experts occur."""
     return max(1, min(MAX_LAYERS, number(header, "interleave_moe_layer_step", 1)))
 
 
 def indexers(header: Header) -> tuple[bool, ...]:
-    """Return which layers select the positions that attention looks at.
+    """Return whether each layer has its own indexer, which selects the positions that attention reads.
 
-    The others reuse an earlier layer's selection.
+    The other layers reuse the selection of an earlier layer.
     """
-    n, key = n_layers(header), named(header, "attention.indexer.types")
+    n, key = n_layers(header), metadata_key(header, "attention.indexer.types")
     value = header.entries.get(key)
     if value is not None and value.is_array:
         types = tuple(bool(item) for item in header.items(key))
         if len(types) not in (n, n_blocks(header)):
-            raise header.odd(key, f"{len(types)} values for {n} layers")
+            raise header.invalid(key, f"{len(types)} values for {n} layers")
         return types[:n]
     if value is None and number(header, "context_length") >= LONG_CONTEXT:
         return tuple(layer < 2 or layer % 4 == 2 for layer in range(n))
     return (True,) * n if value is None else (bool(header.integer(key, 0, 1)),) * n
 
 
-def full_indexer(header: Header, layer: int) -> bool:
+def has_indexer(header: Header, layer: int) -> bool:
     return indexers(header)[layer]
 
 
@@ -125,24 +126,24 @@ PER_LAYER = (
     "deepstack_mapping",
 )
 WITHOUT_PREFIX = frozenset({"xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps"})
-# llama.cpp refuses a file in which these lists have another length. If a file ends with blocks that predict further
-# tokens, the first set counts all blocks, and the second only the layers that a token passes. Other lists may have any
-# length.
+# llama.cpp refuses files in which these lists have another length. In files with blocks for multi-token prediction,
+# lists in the first set have a value for each block, and those in the second only for each ordinary layer. Other lists
+# may have either length.
 EACH_BLOCK = frozenset(PER_LAYER[:5]) | {"attention.recurrent_layers", "swiglu_clamp_exp", "swiglu_clamp_shexp"}
 EACH_LAYER = WITHOUT_PREFIX | {"attention.indexer.types"}
-FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage gets whole
+FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage receives unchanged
 
 
 def is_per_layer(header: Header, key: str) -> bool:
-    """Return whether this entry is a list with a value for each layer."""
+    """Return whether an entry is a list with one value per layer."""
     if not header.entries[key].is_array:
         return False
     prefix = f"{header.text('general.architecture')}."
     return key in WITHOUT_PREFIX or (key.startswith(prefix) and key.removeprefix(prefix) in PER_LAYER)
 
 
-def strange_lists(header: Header) -> list[str]:
-    """Return the architecture's lists about which nothing is proved."""
+def unknown_lists(header: Header) -> list[str]:
+    """Return the keys of the architecture's lists that no proof covers."""
     prefix = f"{header.text('general.architecture')}."
     return [
         key
@@ -151,34 +152,34 @@ def strange_lists(header: Header) -> list[str]:
     ]
 
 
-def varying(header: Header) -> set[str]:
-    """Return the names, without the architecture's prefix, of the lists whose values differ between layers."""
+def varying_lists(header: Header) -> set[str]:
+    """Return the names, without the architecture's prefix, of the per-layer lists whose values differ."""
     prefix, n = f"{header.text('general.architecture')}.", n_layers(header)
     lists = [key for key in header.entries if is_per_layer(header, key)]
     return {key.removeprefix(prefix) for key in lists if len(set(header.items(key)[:n])) > 1}
 
 
-def sliced(header: Header, key: str, layers: Layers) -> bytes:
-    """Return the entry with only the values of these layers. Raises BadInput for a list of another length."""
+def slice_entry(header: Header, key: str, layers: Layers) -> bytes:
+    """Encode a per-layer entry with only the values of these layers. Raises BadInput for a list of the wrong length."""
     value = header.entries[key]
-    check(header, key, value)
+    check_list(header, key, value)
     _, size = tensor_types.SCALARS[value.kind]
     items = header.raw[value.data + layers.first * size : value.data + layers.last * size]
     kinds = u32(tensor_types.ARRAY) + u32(value.kind)
     return text(key.encode()) + kinds + len(layers).to_bytes(8, "little") + items
 
 
-def check_all(header: Header) -> None:
-    """Raise BadInput if a per-layer list of this file does not have one value for each layer."""
+def check_lists(header: Header) -> None:
+    """Raise BadInput if a per-layer list in this file has the wrong length or contains strings."""
     for key, value in header.entries.items():
         if is_per_layer(header, key):
-            check(header, key, value)
+            check_list(header, key, value)
 
 
-def check(header: Header, key: str, value: Value) -> None:
-    """Raise BadInput for a list that cannot have a value for each layer."""
+def check_list(header: Header, key: str, value: Value) -> None:
+    """Raise BadInput if this per-layer list has the wrong length or contains strings."""
     n, blocks = n_layers(header), n_blocks(header)
     name = key.removeprefix(f"{header.text('general.architecture')}.")
     right = {blocks} if name in EACH_BLOCK else {n} if name in EACH_LAYER else {n, blocks}
     if value.count not in right or value.kind == tensor_types.STRING:
-        raise header.odd(key, f"{value.count} values for {max(right)} layers")
+        raise header.invalid(key, f"{value.count} values for {max(right)} layers")

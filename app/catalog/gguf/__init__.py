@@ -1,1 +1,1 @@
-"""GGUF files: their bytes, limits and headers, and the models that the headers describe."""
+"""Reads GGUF files within hard limits, and describes the models in them."""

@@ -1,5 +1,7 @@
-"""A GGUF file: the facts in its name, its parts, and its header. The header is read within hard limits and checked; it
-can also be written."""
+"""Reads and writes the headers of GGUF files, and parses the names of files and of their parts.
+
+Headers come from untrusted files, so every size in them is checked against a hard limit before it is used.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,15 @@ _QUANT = re.compile(
     r"|TQ[12]_0|MXFP4(?:_MOE)?|BF16|FP?16|FP?32))(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-MAX_PARTS = 1000  # also the most that are read
+MAX_PARTS = 1000  # of one model
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
-# The best first: good answers for their size, and supported by every processor.
+# Best first: quantizations with good answers for their size that every processor supports.
 _LIKED = ("Q4_K_M", "MXFP4", "MXFP4_MOE", "UD-Q4_K_XL", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q8_0")
 NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files in a model's repository that are not models themselves
 
 
 def quantization_of(file: str) -> str | None:
-    """Return `Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`, or None if the name contains no quantization."""
+    """Return the quantization in a file name (`Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`), or None if there is none."""
     matches = _QUANT.findall(file.rsplit("/", 1)[-1])
     if not matches:
         return None
@@ -38,13 +40,13 @@ def quantization_of(file: str) -> str | None:
 
 
 def parts_of(file: str) -> int | None:
-    """Return the number of parts if this file is one of several, else None."""
+    """Return the number of parts of a split model from the file name of one part, or None for any other file."""
     match = _PART.search(file)
     return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
 
 
 def part_names(file: str) -> tuple[str, ...]:
-    """Return the names of all files of the model that this one belongs to, in order: all parts, or only itself."""
+    """Return the file names of all parts of the model that this file belongs to, in order. Most have one part."""
     match, n = _PART.search(file), parts_of(file)
     if match is None or n is None:
         return (file,)
@@ -53,13 +55,13 @@ def part_names(file: str) -> tuple[str, ...]:
 
 
 def is_model(file: str) -> bool:
-    """Return whether a file in a repository may be a chat model."""
+    """Return whether a file in a repository looks like a language model, judging by its name."""
     name = file.rsplit("/", 1)[-1].casefold()
     return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
 
 
-def recommended(files: Sequence[str]) -> str | None:
-    """Return the file to try first. Among files of the same quantization, a single file is preferred."""
+def recommended_file(files: Sequence[str]) -> str | None:
+    """Return the file to recommend, going by quantization, or None. A single file is preferred to a split model."""
     ranked = sorted(files, key=lambda file: parts_of(file) is not None)
     whole = {quantization_of(file): file for file in reversed(ranked)}
     return next((whole[quant] for quant in _LIKED if quant in whole), None)
@@ -70,30 +72,31 @@ Scalar = int | float | bool | str
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One metadata entry. Its numbers are read from the header's bytes on demand."""
+    """The type and location of a metadata entry. Its values are decoded from the header's bytes on demand."""
 
-    kind: int  # of the items if it is an array
+    kind: int  # type code; that of the items if it is an array
     is_array: bool
     count: int
-    start: int  # of the whole entry with its key, in `Header.raw`
-    data: int  # of the first item
+    start: int  # offset of the entry, including its key, in `Header.raw`
+    data: int  # offset of the first value
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """The shape, number type and place of a tensor. `shape[0]` is the length of a row."""
+    """The shape, number type and location of a tensor. `shape[0]` is the length of a row."""
 
     shape: tuple[int, ...]
     kind: int
-    offset: int  # in the file
+    offset: int  # from the start of the file
     n_bytes: int
-    path: str = ""  # its file, if the model has several
+    path: str = ""  # the part that contains it, if the model is split
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The checked contents of a GGUF file that precede its tensors. Created only by `read_header` and `header_in`."""
+    """The checked header of a GGUF file: everything before the tensor data. Only `read_header` and `header_in` create
+    it."""
 
     path: str
     version: int
@@ -101,7 +104,7 @@ class Header:
     entries: dict[str, Value]
     tensors: dict[str, Tensor]
     alignment: int
-    file_bytes: int  # of all its files
+    file_bytes: int  # of all parts together
     n_parts: int = 1
 
     def path_of(self, tensor: Tensor) -> str:
@@ -109,7 +112,7 @@ class Header:
         return tensor.path or self.path
 
     def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
-        """Return an integer within bounds. Without a default it must be present."""
+        """Return an integer from `least` to `most`. Without a default, the entry must exist. Raises BadInput."""
         value = self.entries.get(key)
         if value is None:
             if default is None:
@@ -117,35 +120,36 @@ class Header:
             return default
         number = self.items(key)[0] if not value.is_array else None
         if value.kind not in tensor_types.INTEGERS or not isinstance(number, int):
-            raise self.odd(key, "not a whole number")
+            raise self.invalid(key, "not a whole number")
         if not least <= number <= most:
-            raise self.odd(key, str(number))
+            raise self.invalid(key, str(number))
         return number
 
     def integers(self, key: str, n: int, least: int, most: int) -> tuple[int, ...] | None:
-        """Return one integer for each of `n` layers, from an array or a single number for all, or None if absent."""
+        """Return one integer for each of `n` layers, or None if the entry is absent. A single number applies to all
+        layers."""
         value = self.entries.get(key)
         if value is None:
             return None
         if not value.is_array:
             return (self.integer(key, least, most),) * n
         if value.kind not in tensor_types.INTEGERS or value.count != n:
-            raise self.odd(key, f"{value.count} values for {n} layers")
+            raise self.invalid(key, f"{value.count} values for {n} layers")
         numbers = tuple(int(item) for item in self.items(key))
         for number in numbers:
             if not least <= number <= most:
-                raise self.odd(key, str(number))
+                raise self.invalid(key, str(number))
         return numbers
 
     def text(self, key: str) -> str:
-        """Return the first 200 characters of a string, without control characters, or "" if it is absent."""
+        """Return the first 200 characters of a string with unprintable ones replaced, or "" if the entry is absent."""
         value = self.entries.get(key)
         if value is None or value.is_array or value.kind != tensor_types.STRING:
             return ""
-        return shown(str(self.items(key)[0]), 200)
+        return printable(str(self.items(key)[0]), 200)
 
     def items(self, key: str) -> tuple[Scalar, ...]:
-        """Return all values of an entry. A single value becomes a tuple of one."""
+        """Return all values of an entry. A single value is returned as a tuple of one."""
         value = self.entries[key]
         if value.kind == tensor_types.STRING:
             return tuple(self._strings(value))
@@ -160,40 +164,40 @@ class Header:
             strings.append(self.raw[start:pos].decode(errors="replace"))
         return strings
 
-    def odd(self, key: str, problem: str) -> BadInput:
-        """Return the error for an invalid entry."""
-        return BadInput("gguf_odd", path=self.path, key=shown(key), found=problem)
+    def invalid(self, key: str, problem: str) -> BadInput:
+        """Return the error that reports an invalid entry."""
+        return BadInput("gguf_odd", path=self.path, key=printable(key), found=problem)
 
 
-def shown(foreign: str, most: int = 64) -> str:
-    """Return a name from an untrusted file in a form that is safe to show in a sentence."""
+def printable(foreign: str, most: int = 64) -> str:
+    """Return text from an untrusted file for use in messages: truncated, with unprintable characters replaced."""
     return "".join(c if c.isprintable() else "?" for c in foreign[:most])
 
 
-def aligned(n: int, alignment: int) -> int:
-    """Return the next multiple of `alignment`, which is a power of two."""
+def align_up(n: int, alignment: int) -> int:
+    """Round `n` up to a multiple of `alignment`, which is a power of two."""
     return (n + alignment - 1) & -alignment
 
 
 def header_bytes(
     alignment: int, entries: Sequence[bytes], tensors: Sequence[tuple[str, tuple[int, ...], int, int]]
 ) -> bytes:
-    """Return the bytes that precede the tensors, without padding.
+    """Encode a header, without the padding that follows it.
 
-    Each of `entries` is made by `entry` or copied from a file. `tensors` are the name, shape, number type and bytes
-    of each, in the order of the file.
+    entries: encoded by `entry` or copied from another header. tensors: the name, shape, number type and size in
+    bytes of each tensor, in file order.
     """
     counts = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries))
     listed, offset = [], 0
     for name, shape, kind, n_bytes in tensors:
         dimensions = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
         listed.append(text(name.encode()) + dimensions + struct.pack("<IQ", kind, offset))
-        offset = aligned(offset + n_bytes, alignment)
+        offset = align_up(offset + n_bytes, alignment)
     return b"".join([counts, *entries, *listed])
 
 
 def entry(key: str, kind: int, values: Sequence[object], is_list: bool = False) -> bytes:
-    """Return one metadata entry: a value, or a list of them. Raises struct.error for values of another kind."""
+    """Encode a metadata entry: one value, or a list of values. Raises struct.error if a value does not fit its type."""
     head = text(key.encode())
     if is_list:
         head += u32(tensor_types.ARRAY) + u32(kind) + len(values).to_bytes(8, "little")
@@ -229,7 +233,7 @@ MAX_STRING_BYTES = 16 << 20
 MAX_ITEMS = 16 << 20
 MAX_HEADER_BYTES = 256 << 20
 MAX_DIMENSIONS = 4
-MAX_ALIGNMENT = 64 << 10  # a limit of this app: padding stays small compared to any tensor
+MAX_ALIGNMENT = 64 << 10  # this app's own limit: padding stays small compared to any tensor
 MAX_TENSOR_NAME_BYTES = 63  # GGML_MAX_NAME without the terminator
 
 FIRST_READ_BYTES = 64 << 10
@@ -238,26 +242,23 @@ _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
 def part_paths(path: Path) -> tuple[Path, ...]:
-    """Return all files of the model that this one belongs to, in order: all parts, or only itself."""
+    """Return the paths of all parts of the model that this file belongs to, in order. Most have one part."""
     return tuple(path.with_name(name) for name in part_names(path.name))
 
 
 def read_header(path: Path) -> Header:
-    """Read and check the header of a GGUF model, including those of all its parts.
-
-    No tensor is read. Raises BadInput.
-    """
+    """Read and check the headers of all parts of a model, without reading any tensors. Raises BadInput."""
     paths = part_paths(path)
     return _joined([_read_one(part_path) for part_path in paths]) if len(paths) > 1 else _read_one(path)
 
 
 def header_in(data: bytes, path: Path) -> Header:
-    """Read and check a header without tensors that this app made. `path` is for errors only. Raises BadInput."""
+    """Parse a header that this app encoded without tensors. `path` appears only in errors. Raises BadInput."""
     return _Reader(BytesIO(data), path, len(data)).header()
 
 
 def _joined(parts: list[Header]) -> Header:
-    """Join the headers of all parts: the first part's metadata, and the tensors of all."""
+    """Merge the headers of all parts: the metadata of the first part and the tensors of all parts."""
     first, tensors = parts[0], dict[str, Tensor]()
     for number, part in enumerate(parts):
         count = part.integer("split.count", 0, MAX_PARTS, 0)
@@ -265,7 +266,7 @@ def _joined(parts: list[Header]) -> Header:
             raise BadInput("gguf_part", path=part.path, part=number + 1, parts=len(parts))
         for name, tensor in part.tensors.items():
             if name in tensors:
-                raise BadInput("gguf_repeated", path=part.path, name=shown(name))
+                raise BadInput("gguf_repeated", path=part.path, name=printable(name))
             tensors[name] = replace(tensor, path=part.path)
     file_bytes = sum(part.file_bytes for part in parts)
     return replace(first, tensors=tensors, file_bytes=file_bytes, n_parts=len(parts))
@@ -285,7 +286,7 @@ def _read_one(path: Path) -> Header:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A tensor as listed in the header. Its offset is relative to the start of the data."""
+    """A tensor as listed in the header. Its offset is relative to the start of the tensor data."""
 
     name: str
     shape: tuple[int, ...]
@@ -294,7 +295,7 @@ class _Listed:
 
 
 class _Reader:
-    """A reader that reads a header from front to back, and no further than necessary."""
+    """A sequential parser of one header. It checks every size before it reads that many bytes."""
 
     def __init__(self, file: BinaryIO, path: Path, file_bytes: int) -> None:
         self._file = file
@@ -311,12 +312,12 @@ class _Reader:
         for _ in range(n_entries):
             start, key = self._pos, self._name(MAX_KEY_BYTES, "length of a key")
             if key in entries:
-                raise self._bad("gguf_repeated", name=shown(key))
+                raise self._bad("gguf_repeated", name=printable(key))
             entries[key] = self._value(start, key)
         alignment = self._alignment(entries)
         listed = [self._listed() for _ in range(n_tensors)]
         raw = bytes(memoryview(self._buffer)[: self._pos])
-        data_start = aligned(self._pos, alignment)
+        data_start = align_up(self._pos, alignment)
         tensors = self._placed(listed, data_start, alignment)
         return Header(self._path, version, raw, entries, tensors, alignment, self._file_bytes)
 
@@ -334,18 +335,18 @@ class _Reader:
         kind, is_array, count = self._u32(), False, 1
         if kind == tensor_types.ARRAY:
             kind, is_array = self._u32(), True
-            count = self._bounded(f"length of {shown(key)}", self._u64(), MAX_ITEMS)
+            count = self._bounded(f"length of {printable(key)}", self._u64(), MAX_ITEMS)
         data = self._pos
         if kind == tensor_types.STRING:
             self._skip_strings(count)
         elif kind in tensor_types.SCALARS:
             self._skip(count * tensor_types.SCALARS[kind][1])
         else:  # includes arrays of arrays
-            raise self._bad("gguf_type", name=shown(key), kind=kind)
+            raise self._bad("gguf_type", name=printable(key), kind=kind)
         return Value(kind, is_array, count, start, data, self._pos)
 
     def _skip_strings(self, count: int) -> None:
-        """Skip strings. This is the only hot loop, since a vocabulary has hundreds of thousands."""
+        """Skip strings. This is the only hot loop here, since a vocabulary has hundreds of thousands of strings."""
         buffer, length_at, pos, limit = self._buffer, _U64.unpack_from, self._pos, MAX_STRING_BYTES
         for _ in range(count):
             if pos + 8 > len(buffer):
@@ -362,29 +363,29 @@ class _Reader:
         name = self._name(MAX_TENSOR_NAME_BYTES, "length of a tensor's name")
         n_dimensions = self._u32()
         if not 1 <= n_dimensions <= MAX_DIMENSIONS:
-            raise self._bad("gguf_dimensions", name=shown(name), found=n_dimensions)
+            raise self._bad("gguf_dimensions", name=printable(name), found=n_dimensions)
         shape = tuple(self._u64() for _ in range(n_dimensions))
         kind, offset = self._u32(), self._u64()
         if kind not in tensor_types.TENSORS:
-            raise self._bad("gguf_type", name=shown(name), kind=kind)
+            raise self._bad("gguf_type", name=printable(name), kind=kind)
         return _Listed(name, shape, kind, offset)
 
     def _placed(self, listed: list[_Listed], start: int, alignment: int) -> dict[str, Tensor]:
-        """Return the place of each tensor. Tensors must be contiguous and inside the file, as llama.cpp requires."""
+        """Return the tensors with their locations. As in llama.cpp, they must be contiguous and lie within the file."""
         tensors: dict[str, Tensor] = {}
         expected = 0
         for entry in listed:
             if entry.name in tensors:
-                raise self._bad("gguf_repeated", name=shown(entry.name))
+                raise self._bad("gguf_repeated", name=printable(entry.name))
             n_bytes = tensor_types.tensor_bytes(entry.kind, entry.shape)
             if not n_bytes:  # no values, or rows that are not whole blocks
-                raise self._bad("gguf_shape", name=shown(entry.name), shape=str(entry.shape))
+                raise self._bad("gguf_shape", name=printable(entry.name), shape=str(entry.shape))
             if start + entry.offset + n_bytes > self._file_bytes:
                 raise self._bad("gguf_truncated", size_bytes=self._file_bytes)
             if entry.offset != expected:
-                raise self._bad("gguf_offset", name=shown(entry.name))
+                raise self._bad("gguf_offset", name=printable(entry.name))
             tensors[entry.name] = Tensor(entry.shape, entry.kind, start + entry.offset, n_bytes)
-            expected = aligned(entry.offset + n_bytes, alignment)
+            expected = align_up(entry.offset + n_bytes, alignment)
         return tensors
 
     def _alignment(self, entries: dict[str, Value]) -> int:
@@ -429,10 +430,8 @@ class _Reader:
         self._pos += n_bytes
 
     def _need(self, n_bytes: int) -> None:
-        """Ensure that the next bytes are in the buffer.
-
-        Sizes claimed by the file are checked before anything is read.
-        """
+        """Read ahead until the buffer contains the next `n_bytes`, after checking that the file and the limit allow
+        them."""
         end = self._pos + n_bytes
         if end <= len(self._buffer):
             return

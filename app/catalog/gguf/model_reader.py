@@ -1,7 +1,4 @@
-"""Conversion of a header into a Model, and refusal of files that are not models.
-
-Only this file and the cut know GGUF's keys.
-"""
+"""Converts a GGUF header into a Model, and refuses files that are damaged, hostile or not language models."""
 
 from __future__ import annotations
 
@@ -13,14 +10,11 @@ from pathlib import Path
 
 from app.catalog.families import layer_metadata
 from app.catalog.families.family_table import FAMILIES, boundaries, family_facts
-from app.catalog.families.layer_metadata import MAX_LAYERS, check_all
+from app.catalog.families.layer_metadata import MAX_LAYERS, check_lists
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import Header, Scalar, Tensor, part_paths, read_header, shown
+from app.catalog.gguf.gguf_file import Header, Scalar, Tensor, part_paths, printable, read_header
 from app.core.errors import BadInput
 from app.core.model import Cuts, Model, Weights
-
-# Metadata that would crash an engine or keep it busy forever is refused.
-
 
 # Limits far beyond every known model. A file that exceeds them is damaged or hostile.
 MAX_WIDTH = 1 << 17
@@ -36,7 +30,8 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
 
 def model_of(header: Header, name: str, model_id: str) -> Model:
-    """Return the model that a checked header describes. Raises BadInput for impossible metadata."""
+    """Return the model that a header describes. Raises BadInput for impossible metadata, or if it is not a language
+    model."""
     check(header)
     architecture = architecture_of(header)
     check_finite(header, architecture)
@@ -83,7 +78,7 @@ def architecture_of(header: Header) -> str:
     if "general.architecture" not in header.entries:
         raise BadInput("gguf_key_missing", path=header.path, key="general.architecture")
     if not _ARCHITECTURE.fullmatch(architecture):
-        raise header.odd("general.architecture", shown(architecture))
+        raise header.invalid("general.architecture", printable(architecture))
     if header.integer("split.count", 0, 1 << 16, 0) > header.n_parts:
         part = header.integer("split.no", 0, 1 << 16, 0) + 1
         parts = header.integer("split.count", 0, 1 << 16, 0)
@@ -92,13 +87,13 @@ def architecture_of(header: Header) -> str:
 
 
 def layer_of(tensor_name: str) -> int | None:
-    """Return the layer that a tensor belongs to, or None for the embedding, the head and shared tensors."""
+    """Return the index of the layer that a tensor belongs to, or None for the embedding, head and shared tensors."""
     match = _LAYER.match(tensor_name)
     return int(match[1]) if match else None
 
 
 def head_tensor(header: Header) -> Tensor:
-    """Return the output matrix: a tensor of its own, or the embedding if the file has none."""
+    """Return the output matrix. With tied weights, it is the embedding."""
     return header.tensors.get(HEAD) or header.tensors[EMBEDDING]
 
 
@@ -114,9 +109,9 @@ def _parts(header: Header, n_layers: int) -> _Parts:
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
         if layer is not None and layer >= n_blocks:
-            raise BadInput("gguf_layer_extra", path=header.path, name=shown(name), layers=n_blocks)
+            raise BadInput("gguf_layer_extra", path=header.path, name=printable(name), layers=n_blocks)
         if layer is not None and layer >= n_layers:
-            continue  # this block predicts further tokens, and no engine loads it
+            continue  # for multi-token prediction, which the engine does not load
         if layer is not None:
             layers[layer] += tensor.n_bytes
         elif name not in (EMBEDDING, HEAD):
@@ -127,7 +122,7 @@ def _parts(header: Header, n_layers: int) -> _Parts:
 
 
 def _vocabulary(header: Header, width: int) -> int:
-    """Return the rows of the embedding, which must agree with the head and with the list of tokens."""
+    """Return the vocabulary size, on which the embedding, the output matrix and the list of tokens must agree."""
     if EMBEDDING not in header.tensors:
         raise BadInput("gguf_tensor_missing", path=header.path, name=EMBEDDING)
     shape = header.tensors[EMBEDDING].shape
@@ -138,12 +133,12 @@ def _vocabulary(header: Header, width: int) -> int:
         raise BadInput("gguf_shape", path=header.path, name=HEAD, shape=str(head))
     tokens = header.entries.get("tokenizer.ggml.tokens")
     if tokens is not None and tokens.count != shape[1]:
-        raise header.odd("tokenizer.ggml.tokens", f"{tokens.count} tokens for {shape[1]} rows")
+        raise header.invalid("tokenizer.ggml.tokens", f"{tokens.count} tokens for {shape[1]} rows")
     return shape[1]
 
 
 def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
-    """Return the bytes of keys and values per position in each layer: heads x (key + value length) x 2 bytes."""
+    """Return the KV cache size of a position in each layer, in bytes: KV heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
     n_blocks = layer_metadata.n_blocks(header)
     heads = header.integers(key, n_blocks, 0, MAX_HEADS)
@@ -152,7 +147,7 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
     heads_kv = header.integers(f"{key}_kv", n_blocks, 0, MAX_HEADS) or heads
     default = width // max(1, *heads)
     if default == 0:
-        raise header.odd(key, f"{max(heads)} heads for width {width}")
+        raise header.invalid(key, f"{max(heads)} heads for width {width}")
     lengths = [
         header.integer(f"{architecture}.attention.{part}_length", 1, MAX_WIDTH, default) for part in ("key", "value")
     ]
@@ -160,9 +155,10 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 
 
 def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
-    """Return whether the keys and values of a head consist of whole blocks. Source: llama_init_from_model.
+    """Return whether the KV cache may be quantized, which requires that each head's keys and values are whole blocks.
 
-    If the file does not state their length in layers with a sliding window, it is the same as in the others.
+    Source: llama_init_from_model. Layers with a sliding window use the same lengths as others unless the file
+    states their own.
     """
     heads = header.integers(f"{architecture}.attention.head_count", layer_metadata.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
@@ -175,7 +171,7 @@ def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
 
 
 def _quantization(header: Header) -> str:
-    """Return the name of the mix or, if the file states none, the type of most of its bytes."""
+    """Return the name of the quantization mix or, if the file does not state it, the number type of most bytes."""
     mix = tensor_types.MIXES.get(header.integer("general.file_type", 0, 1 << 16, 1 << 16))
     if mix is not None:
         return mix
@@ -194,16 +190,16 @@ MAX_EXPERTS = 1 << 16
 PAIR = 2
 
 
-PLANE_VALUES = 4  # two pairs: F5 gives one each to the second and third plane
+PLANE_VALUES = 4  # two pairs, since rule F5 assigns one each to the second and the third plane
 
 
 _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
 
 def check_finite(header: Header, architecture: str) -> None:
-    """Raise BadInput for metadata that would make the engine's numbers infinite or undefined."""
-    if architecture in FAMILIES:  # for other families, the per-layer lists are unknown
-        check_all(header)
+    """Raise BadInput for metadata with which the engine would crash, loop forever, or compute non-finite numbers."""
+    if architecture in FAMILIES:  # for other families, the lengths of per-layer lists are not known
+        check_lists(header)
     for name in _EPSILONS:
         _check_epsilon(header, f"{architecture}.attention.{name}")
     _check_rope(header, architecture)
@@ -211,70 +207,71 @@ def check_finite(header: Header, architecture: str) -> None:
 
 
 def _check_epsilon(header: Header, key: str) -> None:
-    """Refuse an epsilon (added under a square root) that is negative or not small."""
+    """Refuse a normalization epsilon that is not between 0 and 1."""
     if key not in header.entries:
         return
     for epsilon in _values(header, key):
         if not isinstance(epsilon, float) or not math.isfinite(epsilon) or not 0 <= epsilon < 1:
-            raise header.odd(key, str(epsilon))
+            raise header.invalid(key, str(epsilon))
 
 
 def _values(header: Header, key: str) -> tuple[Scalar, ...]:
-    """Return a single value for all layers, or one for each. Longer lists are not read."""
+    """Return an entry's values: one for all layers, or one per layer. Raises BadInput if the list is longer."""
     count = header.entries[key].count
     if count > MAX_LAYERS:
-        raise header.odd(key, f"{count} values")
+        raise header.invalid(key, f"{count} values")
     return header.items(key)
 
 
 def _check_rope(header: Header, architecture: str) -> None:
-    """Refuse odd rotary dimensions. Values rotate in pairs, and if positions have planes, each needs a pair (F5)."""
+    """Refuse bad rotary dimensions: values rotate in pairs, and the rewritten sections of rule F5 need two pairs."""
     family = FAMILIES.get(architecture)
     least = 0
-    if family is not None:  # without values to rotate, the engine loops forever for some of these families
+    if family is not None:  # with no values to rotate, the engine loops forever for some of these families
         least = PLANE_VALUES if family.planes > 1 else PAIR
     for name in ("count", "count_swa"):
         key = f"{architecture}.rope.dimension_{name}"
         if key in header.entries and (count := header.integer(key, least, MAX_ROPE)) % 2:
-            raise header.odd(key, str(count))
+            raise header.invalid(key, str(count))
 
 
 def _check_experts(header: Header, prefix: str) -> None:
-    """Refuse to use more experts than there are."""
+    """Refuse metadata by which a token uses more experts than the model has."""
     value = header.entries.get(f"{prefix}used_count")
     if value is None:
         return
     n_experts = header.integer(f"{prefix}count", 0, MAX_EXPERTS, 0)
     for count in _values(header, f"{prefix}used_count"):
         if not isinstance(count, int) or not 0 <= count <= n_experts:
-            raise header.odd(f"{prefix}used_count", f"{count} of {n_experts}")
+            raise header.invalid(f"{prefix}used_count", f"{count} of {n_experts}")
 
 
-# Encoders, in which each position also sees later ones and none predicts the next. Source: llama.cpp's llm_arch.
+# Encoders: positions also see later ones, and no next token is predicted. Source: llama.cpp's llm_arch.
 ENCODERS = frozenset(
     {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "neo-bert", "modern-bert", "eurobert",
      "gemma-embedding", "llama-embed"}
 )  # fmt: skip
 
 
-NONE, RANK = 0, 4  # llama.cpp's pooling types that yield no vector; 1 to 3 are mean, first and last
+NONE, RANK = 0, 4  # llama.cpp's pooling types without a vector; 1 to 3 are mean, first and last
 
 
 MOST = 64
 
 
 def writes(header: Header, architecture: str) -> bool:
-    """Return whether the model was trained to write. A reranker of such a family was trained to judge instead."""
+    """Return whether the model generates text, which encoders and rerankers do not."""
     return architecture not in ENCODERS and not ranks(header, architecture)
 
 
 def embeds(header: Header, architecture: str) -> bool:
-    """Return whether the file specifies how to turn its positions into one vector. A file may omit this."""
+    """Return whether the model can embed texts, that is, whether its file states how to pool positions into one
+    vector."""
     return _kind(header, architecture) not in (NONE, RANK)
 
 
 def ranks(header: Header, architecture: str) -> bool:
-    """Return whether the model rates how well a text answers a question."""
+    """Return whether the model is a reranker, which scores how well a text answers a query."""
     return _kind(header, architecture) == RANK
 
 
@@ -282,7 +279,7 @@ def _kind(header: Header, architecture: str) -> int:
     return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
 
 
-# Architectures of models that generate images, videos or sounds with other programs than llama.cpp.
+# Architectures of models that generate images, videos or sounds, and that llama.cpp does not run.
 MAKES_PICTURES = frozenset(
     {"aura", "chroma", "cosmos", "flux", "flux2", "hidream", "hunyuan_image", "hunyuan_video", "hyvid", "lens", "ltxv",
      "lumina2", "mochi", "omnigen2", "qwen_image", "sana", "sd1", "sd2", "sd3", "sdxl", "wan", "z_image"}
@@ -296,13 +293,13 @@ ADAPTER_ENDS = (".lora_a", ".lora_b")
 
 
 def check(header: Header) -> None:
-    """Raise BadInput for a file that belongs to a model but is not one itself."""
+    """Raise BadInput for a GGUF file that is not a language model, such as an adapter, projector or image model."""
     kind = header.text("general.type").casefold()
     architecture = header.text("general.architecture").casefold()
     if architecture == "controlvector":
         raise BadInput("gguf_control_vector", path=header.path)
     if kind == "adapter" or "adapter.type" in header.entries or _is_lora(header):
-        base = shown(header.text("general.base_model.0.name"))
+        base = printable(header.text("general.base_model.0.name"))
         if base:
             raise BadInput("gguf_lora_of", path=header.path, model=base)
         raise BadInput("gguf_lora", path=header.path)
@@ -357,22 +354,22 @@ MOST_ENTRIES = 512
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A description of a model file."""
+    """The details of a model file that are shown to clients: its chat template and its metadata."""
 
     template: str  # the unmodified chat template, or "" if there is none
-    entries: dict[str, Scalar]  # single values only, by their GGUF names; long texts are truncated
-    bos: str  # how templates write the token that begins a text, or ""
+    entries: dict[str, Scalar]  # single values by their GGUF keys, not lists; long texts are truncated
+    bos: str  # text of the token that begins a prompt, as templates write it, or ""
     eos: str
 
 
-def card_of(path: Path) -> Card:
-    """Read the description from a file's header. Raises BadInput."""
+def read_card(path: Path) -> Card:
+    """Read the details of a model file from its header. Raises BadInput."""
     header = read_header(part_paths(path)[0])
     single = {
         key: header.items(key)[0] for key, value in header.entries.items() if not value.is_array and key != TEMPLATE
     }
     entries = {
-        key: shown(value, MOST_TEXT) if isinstance(value, str) else value
+        key: printable(value, MOST_TEXT) if isinstance(value, str) else value
         for key, value in list(single.items())[:MOST_ENTRIES]
     }
     return Card(_template(header), entries, _token(header, "bos"), _token(header, "eos"))
@@ -390,4 +387,4 @@ def _token(header: Header, role: str) -> str:
     number = header.integer(f"tokenizer.ggml.{role}_token_id", -1, 1 << 31, -1)
     if tokens is None or not tokens.is_array or not 0 <= number < tokens.count:
         return ""
-    return shown(str(header.items(TOKENS)[number]))
+    return printable(str(header.items(TOKENS)[number]))

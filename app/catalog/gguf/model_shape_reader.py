@@ -1,7 +1,7 @@
-"""Conversion of a header into a ModelShape: the facts with which a lender measures a model that it does not have.
+"""Converts a GGUF header into a ModelShape, with which a lender can measure a model that it does not have.
 
-Some runs of the model's own layers are described as their cut would write them, so that every family that may be
-cut can be measured: each run's metadata states which of its layers are recurrent, have a window or are dense.
+A shape describes a few runs of the model's layers with the same metadata as their stage files, such as which layers
+are recurrent or dense and which have a sliding window. So every family that may be cut can be measured.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cached_property
 
 import msgspec
 
-from app.catalog.families.family_table import FAMILIES, unproved, windows
-from app.catalog.families.layer_metadata import MAX_VALUE, WITHOUT_PREFIX, n_blocks, named, number
+from app.catalog.families.family_table import FAMILIES, unproved, window_layers
+from app.catalog.families.layer_metadata import MAX_VALUE, WITHOUT_PREFIX, metadata_key, n_blocks, number
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header, Scalar
 from app.catalog.gguf.gguf_file import Tensor as StoredTensor
@@ -36,18 +36,18 @@ from app.core.model import (
 from app.decoding import decode
 from backends.contract import Layers, Role
 
-# Fewer layers fit in the processor's cache and look faster than they are in a whole stage.
+# Runs below these sizes fit in the CPU's cache and seem faster than they are in a whole stage.
 LEAST_WEIGHTS_BYTES = 96 << 20
 LEAST_LAYERS = 3
-DEAR_BYTES = 4 << 30  # of weights; beyond this, writing each kind of layer in its exact share is not worth the time
+DEAR_BYTES = 4 << 30  # size of a run above which an exact mix of layer kinds is not worth the time to write it
 
-EXPERTS = "_exps."  # part of the names of tensors that contain a matrix for each expert
+EXPERTS = "_exps."  # in the names of tensors with a matrix for each expert
 
-_CHANGED = ("block_count", "vocab_size")  # rewritten for each number of layers
+_CHANGED = ("block_count", "vocab_size")  # rewritten for each run
 
 
 def shape_of(header: Header, model: Model) -> ModelShape:
-    """Return the shape of a model that may be cut. Raises BadInput if its family is not proved."""
+    """Return the shape of a model. Raises BadInput if the model may not be cut or the shape cannot be sent."""
     if (why := unproved(header, model.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     own = _OwnLayers(header, model)
@@ -81,35 +81,35 @@ def shape_of(header: Header, model: Model) -> ModelShape:
 
 
 def measured_runs(header: Header, model: Model) -> tuple[Layers, ...]:
-    """Return the layers that the shape of a model describes, shortest run first. Raises BadInput."""
+    """Return the runs of layers that a model's shape describes, shortest first. Raises BadInput."""
     return _chosen(_OwnLayers(header, model))
 
 
-def alike(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
-    """Return the runs of a model whose layers are all of one kind."""
+def uniform_runs(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
+    """Return the runs to measure for a model whose layers are all of one kind."""
     several = max(LEAST_LAYERS, math.ceil(LEAST_WEIGHTS_BYTES / layer_bytes(kind)))
     numbers = sorted({1, min(several, n_layers, MAX_RUN_LAYERS)})
     return tuple(LayerRun((0,) * n, (), float(n)) for n in numbers)
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """Return the bytes of a tensor, or 0 if its type is unknown or its rows are not whole blocks."""
+    """Return the size of a tensor in bytes, or 0 if its type is unknown or its rows are not whole blocks."""
     return tensor_types.tensor_bytes(tensor.kind, tensor.dims) or 0
 
 
 def layer_bytes(kind: LayerKind) -> int:
-    """Return the bytes of the tensors of one layer of this kind."""
+    """Return the size of one layer of this kind in bytes."""
     return sum(tensor_bytes(tensor) for tensor in kind.tensors)
 
 
 def run_bytes(shape: ModelShape, run: LayerRun) -> int:
-    """Return the bytes of all layers of a run."""
+    """Return the size of all layers of a run in bytes."""
     return sum(map(layer_bytes, shape.layers(run)))
 
 
 @dataclass(frozen=True)
 class _OwnLayers:
-    """The layers of a model: the kind of each, and its cost per row."""
+    """The kind and the computational cost of each layer of a model."""
 
     header: Header
     model: Model
@@ -125,9 +125,9 @@ class _OwnLayers:
 
     @cached_property
     def forms(self) -> list[object]:
-        """Return a key for each layer, equal for layers with the same computation regardless of their weights' number
-        types."""
-        near = windows(self.header, FAMILIES[self.model.architecture])
+        """Return a key for each layer that is equal for layers with the same computation, whatever number types their
+        weights have."""
+        near = window_layers(self.header, FAMILIES[self.model.architecture])
         return [
             (tuple((tensor.name, tensor.dims) for tensor in kind.tensors), bool(near and near[at]))
             for at, kind in enumerate(self.kinds)
@@ -139,7 +139,8 @@ class _OwnLayers:
 
     @cached_property
     def works(self) -> list[float]:
-        """Return the bytes of weights that one row needs in each layer, counting only the experts that are used."""
+        """Return the number of weight bytes read per row in each layer. Of the experts, only those used by a row
+        count."""
         share = _picked(self.header, self.model)
         return [
             max(
@@ -160,14 +161,15 @@ class _OwnLayers:
         return sum(self.model.weights.layer_bytes[run.first : run.last])
 
     def unlike(self, run: Layers) -> float:
-        """Return how far the shares of the forms in a run differ from the model's: 0 if identical, 2 if disjoint."""
+        """Return how much the mix of layer forms in a run differs from the model's: 0 if equal, 2 if disjoint."""
         here = Counter(self.forms[run.first : run.last])
         forms = self.shares.items()
         return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)
 
 
 def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
-    """Return the runs to measure, shortest first: a long one, the shortest one, and one of about half the length.
+    """Return the runs to measure, shortest first: a representative one and, within it, the shortest one and one of
+    half the length.
 
     Raises BadInput if no run of the model is short enough.
     """
@@ -193,7 +195,7 @@ def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
 
 
 def _legal(model: Model) -> list[Layers]:
-    """Return all runs up to a certain length that may be cut out of the model."""
+    """Return all runs of at most MAX_RUN_LAYERS layers that may be cut out of the model."""
     edges = sorted({0, *model.cuts.boundaries, model.n_layers})
     runs = (Layers(a, b) for a in edges for b in edges if a < b <= a + MAX_RUN_LAYERS)
     return [run for run in runs if model.cuts.rules.allow(run)]
@@ -204,9 +206,9 @@ def _places(run: Layers) -> range:
 
 
 def _picked(header: Header, model: Model) -> list[float]:
-    """Return the share of each layer's experts that a row uses. It is 1 if the file does not state it."""
+    """Return the share of its experts that each layer uses for a row, or 1 if the file does not state it."""
     n = number(header, "expert_count")
-    used = header.integers(named(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
+    used = header.integers(metadata_key(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
     if not n or used is None:
         return [1.0] * model.n_layers
     return [min(1.0, count / n) if count else 1.0 for count in used[: model.n_layers]]
@@ -225,7 +227,7 @@ def _settings(stage: Header, architecture: str) -> list[Setting]:
 
 
 def _setting(header: Header, key: str) -> Setting | None:
-    """Return the entry, or None for long lists and texts, which do not affect speed."""
+    """Return an entry as a setting, or None for long lists and texts, which do not affect speed."""
     entry = header.entries[key]
     if not 1 <= entry.count <= MAX_VALUES:
         return None
@@ -242,7 +244,7 @@ def _short(value: Scalar) -> bool:
 
 
 def _must_be_sent(shape: ModelShape) -> None:
-    """Raise BadInput for a shape that another machine would refuse because of its names, numbers or size."""
+    """Raise BadInput if other machines would refuse the shape because of its names, numbers or size."""
     data = msgspec.json.encode(shape)
     try:
         decode(data, ModelShape)

@@ -1,4 +1,4 @@
-"""The number types of GGUF files: their codes, names and sizes."""
+"""The number types of GGUF files, with their codes, names and sizes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TENSORS: dict[int, tuple[str, int, int]] = {
     42: ("Q2_0", 64, 18),
 }
 
-# general.file_type -> name of the mix. Source: llama_ftype in llama.h.
+# general.file_type -> name of the quantization mix. Source: llama_ftype in llama.h.
 MIXES: dict[int, str] = {
     0: "F32",
     1: "F16",
@@ -102,7 +102,7 @@ MIXES: dict[int, str] = {
 
 
 def tensor_bytes(kind: int, shape: tuple[int, ...]) -> int | None:
-    """Return the bytes of a tensor, or None if its rows are not whole blocks of a known type."""
+    """Return the size of a tensor in bytes, or None if its type is unknown or its rows are not whole blocks."""
     if kind not in TENSORS:
         return None
     _, block_values, block_bytes = TENSORS[kind]

@@ -1,1 +1,1 @@
-"""The model hub: its search, its listings, and its files as streams of bytes."""
+"""Accesses the model hub: searches it, lists repositories, and streams files."""

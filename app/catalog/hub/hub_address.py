@@ -1,4 +1,4 @@
-"""The address of the hub, the hosts it may redirect to, and names that are safe in paths."""
+"""Builds and checks addresses on the model hub: its endpoint, redirects, and the names of repositories and files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from urllib.request import getproxies, proxy_bypass
 from app.core.errors import BadInput, Reason, Refused
 
 HUB = "https://huggingface.co"
-HUB_HOSTS = ("huggingface.co", "hf.co")  # including all subdomains, such as its stores of large files
+HUB_HOSTS = ("huggingface.co", "hf.co")  # with all their subdomains, such as those of the stores for large files
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-MAX_URL = 8192  # signed addresses are long
+MAX_URL = 8192  # signed URLs are long
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -25,13 +25,13 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A model hub. `HF_ENDPOINT` selects another one than Hugging Face, such as a mirror."""
+    """A model hub: Hugging Face, or a mirror that the environment variable `HF_ENDPOINT` selects."""
 
     endpoint: str = HUB
 
     @classmethod
     def of(cls, environ: Mapping[str, str] = os.environ) -> Hub:
-        """Return the hub of this process. Raises BadInput for an unsafe address."""
+        """Return the hub that the environment selects. Raises BadInput if its address is unsafe."""
         endpoint = environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUB
         try:
             parts = urlsplit(endpoint)
@@ -46,12 +46,12 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """The host name shown to people: `huggingface.co`."""
+        """The host name that the user sees, such as `huggingface.co`."""
         return urlsplit(self.endpoint).netloc
 
     @property
-    def away_codes(self) -> tuple[str, str]:
-        """The codes of the sentences for a hub that cannot be reached: for now, and after many attempts."""
+    def outage_codes(self) -> tuple[str, str]:
+        """The reason codes for an unreachable hub: one while it is retried, and one after the last attempt."""
         if self.endpoint == HUB:
             return "hub_held_up", "hub_unreached"
         return "hub_mirror_held_up", "hub_mirror_unreached"
@@ -60,16 +60,17 @@ class Hub:
         return f"{self.endpoint}/{repository}"
 
     def file(self, repository: str, revision: str, file: str) -> str:
-        """Return the address of a file. The names must have been checked."""
+        """Return the URL of a file. Its names must have been checked."""
         return f"{self.endpoint}/{repository}/resolve/{quote(revision, safe='')}/{quote(file)}"
 
     def is_own(self, url: str) -> bool:
-        """Return whether an access token may be sent to this address: the hub's own scheme, host and port."""
+        """Return whether a URL may receive the access token, which requires the hub's own scheme, host and port."""
         here, there = urlsplit(self.endpoint), urlsplit(url)
         return (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
 
     def next(self, url: str, location: str) -> str:
-        """Return the target of a redirect. Raises Refused if it is not https or on another host than the hub's."""
+        """Return the target of a redirect. Raises Refused if it does not use HTTPS or is not on one of the hub's
+        hosts."""
         there = urljoin(url, location)
         try:
             parts = urlsplit(there)
@@ -89,8 +90,8 @@ class Hub:
         return scheme == "https" and any(host == domain or host.endswith(f".{domain}") for domain in hosts)
 
 
-def checked(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
-    """Return the repository, file and revision of a file on the hub. Raises BadInput for invalid names."""
+def check_file_names(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
+    """Check the names of a file on the hub and return them. The default revision is `main`. Raises BadInput."""
     if not _REPOSITORY.fullmatch(repository):
         raise BadInput("hub_name_odd", name=repository[:100])
     if not _FILE.fullmatch(file) or not file.casefold().endswith(".gguf"):
@@ -100,14 +101,14 @@ def checked(repository: str, file: str, revision: str | None) -> tuple[str, str,
     return repository, file, revision or MAIN
 
 
-def checked_repository(repository: str) -> str:
+def check_repository(repository: str) -> str:
     if not _REPOSITORY.fullmatch(repository):
         raise BadInput("hub_name_odd", name=repository[:100])
     return repository
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the system's proxy for an address, or None. This computer itself is never reached through a proxy."""
+    """Return the system's proxy for a URL, or None. This computer itself is never reached through a proxy."""
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK or proxy_bypass(parts.hostname or ""):
         return None
@@ -115,8 +116,8 @@ def proxy_of(url: str) -> str | None:
     return proxy if proxy and "://" in proxy else None
 
 
-def trusting() -> ssl.SSLContext:
-    """Return a TLS context that uses this system's certificate store, not a bundled copy."""
+def system_tls_context() -> ssl.SSLContext:
+    """Return a TLS context that trusts the system's certificate store, not a bundled copy."""
     import truststore
 
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

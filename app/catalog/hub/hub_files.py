@@ -1,4 +1,5 @@
-"""Files of the hub as streams of bytes from any offset. Redirects are checked, and the token goes only to the hub."""
+"""Streams files from the hub, starting at any offset. Redirects are checked, and the access token goes only to the
+hub."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from yarl import URL
 
 from app import __version__
 from app.catalog.files import CHUNK_BYTES
-from app.catalog.hub.hub_address import Hub, proxy_of, trusting
+from app.catalog.hub.hub_address import Hub, proxy_of, system_tls_context
 from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachable
 
 CONNECT_SECONDS = 15.0
 SILENCE_SECONDS = 30.0
-HOLD_SECONDS = 0.5  # so that even a slow connection shows progress
+HOLD_SECONDS = 0.5  # interval at which even a slow connection reports progress
 MAX_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
@@ -30,7 +31,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """A file on the hub, with checked names."""
+    """The address of a file on the hub. Its names have been checked."""
 
     repository: str
     file: str
@@ -39,7 +40,7 @@ class FileRequest:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The hub's facts about a file. Those that it does not state are None."""
+    """The facts that the hub states about a file. Those that it omits are None."""
 
     commit: str | None = None
     total_bytes: int | None = None
@@ -47,21 +48,22 @@ class FileFacts:
 
 
 class Content(Protocol):
-    """The part of aiohttp's StreamReader that is used here. It returns b"" at the end."""
+    """The part of aiohttp's StreamReader that is used here. `readany` returns b"" at the end."""
 
     async def readany(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A response whose headers have arrived. Its bytes begin at `start` in the file."""
+    """The body of a response. Its first byte is at offset `start` of the file."""
 
     facts: FileFacts
     start: int
     content: Content
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield chunks of about 1 MiB, or the data of half a second, including the data before an interruption."""
+        """Yield chunks of about 1 MiB, or smaller ones every half second. If the connection breaks, first yield the
+        rest."""
         held, last = bytearray(), time.monotonic()
         while True:
             try:
@@ -82,9 +84,9 @@ class Body:
 
 
 def new_session() -> aiohttp.ClientSession:
-    """Return a client for downloads that uses the system's certificates, without cookies or environment settings."""
+    """Return an HTTP client for downloads, with the system's certificates but no cookies or environment settings."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=trusting()),
+        connector=aiohttp.TCPConnector(ssl=system_tls_context()),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS),
         headers={"User-Agent": f"poolhouse/{__version__}", "Accept-Encoding": "identity"},
@@ -94,7 +96,7 @@ def new_session() -> aiohttp.ClientSession:
 
 
 class HubFiles:
-    """The files of one hub."""
+    """A client for downloading files from one hub."""
 
     def __init__(self, hub: Hub, session: aiohttp.ClientSession) -> None:
         self.hub = self.place = hub
@@ -102,7 +104,7 @@ class HubFiles:
 
     @asynccontextmanager
     async def opened(self, request: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """Open the file at `start`. The response may nevertheless begin at 0.
+        """Request a file from offset `start` on. The response may nevertheless begin at 0.
 
         Raises AppError, and aiohttp's errors if the connection breaks.
         """
@@ -170,7 +172,7 @@ class HubFiles:
     def _refusal(self, request: FileRequest, answer: aiohttp.ClientResponse, token: bool) -> AppError:
         code, source = answer.headers.get("X-Error-Code", ""), self.hub.host
         status, repository = answer.status, request.repository
-        if not self.hub.is_own(str(answer.url)):  # the signed address at a file store has expired
+        if not self.hub.is_own(str(answer.url)):  # a signed URL of a file store has expired
             return Unreachable("hub_fault", source=source, status=status)
         if status == 404 and code == "EntryNotFound":
             return BadInput("hub_file_unknown", repository=repository, file=request.file)
@@ -188,7 +190,7 @@ class HubFiles:
 
 
 def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
-    """Return the facts from the hub's own responses. Later responses fill in missing facts."""
+    """Return the facts known so far, with missing ones filled in from the headers of a response."""
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
@@ -201,29 +203,29 @@ def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
     )
 
 
-SILENT_SECONDS = 4.0  # without a response before it is reported; people put up with five
+SILENT_SECONDS = 4.0  # time without a response before this is reported; users tolerate about five seconds
 
 
 NOTHING_ANSWERS = Reason("nothing_answers")
 
 
 class FileSource(Protocol):
-    """A source of files: a hub, or a machine of the household."""
+    """A source of files: the hub, or another machine of the household."""
 
     @property
     def host(self) -> str:
-        """The name shown to people."""
+        """The name that the user sees."""
         ...
 
     @property
-    def away_codes(self) -> tuple[str, str]:
-        """The codes of the sentences for a source that cannot be reached: for now, and after the last attempt."""
+    def outage_codes(self) -> tuple[str, str]:
+        """The reason codes for an unreachable source: one while it is retried, and one after the last attempt."""
         ...
 
 
 class OutageWatch:
-    """A watch over the requests to a source. `tell` is called with the reason if there is no response, and with None
-    once there is one."""
+    """A monitor of requests to a source. It calls `tell` with a reason when the source stops responding, and with None
+    when it responds again."""
 
     def __init__(self, place: FileSource, tell: Callable[[Reason | None], None]) -> None:
         self._place, self._tell = place, tell
@@ -231,8 +233,8 @@ class OutageWatch:
         self._has_answered = self._has_reported = False
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Watch a request. Enter this before the request is sent."""
+    def waiting_for_response(self) -> Iterator[None]:
+        """Monitor the wait for a response. Enter this before sending the request."""
         self._has_answered = False
         loop = asyncio.get_running_loop()
         self._silence = loop.call_later(SILENT_SECONDS, self._held_up, NOTHING_ANSWERS)
@@ -242,8 +244,8 @@ class OutageWatch:
             self._silence.cancel()
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Watch the wait for more data of a response."""
+    def waiting_for_data(self) -> Iterator[None]:
+        """Monitor the wait for more data of a response."""
         stalled = Reason("hub_stalled", {"source": self._place.host})
         loop = asyncio.get_running_loop()
         silence = loop.call_later(SILENT_SECONDS, self._say, stalled)
@@ -254,31 +256,31 @@ class OutageWatch:
         if self._has_reported:
             self._say(None)
 
-    def answered(self) -> None:
-        """Record that the source responds, whatever the response."""
+    def responded(self) -> None:
+        """Record that the source has responded in any way."""
         self._has_answered = True
         if self._silence is not None:
             self._silence.cancel()
         self._say(None)
 
-    def broke(self, error: Exception) -> None:
-        """Record that a request or its response failed with this error. It will be sent again."""
+    def failed(self, error: Exception) -> None:
+        """Record that a request failed with this error and will be retried."""
         if isinstance(error, AppError):
             self._say(error.reason)
         else:
-            self._held_up(why_away(error))
+            self._held_up(connection_failure(error))
 
-    def gave_up(self, error: Exception, tries: int) -> AppError:
-        """Return the error for a request that will not be sent again."""
+    def final_error(self, error: Exception, tries: int) -> AppError:
+        """Return the error to raise for a request that will not be retried."""
         if isinstance(error, AppError):
             return error
         source = self._place.host
         if self._has_answered:
             return Unreachable("download_broken", source=source, tries=tries)
-        return Unreachable(self._place.away_codes[1], source=source, tries=tries, why=why_away(error))
+        return Unreachable(self._place.outage_codes[1], source=source, tries=tries, why=connection_failure(error))
 
     def _held_up(self, why: Reason) -> None:
-        code = self._place.away_codes[0]
+        code = self._place.outage_codes[0]
         self._say(Reason(code, {"source": self._place.host, "why": why}))
 
     def _say(self, why: Reason | None) -> None:
@@ -286,8 +288,8 @@ class OutageWatch:
         self._tell(why)
 
 
-def why_away(error: Exception) -> Reason:
-    """Return the reason for a connection that could not be made or was interrupted."""
+def connection_failure(error: Exception) -> Reason:
+    """Return the reason why a connection failed or broke."""
     match error:
         case aiohttp.ClientConnectorDNSError():
             return Reason("host_unknown")

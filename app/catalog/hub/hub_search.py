@@ -1,4 +1,4 @@
-"""Searches for models on the hub: repositories with GGUF files, and the files of a repository."""
+"""Searches the hub for repositories with GGUF files, and lists the files of a repository."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ import msgspec
 from yarl import URL
 
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.gguf_file import is_model, part_names, quantization_of, recommended
-from app.catalog.hub.hub_address import Hub, checked, checked_repository, proxy_of
+from app.catalog.gguf.gguf_file import is_model, part_names, quantization_of, recommended_file
+from app.catalog.hub.hub_address import Hub, check_file_names, check_repository, proxy_of
 from app.catalog.hub.hub_files import MAX_REDIRECTS, REDIRECTS, new_session
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import AppError, BadInput, Busy, Reason, Refused, Unreachable
 from app.decoding import decode
 
-# Each listing has one deadline and one size limit, is requested only from the hub's own hosts, and reveals nothing
-# about the user.
+# Each listing has one deadline and one size limit, is requested only from the hub's own hosts, and sends nothing about
+# the user.
 
 MAX_ANSWER_BYTES = 16 << 20
 SECONDS = 20.0
 
 
-async def listed(
+async def fetch_listing(
     hub: Hub, path: str, query: Sequence[tuple[str, str]], *, named: str, token: str | None, seconds: float
 ) -> bytes:
-    """Return the JSON of the hub's response. `named` is the requested thing, for the error if it does not exist.
+    """Request a listing from the hub's API and return it as JSON.
 
-    Sends only one request, since a person who searches prefers to learn of a failure at once. Raises AppError.
+    named: what the listing is about, for the error if it does not exist. A failed request is not retried, since a
+    user who searches would rather learn of the failure immediately. Raises AppError.
     """
     source = hub.host
     try:
@@ -73,7 +74,7 @@ async def _body(hub: Hub, answer: aiohttp.ClientResponse, named: str, with_token
 def _refusal(hub: Hub, named: str, status: int, with_token: bool) -> AppError:
     if status in (401, 403) and with_token:
         return Refused("hub_token_wrong", source=hub.host)
-    if status in (401, 403, 404):  # the hub also sends 401 for something that does not exist
+    if status in (401, 403, 404):  # the hub also answers 401 if something does not exist
         return BadInput("hub_unknown", repository=named[:200], source=hub.host)
     if status == 429:
         return Busy("hub_busy", source=hub.host)
@@ -84,7 +85,7 @@ T = TypeVar("T")
 MAX_FOUND = 60
 MAX_FILES = 300
 MAX_BYTES = 1 << 44
-EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # facts about each search result
+EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # facts to request for each search result
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -110,9 +111,10 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A model of a repository, in one file or several. `reason` states why it cannot be used, if so."""
+    """A model file in a repository, which may be split into parts. `reason` states why it cannot be used, if it
+    cannot."""
 
-    file: str  # the first one if there are several
+    file: str  # the first part if the model is split
     quantization: str | None
     size_bytes: int | None
     sha256: str | None
@@ -138,7 +140,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Sibling(msgspec.Struct, frozen=True):
-    """A file of a repository. `lfs` has the facts about a large file, which is stored separately."""
+    """A file in a repository. `lfs` describes a large file, which is stored separately."""
 
     rfilename: str
     size: int | None = None
@@ -168,7 +170,7 @@ class _Model(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS) -> list[HubModel]:
-    """Return the repositories whose names contain the words, most downloaded first. Raises AppError."""
+    """Return the repositories with GGUF files that match a text, most downloaded first. Raises AppError."""
     query = [
         ("search", text),
         ("filter", "gguf"),
@@ -176,14 +178,14 @@ async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: fl
         ("limit", str(min(limit, MAX_FOUND))),
         *(("expand", field) for field in EXPANDED),
     ]
-    body = await listed(hub, "/api/models", query, named=text, token=token, seconds=seconds)
+    body = await fetch_listing(hub, "/api/models", query, named=text, token=token, seconds=seconds)
     return [repository for model in _read(hub, body, list[_Model]) if (repository := _hub_model(model))]
 
 
-async def listing(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
-    """Return the GGUF files of a repository, with sizes and hashes. Raises AppError."""
-    path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
-    body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
+async def list_files(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
+    """Return the GGUF files of a repository with their sizes and hashes. Raises AppError."""
+    path, query = f"/api/models/{check_repository(repository)}", [("blobs", "true")]
+    body = await fetch_listing(hub, path, query, named=repository, token=token, seconds=seconds)
     model = _read(hub, body, _Model)
     about = _hub_model(model)
     if about is None or not _COMMIT.fullmatch(model.sha or ""):
@@ -200,7 +202,7 @@ def _read(hub: Hub, body: bytes, kind: type[T]) -> T:
 
 def _hub_model(model: _Model) -> HubModel | None:
     try:
-        checked_repository(model.id)
+        check_repository(model.id)
     except BadInput:
         return None
     tags = model.tags or []
@@ -231,11 +233,11 @@ def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
         models.append(HubFile(name, quantization_of(name), size, sha256))
     models = _joined(models)
     models.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
-    return marked(models[:MAX_FILES])
+    return mark_recommended(models[:MAX_FILES])
 
 
 def _joined(files: list[HubFile]) -> list[HubFile]:
-    """Join the parts of each model into one entry, which states whether parts are missing."""
+    """Merge the parts of each split model into one entry. If parts are missing, its reason says so."""
     by_name = {file.file: file for file in files}
     joined: list[HubFile] = []
     for first in dict.fromkeys(part_names(file.file)[0] for file in files):
@@ -263,9 +265,9 @@ def _missing(parts: int, here: int) -> Reason:
     return Reason("hub_parts_missing", {"parts": parts, "here": here})
 
 
-def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
-    """Return the files with the recommended one marked, and with a reason for each that cannot be used."""
-    best = recommended([file.file for file in files if file.reason is None])
+def mark_recommended(files: list[HubFile]) -> tuple[HubFile, ...]:
+    """Mark the recommended file, and add a reason to each file that cannot be used."""
+    best = recommended_file([file.file for file in files if file.reason is None])
     return tuple(
         replace(file, recommended=file.file == best, reason=file.reason or _reason(file.file)) for file in files
     )
@@ -273,7 +275,7 @@ def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
 
 def _reason(file: str) -> Reason | None:
     try:
-        checked("a/b", file, None)
+        check_file_names("a/b", file, None)
     except BadInput as error:
         return error.reason
     return None

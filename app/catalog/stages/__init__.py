@@ -1,1 +1,1 @@
-"""Stage files: cut from a model, described by hash, received, stored, or made of random weights."""
+"""Handles stage files: cuts them out of models, transfers them by hash, stores them, and generates synthetic ones."""

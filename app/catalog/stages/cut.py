@@ -1,7 +1,7 @@
-"""The cut: a run of a model's layers, described by the manifest of a valid GGUF file of its own.
+"""Cuts a run of layers out of a model as a stage, which is described by a manifest of a valid GGUF file.
 
-It defines the stage's metadata (one function for each rule of family_table.py), its tensors in the order of the
-file, and the sources of their bytes: the model's file unchanged, reordered, or made by the cut.
+Determines the stage's metadata (one function for each rule of family_table.py), its tensors in file order, and the
+sources of their bytes: the model's file unchanged, the model's file reordered, or data made by the cut.
 """
 
 from __future__ import annotations
@@ -23,61 +23,59 @@ from app.catalog.families.family_table import (
     Rule,
     idle_kind,
     is_lite,
-    recurrents,
-    windows,
+    recurrent_layers,
+    window_layers,
 )
-from app.catalog.families.layer_metadata import is_per_layer, n_layers, named, number, sliced
+from app.catalog.families.layer_metadata import is_per_layer, metadata_key, n_layers, number, slice_entry
 from app.catalog.files import CHUNK_BYTES, chunks
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import Header, Tensor, aligned, entry, header_bytes, header_in, u32_entry
+from app.catalog.gguf.gguf_file import Header, Tensor, align_up, entry, header_bytes, header_in, u32_entry
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, HEAD_BIAS, head_tensor, layer_of
-from app.catalog.stages.manifest import Manifest, Piece, Want
+from app.catalog.stages.manifest import Manifest, Piece, WantedPiece
 from app.core.errors import BadInput, Damaged
 from app.core.model import PLACEHOLDER_ROWS, Model
 from backends.contract import Layers, Role
 
-# The host has the whole file and handles text, so no stage contains data needed only for text.
+# The host has the whole file and processes all text, so stages lack data that only concerns text.
 _LEFT_OUT = ("tokenizer.", "split.", "general.", "quantize.")
 _KEPT = frozenset({"general.architecture", "general.file_type", "general.quantization_version"})
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage: the manifest, which is sent, and the source of each piece's bytes on the host."""
+    """A stage that was cut out of a model: the manifest to send, and the source of each piece's bytes on the host."""
 
     manifest: Manifest
     sources: tuple[Source, ...]
 
 
 def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers, role: Role) -> Cut:
-    """Return the stage with `layers` of the model in this role (DESIGN.md 3.1).
+    """Return the stage that consists of these layers of a model, in this role (DESIGN.md 3.1).
 
-    `hashes` are the SHA-256 in hex of every tensor in the header, by name. Role.WHOLE is for other machines and
-    leaves out
-    the vocabulary of the model's file; this machine uses the file itself. Raises BadInput if the model may not be
-    cut
-    like this, since a wrong cut would silently give wrong answers.
+    hashes: the SHA-256 in hex of every tensor in the header, by name. A stage with Role.WHOLE is meant for another
+    machine and lacks the vocabulary; this machine would use the model's own file. Raises BadInput if the model may
+    not be cut like this, since a wrong cut would silently give wrong answers.
     """
     _check(model, layers, role)
-    return assembled(Job(model, header, FAMILIES[model.architecture], layers, role), hashes)
+    return assemble(CutJob(model, header, FAMILIES[model.architecture], layers, role), hashes)
 
 
-def assembled(job: Job, hashes: Mapping[str, str]) -> Cut:
-    """Return the stage of a job without checking whether it belongs to a valid pipeline. Raises BadInput."""
-    stage_parts = list(parts(job, hashes))
+def assemble(job: CutJob, hashes: Mapping[str, str]) -> Cut:
+    """Return the stage of a job without checking that the cut is legal. Raises BadInput."""
+    stage_parts = list(stage_tensors(job, hashes))
     alignment = job.header.alignment
     listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in stage_parts]
     head = header_bytes(alignment, _entries(job), listed)
-    pieces, offset = [], aligned(len(head), alignment)
+    pieces, offset = [], align_up(len(head), alignment)
     for part in stage_parts:
         pieces.append(Piece(part.sha256, part.tensor.n_bytes, offset))
-        offset = aligned(offset + part.tensor.n_bytes, alignment)
+        offset = align_up(offset + part.tensor.n_bytes, alignment)
     manifest = Manifest(job.model.id, head, tuple(pieces), total_bytes=offset)
     return Cut(manifest, tuple(part.source for part in stage_parts))
 
 
-def read_pieces(cut: Cut, wants: Iterable[Want]) -> Iterator[bytes]:
-    """Yield the bytes of the wanted pieces, one after another, in chunks of at most 1 MiB."""
+def read_pieces(cut: Cut, wants: Iterable[WantedPiece]) -> Iterator[bytes]:
+    """Yield the bytes of the wanted pieces, one piece after another, in chunks of at most 1 MiB."""
     for want in wants:
         yield from read(cut.sources[want.piece], want.start)
 
@@ -96,21 +94,21 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
 
 
 def stage_header(model: Model, header: Header, role: Role, layers: Layers) -> Header:
-    """Return the metadata of a stage with these layers in this role, without its tensors."""
-    job = Job(model, header, FAMILIES[model.architecture], layers, role)
+    """Return the header of the stage with these layers in this role, without its tensors."""
+    job = CutJob(model, header, FAMILIES[model.architecture], layers, role)
     data = header_bytes(header.alignment, _entries(job), [])
     return header_in(data, Path(header.path))
 
 
-def _entries(job: Job) -> list[bytes]:
-    """Return the metadata entries of the stage as bytes."""
+def _entries(job: CutJob) -> list[bytes]:
+    """Return the encoded metadata entries of the stage."""
     header, changed, entries = job.header, changed_entries(job), []
     slices = Rule.F14 in job.family.rules and job.role is not Role.WHOLE
     for key, value in header.entries.items():
         if key in changed or (key.startswith(_LEFT_OUT) and key not in _KEPT):
             continue
         if slices and is_per_layer(header, key):
-            entries.append(sliced(header, key, job.layers))
+            entries.append(slice_entry(header, key, job.layers))
         else:
             entries.append(header.raw[value.start : value.end])
     entries += [entry_bytes for entry_bytes in changed.values() if entry_bytes is not None]
@@ -125,12 +123,12 @@ SOFTMAX, SIGMOID = 1, 2  # llama_expert_gating_func_type
 SIGMOID_LAYERS, SIGMOID_VOCABULARY = (47, 48), 154_880  # GLM-4.7-Flash
 
 
-Entries = Iterator[tuple[str, bytes | None]]  # key and new entry, or None to omit it
+Entries = Iterator[tuple[str, bytes | None]]  # key, and its new entry or None to omit it
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A run of a model to be made into a stage."""
+class CutJob:
+    """A stage to be cut: the model, its family, the layers and the role."""
 
     model: Model
     header: Header
@@ -139,14 +137,14 @@ class Job:
     role: Role
 
     def key(self, name: str) -> str:
-        return named(self.header, name)
+        return metadata_key(self.header, name)
 
     def has(self, name: str) -> bool:
         return self.key(name) in self.header.entries
 
 
-def changed_entries(job: Job) -> dict[str, bytes | None]:
-    """Return the entries that replace the model's own. None omits an entry."""
+def changed_entries(job: CutJob) -> dict[str, bytes | None]:
+    """Return the stage's entries that differ from the model's, by key. None means that the stage omits the entry."""
     if job.role is Role.WHOLE:
         return dict([_number(job, "vocab_size", job.model.n_vocab)])
     changed = dict(_always(job))
@@ -156,21 +154,21 @@ def changed_entries(job: Job) -> dict[str, bytes | None]:
     return changed
 
 
-def _always(job: Job) -> Entries:
+def _always(job: CutJob) -> Entries:
     n_vocab = job.model.n_vocab if job.role is Role.LAST else PLACEHOLDER_ROWS
     yield _number(job, "block_count", len(job.layers))
     yield _number(job, "vocab_size", n_vocab)
 
 
-def _dense_lead(job: Job) -> Entries:
+def _dense_lead(job: CutJob) -> Entries:
     name = "leading_dense_block_count"
     if job.has(name):
         last = min(number(job.header, name), job.layers.last)
         yield _number(job, name, max(0, last - job.layers.first))
 
 
-def _windows(job: Job) -> Entries:
-    kinds = windows(job.header, job.family)
+def _windows(job: CutJob) -> Entries:
+    kinds = window_layers(job.header, job.family)
     if kinds is None:
         return
     own = kinds[job.layers.first : job.layers.last]
@@ -181,31 +179,31 @@ def _windows(job: Job) -> Entries:
         yield _kinds(job, WINDOW_LAYERS, own)
 
 
-def _recurrents(job: Job) -> Entries:
-    kinds = recurrents(job.header, job.family)
+def _recurrents(job: CutJob) -> Entries:
+    kinds = recurrent_layers(job.header, job.family)
     if kinds is not None:
         yield _kinds(job, RECURRENT_LAYERS, kinds[job.layers.first : job.layers.last])
 
 
-def _planes(job: Job) -> Entries:
-    """Assign nearly all rotated pairs to the first plane, since positions are the same in every plane."""
+def _planes(job: CutJob) -> Entries:
+    """Assign nearly all rotated pairs to the first plane, because positions are the same in every plane."""
     half = rotary(job) // 2
     sections = (half - 2, 1, 1, 0)
     key = job.key("rope.dimension_sections")
     yield key, entry(key, tensor_types.U32, sections, is_list=True)
 
 
-def _no_predictors(job: Job) -> Entries:
+def _no_predictors(job: CutJob) -> Entries:
     if job.has("nextn_predict_layers"):
         yield _number(job, "nextn_predict_layers", 0)
 
 
-def _no_deepstack(job: Job) -> Entries:
+def _no_deepstack(job: CutJob) -> Entries:
     if job.has("n_deepstack_layers"):
         yield _number(job, "n_deepstack_layers", 0)
 
 
-def _guesses(job: Job) -> Entries:
+def _guesses(job: CutJob) -> Entries:
     n, n_vocab = n_layers(job.header), job.model.n_vocab
     if is_lite(job.header, n_vocab):
         yield _number(job, "attention.q_lora_rank", 0)
@@ -214,15 +212,15 @@ def _guesses(job: Job) -> Entries:
         yield _number(job, "expert_gating_func", SIGMOID if flash else SOFTMAX)
 
 
-def _scaled_once(job: Job) -> Entries:
-    """Set the scale of embeddings to 1 in all stages but the first: the host looks embeddings up unscaled, and the
-    first run scales them."""
+def _scaled_once(job: CutJob) -> Entries:
+    """Set the embedding scale to 1 in all stages but the first, which scales the embeddings. The host looks them up
+    unscaled."""
     if job.role is not Role.FIRST and job.has("embedding_scale"):
         key = job.key("embedding_scale")
         yield key, entry(key, tensor_types.F32_VALUE, (1.0,))
 
 
-BY_RULE: dict[Rule, Callable[[Job], Entries]] = {
+BY_RULE: dict[Rule, Callable[[CutJob], Entries]] = {
     Rule.F2: _dense_lead,
     Rule.F3: _windows,
     Rule.F4: _recurrents,
@@ -234,19 +232,19 @@ BY_RULE: dict[Rule, Callable[[Job], Entries]] = {
 }
 
 
-def rotary(job: Job) -> int:
-    """Return how many values of a head are rotated by position."""
+def rotary(job: CutJob) -> int:
+    """Return the number of values in a head that are rotated by position."""
     heads = max(1, number(job.header, "attention.head_count", 1))
     length = number(job.header, "attention.key_length", job.model.width // heads)
     return number(job.header, "rope.dimension_count", length)
 
 
-def _number(job: Job, name: str, value: int) -> tuple[str, bytes]:
+def _number(job: CutJob, name: str, value: int) -> tuple[str, bytes]:
     key = job.key(name)
     return key, u32_entry(key, value)
 
 
-def _kinds(job: Job, name: str, kinds: Kinds) -> tuple[str, bytes]:
+def _kinds(job: CutJob, name: str, kinds: Kinds) -> tuple[str, bytes]:
     key = job.key(name)
     return key, entry(key, tensor_types.BOOL, kinds, is_list=True)
 
@@ -264,8 +262,8 @@ FUSED = "attn_qkv.weight"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A tensor of the stage, under its new name."""
+class StageTensor:
+    """A tensor of the stage under its new name, with the source of its bytes."""
 
     name: str
     tensor: Tensor
@@ -273,8 +271,9 @@ class Part:
     source: Source
 
 
-def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """Yield all tensors of the stage. Raises BadInput if a rule cannot be applied to one, and Damaged."""
+def stage_tensors(job: CutJob, hashes: Mapping[str, str]) -> Iterator[StageTensor]:
+    """Yield all tensors of the stage. Raises BadInput if a rule cannot be applied, or Damaged if the model's file has
+    changed."""
     if job.role is Role.WHOLE:
         for name, tensor in job.header.tensors.items():
             yield _as_it_is(job, name, name, tensor, hashes)
@@ -289,8 +288,8 @@ def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
             yield _of_layer(job, layer, name, tensor, hashes)
 
 
-def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
-    """Yield the embedding and the output matrix. The loader requires both, but at most one is ever read."""
+def _ends(job: CutJob, hashes: Mapping[str, str]) -> Iterator[StageTensor]:
+    """Yield the embedding and, if the loader requires one, the output matrix. The engine reads at most one of them."""
     width, n_vocab = job.model.width, job.model.n_vocab
     needs_head = Rule.F1 in job.family.rules
     if job.role is not Role.LAST:
@@ -302,25 +301,26 @@ def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
     tensor = head_tensor(job.header)
     if needs_head:
         yield _zeros(EMBEDDING, (width, n_vocab), idle_kind(width))
-    # llama.cpp uses one matrix for both ends if it can, which saves memory
+    # llama.cpp uses one matrix as embedding and as output matrix if it can, which saves memory
     yield _as_it_is(job, HEAD if needs_head else EMBEDDING, name, tensor, hashes)
 
 
-def _goes(job: Job, name: str) -> bool:
-    """Return whether to omit a tensor. Only full-attention layers use this one, and an unused tensor fails the load."""
+def _goes(job: CutJob, name: str) -> bool:
+    """Return whether to omit this tensor. Only full-attention layers use `rope_freqs`, and loading fails if a tensor
+    is unused."""
     if name != ROPE_FREQS or Rule.F10 not in job.family.rules:
         return False
-    kinds = windows(job.header, job.family)
+    kinds = window_layers(job.header, job.family)
     return kinds is not None and all(kinds[job.layers.first : job.layers.last])
 
 
-def _shared(job: Job, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
+def _shared(job: CutJob, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> StageTensor:
     if name == HEAD_BIAS and job.role is not Role.LAST:
         return _zeros(name, (PLACEHOLDER_ROWS,), tensor_types.F32)
     return _as_it_is(job, name, name, tensor, hashes)
 
 
-def _of_layer(job: Job, layer: int, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
+def _of_layer(job: CutJob, layer: int, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> StageTensor:
     own = name.removeprefix(f"blk.{layer}.")
     new = f"blk.{layer - job.layers.first}.{own}"
     if job.family.turns and Rule.F5 in job.family.rules:
@@ -333,13 +333,16 @@ def _of_layer(job: Job, layer: int, name: str, tensor: Tensor, hashes: Mapping[s
     return _as_it_is(job, new, name, tensor, hashes)
 
 
-def _scales_queries(job: Job) -> bool:
+def _scales_queries(job: CutJob) -> bool:
     return Rule.F8 in job.family.rules and n_layers(job.header) in job.family.not_long
 
 
-def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
-    """Reorder rows that are rotated as neighboring pairs for rotation in halves. The dot product of queries and keys
-    stays the same."""
+def _turned(job: CutJob, own: str, new: str, tensor: Tensor) -> StageTensor:
+    """Reorder the rows of a query or key tensor, because the stage rotates halves where the model rotates adjacent
+    pairs.
+
+    Queries and keys are reordered alike, so their dot products stay the same.
+    """
     kind = "attention.head_count_kv" if "attn_k" in own else "attention.head_count"
     heads = max(1, number(job.header, kind, number(job.header, "attention.head_count", 1)))
     n_rows = tensor.shape[-1]
@@ -348,11 +351,11 @@ def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
         raise BadInput("gguf_shape", path=job.header.path, name=new, shape=str(tensor.shape))
     order = [*range(0, 2 * pairs, 2), *range(1, 2 * pairs, 2), *range(2 * pairs, size)]
     source = Reordered(_in_file(job.header, tensor), tensor.n_bytes // n_rows, tuple(order))
-    return Part(new, tensor, sha256(source), source)
+    return StageTensor(new, tensor, sha256(source), source)
 
 
-def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
-    """Multiply the norm of queries by the factor with which the engine would scale them for this number of layers."""
+def _scaled(job: CutJob, new: str, name: str, tensor: Tensor) -> StageTensor:
+    """Multiply the query norm by a factor to make up for the engine's scale, which depends on the number of layers."""
     if tensor.kind != tensor_types.F32:
         raise BadInput("gguf_shape", path=job.header.path, name=name, shape=str(tensor.shape))
     heads = max(1, number(job.header, "attention.head_count", 1))
@@ -360,26 +363,26 @@ def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
     with Path(job.header.path_of(tensor)).open("rb") as file:
         file.seek(tensor.offset)
         values = struct.unpack(f"<{tensor.shape[0]}f", file.read(tensor.n_bytes))
-    source = Given(struct.pack(f"<{len(values)}f", *(value * factor for value in values)))
-    return Part(new, tensor, sha256(source), source)
+    source = ComputedBytes(struct.pack(f"<{len(values)}f", *(value * factor for value in values)))
+    return StageTensor(new, tensor, sha256(source), source)
 
 
-def _as_it_is(job: Job, new: str, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
-    return Part(new, tensor, hashes[name], _in_file(job.header, tensor))
+def _as_it_is(job: CutJob, new: str, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> StageTensor:
+    return StageTensor(new, tensor, hashes[name], _in_file(job.header, tensor))
 
 
 def _in_file(header: Header, tensor: Tensor) -> FromFile:
     return FromFile(header.path_of(tensor), tensor.offset, tensor.n_bytes)
 
 
-def _zeros(name: str, shape: tuple[int, ...], kind: int) -> Part:
+def _zeros(name: str, shape: tuple[int, ...], kind: int) -> StageTensor:
     source = Zeros(tensor_types.tensor_bytes(kind, shape) or 0)
-    return Part(name, Tensor(shape, kind, 0, source.n_bytes), sha256(source), source)
+    return StageTensor(name, Tensor(shape, kind, 0, source.n_bytes), sha256(source), source)
 
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """The source of a piece whose bytes are in the model's own file."""
+    """A source that reads a range of the model's file."""
 
     path: str
     offset: int
@@ -387,37 +390,38 @@ class FromFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The source of a piece whose bytes were made by the cut."""
+class ComputedBytes:
+    """A source with bytes that were computed by the cut."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """The source of a piece that nothing reads."""
+    """A source of zeros, for a piece that the engine never reads."""
 
     n_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """Rows of a tensor of the file in another order, which is the same in each group of len(order) rows."""
+    """A source that reads a tensor with its rows reordered, in the same way within each group of len(order) rows."""
 
     tensor: FromFile
     row_bytes: int
     order: tuple[int, ...]
 
 
-Source = FromFile | Given | Zeros | Reordered
+Source = FromFile | ComputedBytes | Zeros | Reordered
 
 
 def read(source: Source, start: int = 0) -> Iterator[bytes]:
-    """Yield the bytes of a piece from `start` on, in chunks of at most 1 MiB. Raises Damaged."""
+    """Yield the bytes of a source from offset `start`, in chunks of at most 1 MiB. Raises Damaged if its file has
+    changed."""
     match source:
         case FromFile():
             yield from _from_file(source, start)
-        case Given(data):
+        case ComputedBytes(data):
             yield from _parts(data, start)
         case Zeros(n_bytes):
             for at in range(start, n_bytes, CHUNK_BYTES):
@@ -427,7 +431,7 @@ def read(source: Source, start: int = 0) -> Iterator[bytes]:
 
 
 def sha256(source: Source) -> str:
-    """Return the hash of a piece. Raises Damaged."""
+    """Return the SHA-256 of a source's bytes in hex. Raises Damaged."""
     digest = hashlib.sha256()
     for chunk in read(source):
         digest.update(chunk)

@@ -1,4 +1,4 @@
-"""A stage file as a list of pieces, which tells a lender by hash what it must have, and its wire format."""
+"""Describes a stage file by a manifest, which lists its pieces by hash so that a lender fetches only those it lacks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A complete stage file: the bytes of the header, then the pieces in the order of the file."""
+    """A description of a stage file: the bytes of its header, and its pieces in file order."""
 
-    model_id: str  # of the model that the stage was cut from
+    model_id: str  # the model that the stage was cut out of
     header: bytes
     pieces: tuple[Piece, ...]
     total_bytes: int
 
     @property
     def id(self) -> str:
-        """The id of the stage: 64 hex digits, the same for the same bytes."""
+        """The id of the stage: 64 hex digits, derived from everything that determines the bytes of its file."""
         digest = hashlib.sha256(b"poolhouse stage 1\0")
         digest.update(hashlib.sha256(self.header).digest())
         for piece in self.pieces:
@@ -50,8 +50,8 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """A piece to send from `start` on. Everything before that has already arrived."""
+class WantedPiece:
+    """A piece that the receiver lacks, from byte `start` to its end."""
 
     piece: int  # index in the manifest
     start: int
@@ -76,21 +76,22 @@ def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
     return manifest
 
 
-def wants_to_json(wants: tuple[Want, ...]) -> bytes:
+def wants_to_json(wants: tuple[WantedPiece, ...]) -> bytes:
     return msgspec.json.encode(wants)
 
 
-def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
-    """Return the pieces that a lender requests, checked against the manifest that it was sent. Raises BadInput."""
+def wants_from_json(data: bytes, manifest: Manifest) -> tuple[WantedPiece, ...]:
+    """Decode the pieces that a lender requests, and check them against its manifest. Raises BadInput."""
     try:
-        wants = decode(data, tuple[Want, ...])
+        wants = decode(data, tuple[WantedPiece, ...])
     except (ValueError, RecursionError):
         raise BadInput("manifest_odd", what=Reason("form_not_agreed")) from None
     return check_wants(wants, manifest)
 
 
-def check_wants(wants: tuple[Want, ...], manifest: Manifest) -> tuple[Want, ...]:
-    """Check that each piece is wanted at most once, in order, and from an offset inside it."""
+def check_wants(wants: tuple[WantedPiece, ...], manifest: Manifest) -> tuple[WantedPiece, ...]:
+    """Return the wants. Raises BadInput unless their pieces are in order, without duplicates, and start within the
+    piece."""
     before = -1
     for want in wants:
         inside = before < want.piece < len(manifest.pieces)
@@ -100,7 +101,7 @@ def check_wants(wants: tuple[Want, ...], manifest: Manifest) -> tuple[Want, ...]
     return wants
 
 
-def wanted_bytes(wants: tuple[Want, ...], manifest: Manifest) -> int:
+def wanted_bytes(wants: tuple[WantedPiece, ...], manifest: Manifest) -> int:
     return sum(manifest.pieces[want.piece].n_bytes - want.start for want in wants)
 
 

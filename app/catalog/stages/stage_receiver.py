@@ -1,4 +1,4 @@
-"""A stage file being received: pieces are hashed, put in place, and resumed after an interruption."""
+"""Receives a stage file: checks the hash of each piece, writes it to its offset, and resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from types import TracebackType
 from typing import Self
 
 from app.catalog.files import Disk, chunks, disk_error
-from app.catalog.stages.manifest import Manifest, Want, wanted_bytes
+from app.catalog.stages.manifest import Manifest, WantedPiece, wanted_bytes
 from app.core.errors import BadInput, Damaged, DoesNotFit
 
-NOTE_EVERY_BYTES = 8 << 20  # the most that a killed process loses of a piece
-RESERVE_BYTES = 64 << 20  # stays free on the disk when a model of the disk's owner is cut
+NOTE_EVERY_BYTES = 8 << 20  # limit of what a killed process has to receive again
+RESERVE_BYTES = 64 << 20  # stays free on the disk even when the machine's owner cuts a model
 
 
 @dataclass(frozen=True, slots=True)
 class StagePaths:
-    """The files of one stage."""
+    """The paths of the files that belong to a stage."""
 
     whole: Path  # the stage file; exists only once complete and checked
-    index: Path  # the manifest, and when the file was last checked
+    index: Path  # the manifest, with the time of the last check
     part: Path  # the stage file while it is being received
-    journal: Path  # how much of each piece has been received
+    journal: Path  # the number of bytes received of each piece
 
 
 @dataclass(frozen=True, slots=True)
 class Donor:
-    """The place of a piece's bytes in another file of this machine."""
+    """The location of a piece's bytes in another local file."""
 
     path: Path
     offset: int
 
 
-class Receiver:
-    """The receiver of a stage's wanted bytes, in order. Synchronous, for one thread at a time.
+class StageReceiver:
+    """A receiver of the missing bytes of a stage, in order. Its methods block, and only one thread may use it at a
+    time.
 
-    Data left by an earlier run is not trusted but hashed again. Complete pieces are kept if they are correct, and
-    an incomplete one is resumed.
+    Bytes from an earlier attempt are not trusted but hashed again. Pieces that prove correct are kept, and an
+    incomplete piece is resumed.
     """
 
     def __init__(
@@ -73,14 +74,16 @@ class Receiver:
 
     @property
     def wanted_bytes(self) -> int:
-        """The number of bytes to be sent, after resuming and copying from other stages of this machine."""
+        """The number of bytes that must still be sent. Bytes from an earlier attempt or from other local files are not
+        counted."""
         return wanted_bytes(self.wants, self._manifest)
 
     def write(self, chunk: bytes | memoryview) -> None:
-        """Accept the next bytes of the wanted pieces.
+        """Process the next bytes of the wanted pieces.
 
-        Raises Damaged for a piece with a wrong hash. Only that piece is discarded, and a new receiver requests it
-        again. Raises DoesNotFit if the disk is full, after freeing the space used.
+        Raises Damaged if a piece has the wrong hash. Only that piece is discarded, and a new receiver requests it
+        again. Raises DoesNotFit if the disk is full, after freeing the space used, and BadInput for more bytes than
+        were wanted.
         """
         data = memoryview(chunk)
         while data:
@@ -92,7 +95,7 @@ class Receiver:
                 raise self._failed(error) from error
 
     def finish(self) -> Path:
-        """Put the stage file in its place once everything has arrived. Raises Damaged before that."""
+        """Install the complete stage file and return its path. Raises Damaged if bytes are missing."""
         if self._turn < len(self.wants):
             left = wanted_bytes(self.wants[self._turn :], self._manifest)
             self.close()
@@ -111,7 +114,7 @@ class Receiver:
             self._closed()
 
     def close(self) -> None:
-        """Stop receiving. The data received so far is kept, and the next receiver resumes it."""
+        """Stop receiving. The next receiver of this stage resumes from the data received so far."""
         if not self._open:
             return
         if self._turn < len(self.wants):
@@ -136,7 +139,7 @@ class Receiver:
         self.close()
 
     def _accept(self, data: memoryview) -> int:
-        """Write the bytes that belong to the current piece, and return how many these are."""
+        """Write the bytes that belong to the current piece, and return their number."""
         index = self.wants[self._turn].piece
         piece = self._manifest.pieces[index]
         taken = data[: piece.n_bytes - self._done]
@@ -154,7 +157,7 @@ class Receiver:
         piece = self._manifest.pieces[index]
         if self._digests.pop(index).hexdigest() != piece.sha256:
             self._note(index, 0)
-            self._turn = len(self.wants)  # nothing more to record
+            self._turn = len(self.wants)  # nothing more to note in the journal
             self.close()
             raise Damaged("piece_wrong", piece=index)
         self._note(index, piece.n_bytes)
@@ -169,8 +172,8 @@ class Receiver:
         self._file.seek(self._manifest.pieces[want.piece].offset + want.start)
         return want.start
 
-    def _resume(self, donors: Mapping[str, Donor]) -> Iterator[Want]:
-        """Hash the existing data, copy pieces that other stages have, and yield the remaining pieces."""
+    def _resume(self, donors: Mapping[str, Donor]) -> Iterator[WantedPiece]:
+        """Hash the existing data, copy pieces from donors, and yield the pieces that are still missing."""
         for index, piece in enumerate(self._manifest.pieces):
             start = self._arrived.get(index, 0)
             digest = hashlib.sha256()
@@ -181,13 +184,13 @@ class Receiver:
             donor = donors.get(piece.sha256)
             if donor and self._copy(index, donor):
                 continue
-            if start == piece.n_bytes or donor:  # the existing data is wrong or was overwritten
+            if start == piece.n_bytes or donor:  # the existing data is wrong, or a failed copy has overwritten it
                 start, digest = 0, hashlib.sha256()
             self._digests[index] = digest
-            yield Want(index, start)
+            yield WantedPiece(index, start)
 
     def _copy(self, index: int, donor: Donor) -> bool:
-        """Copy a piece from another file if the piece there still has its hash."""
+        """Copy a piece from another local file. Return whether the copy has the right hash."""
         piece = self._manifest.pieces[index]
         digest = hashlib.sha256()
         try:
@@ -218,7 +221,7 @@ class Receiver:
             raise DoesNotFit("disk_full", folder=str(folder), **facts)
 
     def _failed(self, error: OSError) -> Exception:
-        """Return the error for a failed disk. Its data cannot be resumed usefully, so the space is freed."""
+        """Discard the data, which cannot be resumed after a disk error, and return the error to raise."""
         self.discard()
         return disk_error(self._paths.part.parent, error, self._manifest.total_bytes)
 
@@ -229,7 +232,8 @@ class Receiver:
 
 
 def _arrived(paths: StagePaths, manifest: Manifest) -> dict[int, int]:
-    """Return how many bytes of each piece have arrived according to the journal. Its last line may be incomplete."""
+    """Return the number of bytes that have arrived of each piece, according to the journal. Its last line may be
+    incomplete."""
     arrived: dict[int, int] = {}
     try:
         paths.part.stat()

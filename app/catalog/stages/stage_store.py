@@ -1,4 +1,4 @@
-"""The stage files of a node: received by hash, checked, looked up, and deleted when unused."""
+"""Stores the stage files of a node: receives them by hash, checks them, and deletes unused ones to free space."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from types import MappingProxyType
 
 import msgspec
 
-from app.catalog.files import Disk, Tell, hash_range, sync_folder, write_whole
+from app.catalog.files import Disk, OnBytes, hash_range, sync_folder, write_whole
 from app.catalog.gguf.gguf_file import read_header
 from app.catalog.stages.cut import Cut, read_pieces
 from app.catalog.stages.manifest import Manifest
-from app.catalog.stages.stage_receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
+from app.catalog.stages.stage_receiver import RESERVE_BYTES, Donor, StagePaths, StageReceiver
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Reason
 from app.core.reasons import said
 from app.decoding import decode
@@ -30,10 +30,10 @@ from app.decoding import decode
 log = logging.getLogger(__name__)
 _NOWHERE: Mapping[str, Donor] = MappingProxyType({})
 _STAGE_ID = re.compile(r"[0-9a-f]{64}")
-MOST_BYTES = 200 << 30  # for stages, even on the largest disk
-LEFT_FREE_BYTES = 5 << 30  # for the disk's owner; more on a large disk, less on a tiny one
+MOST_BYTES = 200 << 30  # limit for all stages, even on the largest disk
+LEFT_FREE_BYTES = 5 << 30  # left to the owner of the disk; more on a large disk, less on a tiny one
 CHECKED_AGAIN_S = 7 * 86_400.0  # age at which an untouched file is hashed again
-MAX_PARTS = 8  # interrupted stages of other machines that wait to be resumed
+MAX_PARTS = 8  # partial stages from other machines that may wait to be resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +41,26 @@ class _Index:
     """The record of a complete stage file."""
 
     manifest: Manifest
-    mtime_ns: int  # of the file when it was last checked
-    ctime_ns: int = 0  # last change of any kind, even one that reset the time; on Windows, the creation time
+    mtime_ns: int  # of the file at its last check
+    ctime_ns: int = 0  # time of the last change of any kind, even one that reset mtime; on Windows, the creation time
     checked_s: float = 0.0  # Unix time
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A file that may be deleted to make room."""
+    """An unused stage, complete or partial, that may be deleted to free space."""
 
     stage_id: str
     n_bytes: int
     used_ns: int
-    is_part: bool = False  # incompletely received
+    is_part: bool = False  # not received completely
 
 
 class StageStore:
-    """The folder `stages/`. Thread-safe.
+    """The store of all stage files, in the folder `stages/`. Thread-safe.
 
-    Unused stages above `limit_bytes` are deleted, and other machines never send more than that. `reserve_bytes`
-    always stay free on the disk.
+    Unused stages are deleted to keep the folder within `limit_bytes`. Stages from other machines never exceed this
+    limit, and leave at least `reserve_bytes` of the disk free.
     """
 
     def __init__(
@@ -77,11 +77,14 @@ class StageStore:
         self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
         self._lock = threading.RLock()
         self._held: Counter[str] = Counter()
-        self._unkept: dict[str, _Index] = {}  # by stage: records that could not be written to disk
-        self._receiving: dict[str, int] = {}  # by stage: its final size
+        self._unkept: dict[str, _Index] = {}  # records that could not be written to disk, by stage id
+        self._receiving: dict[str, int] = {}  # final sizes of stages being received, by stage id
 
     def path(self, stage_id: str) -> Path | None:
-        """Return the stage file, or None if it does not exist. It is hashed again only if it was touched."""
+        """Return the path of a stage file, or None if it is missing or damaged.
+
+        The file is hashed again only if it was modified or its last check was long ago.
+        """
         index = self._index(stage_id)
         if index is None:
             return None
@@ -90,25 +93,25 @@ class StageStore:
             if not self._is_as_it_was(index, paths.whole.stat()):
                 self._check(index.manifest, paths.whole)
                 self._remember_if_there_is_room(index.manifest, paths.whole)
-            os.utime(paths.index)  # its time records when the stage was last used
+            os.utime(paths.index)  # the time of this file states when the stage was last used
         except FileNotFoundError:
             return None
         except (BadInput, OSError):
-            log.warning("stage %s was changed on the disk and is deleted", stage_id)
+            log.warning("deleting stage %s, because its file has changed on disk", stage_id)
             self.remove(stage_id)
             return None
         return paths.whole
 
     def hold(self, stage_id: str) -> Path | None:
-        """Return the path as `path` does, and protect the file from deletion until `release`."""
-        self.keep(stage_id)
+        """Return the same as `path`, and protect the file from deletion until `release` is called."""
+        self.protect(stage_id)
         path = self.path(stage_id)
         if path is None:
             self.release(stage_id)
         return path
 
-    def keep(self, stage_id: str) -> None:
-        """Protect the file from deletion until `release`, even if it does not exist yet."""
+    def protect(self, stage_id: str) -> None:
+        """Protect a stage file, which need not exist yet, from deletion until `release` is called."""
         with self._lock:
             self._held[stage_id] += 1
 
@@ -118,23 +121,25 @@ class StageStore:
             if self._held[stage_id] <= 0:
                 del self._held[stage_id]
 
-    def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
-        """Begin or resume a stage. Pieces in other stages are copied first; the others are in `wants`.
+    def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> StageReceiver:
+        """Begin or resume receiving a stage. Pieces in other local files are copied; the receiver's `wants` are the
+        rest.
 
-        `elsewhere` gives, by hash, more places on this machine that have pieces. Raises DoesNotFit if the disk is
-        too small,
-        and Busy if this stage is already being received.
+        elsewhere: local files with pieces, by hash, in addition to the stored stages. Raises DoesNotFit if the disk
+        is too full, and Busy if the stage is already being received.
         """
         return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
 
-    def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
-        """Begin or resume a stage that another machine sends. It may fill neither the folder nor the disk."""
+    def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> StageReceiver:
+        """Begin or resume receiving a stage from another machine, which may fill neither the folder nor the disk."""
         make_space = partial(self._make_space, manifest)
         return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
-    def fill(self, cut: Cut, tell: Tell = lambda _: None, *, as_others: bool = False) -> Path:
-        """Make the stage file of a model on this machine unless it exists. `as_others` applies the limits for stages
-        that other machines send."""
+    def write_stage(self, cut: Cut, tell: OnBytes = lambda _: None, *, as_others: bool = False) -> Path:
+        """Write the file of a stage that was cut on this machine unless it already exists, and return its path.
+
+        as_others: apply the limits for stages that other machines send.
+        """
         path = self.path(cut.manifest.id)
         if path is not None:
             return path
@@ -153,7 +158,8 @@ class StageStore:
             self._unkept.pop(stage_id, None)
             paths = self._paths(stage_id)
             for path in (paths.whole, paths.index, paths.part, paths.journal):
-                with contextlib.suppress(OSError):  # on Windows, another process may have it open; retried next time
+                # on Windows, another process may have the file open; it is deleted next time
+                with contextlib.suppress(OSError):
                     _clear(path)
                     path.unlink(missing_ok=True)
 
@@ -166,7 +172,8 @@ class StageStore:
     def trim(self, keep_model: str = "") -> None:
         """Delete the least recently used stages until the folder is within its limit.
 
-        The stages of one model can be spared: while its second stage is received, its first is not in use.
+        keep_model: the id of a model whose stages are spared. While its second stage is received, its first is not
+        in use yet.
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()
@@ -177,11 +184,11 @@ class StageStore:
             total -= kept.n_bytes
 
     def used_bytes(self) -> int:
-        """Return the size of the folder on the disk."""
+        """Return the total size of the files in the folder."""
         return sum(_size(path) for path in self.folder.iterdir())
 
     def _install(self, manifest: Manifest) -> Path:
-        """Check a complete stage as the engine will read it, and give it its final name."""
+        """Check that a complete stage file is valid and matches its manifest, and give it its final name."""
         paths = self._paths(manifest.id)
         try:
             _check_layout(manifest, paths.part)
@@ -189,7 +196,7 @@ class StageStore:
             paths.part.unlink()
             paths.journal.unlink(missing_ok=True)
             raise
-        self._remember(manifest, paths.part)  # recorded first, since a file without a record would be lost
+        self._remember(manifest, paths.part)  # written first, since a stage file without a record would be unusable
         _clear(paths.whole)
         paths.part.replace(paths.whole)
         sync_folder(self.folder)
@@ -200,7 +207,7 @@ class StageStore:
 
     def _receive(
         self, manifest: Manifest, elsewhere: Mapping[str, Donor], reserve_bytes: int, make_space: Callable[[], None]
-    ) -> Receiver:
+    ) -> StageReceiver:
         stage_id = manifest.id
         with self._lock:
             if stage_id in self._receiving:
@@ -214,15 +221,15 @@ class StageStore:
             paths, disk = self._paths(stage_id), self._disk
             for path in (paths.index, paths.part, paths.journal):
                 _clear(path)
-            return Receiver(manifest, paths, donors, disk, self._install, closed, reserve_bytes)
+            return StageReceiver(manifest, paths, donors, disk, self._install, closed, reserve_bytes)
         except BaseException:
             closed()
             raise
 
     def _make_space(self, manifest: Manifest) -> None:
-        """Delete unused stages until a new one fits within the limit, and partial stages above their maximum number.
+        """Delete unused stages until a new one fits within the limit, and partial stages beyond their maximum number.
 
-        Stages of the same model go last, since they may have pieces of it. Raises DoesNotFit.
+        Stages of the same model are deleted last, since they may contain pieces of the new one. Raises DoesNotFit.
         """
         unused = self._unused({manifest.id})
         parts = [kept for kept in unused if kept.is_part]
@@ -248,14 +255,15 @@ class StageStore:
         return sum(growing.values()) + sum(map(_size, there))
 
     def _make_room(self, needed_bytes: int, keep: set[str]) -> None:
-        """Delete unused stages, oldest first, while the disk is too full for a new one."""
+        """Delete unused stages, least recently used first, until the disk has room for a new one."""
         for kept in self._unused(keep):
             if self._disk.free_bytes(self.folder) >= needed_bytes:
                 return
             self.remove(kept.stage_id)
 
     def _donors(self, manifest: Manifest, elsewhere: Mapping[str, Donor]) -> tuple[dict[str, Donor], set[str]]:
-        """Return the places that already have wanted pieces, by hash, and the stages of the same model."""
+        """Return the locations of the manifest's pieces in local files, by hash, and the ids of all stages of the same
+        model."""
         hashes = {piece.sha256 for piece in manifest.pieces}
         donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in hashes}
         keep: set[str] = set()
@@ -300,16 +308,17 @@ class StageStore:
         self._unkept.pop(manifest.id, None)
 
     def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
-        """Record that a stage was checked. If the disk is full, only this store remembers it."""
+        """Record that a stage was checked. If that fails, for example because the disk is full, only this object
+        remembers it."""
         try:
             self._remember(manifest, path)
         except AppError as error:
-            log.warning("when stage %s was checked is not kept: %s", manifest.id, said(error))
+            log.warning("the check of stage %s could not be recorded: %s", manifest.id, said(error))
             stat = path.stat()
             self._unkept[manifest.id] = _Index(manifest, stat.st_mtime_ns, stat.st_ctime_ns, self._clock())
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
-        """Return whether the file is unchanged and was hashed recently, since a disk may lose a bit without a trace."""
+        """Return whether the file is unmodified and was hashed recently, since a disk may silently corrupt data."""
         times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
         return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S
@@ -359,7 +368,7 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Delete a folder in the place of one of our files, since it would block the file."""
+    """Delete a folder that has the name of one of our files and would block it."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 

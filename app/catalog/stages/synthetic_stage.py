@@ -1,4 +1,4 @@
-"""Stage files of random weights in the shape of a model, with which the engine is measured."""
+"""Generates stage files with random weights in the shape of a model, for measuring the speed of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, Rule, idle_kind, unproved_stage
 from app.catalog.families.layer_metadata import WITHOUT_PREFIX
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_file import DEFAULT_ALIGNMENT, aligned, entry, header_bytes, read_header, u32_entry
+from app.catalog.gguf.gguf_file import DEFAULT_ALIGNMENT, align_up, entry, header_bytes, read_header, u32_entry
 from app.catalog.gguf.model_reader import EMBEDDING, HEAD, HEAD_BIAS, model_of
 from app.catalog.gguf.model_shape_reader import layer_bytes, tensor_bytes
 from app.catalog.stages.cut import ROPE_FREQS
@@ -23,7 +23,7 @@ MAX_LAYER_BYTES = 1 << 30
 MAX_HEAD_BYTES = 4 << 30
 MAX_SHARED_BYTES = 1 << 20  # norms and rope factors
 
-PATTERN_BYTES = 256 << 10  # random weights that repeat, which no engine exploits
+PATTERN_BYTES = 256 << 10  # length after which random weights repeat, which no engine takes advantage of
 WRITE_BYTES = 1 << 20
 
 # Quantized blocks are random bytes with 16-bit scales chosen so that weights are about 1/64 in size and average to 0.
@@ -56,11 +56,12 @@ _SCALES: dict[str, tuple[tuple[int, float], ...]] = {
 # The same for scales that are not 16-bit numbers. Type -> offset, mask of the bits that stay random, and fixed bits.
 _SCALE_BYTES: dict[str, tuple[tuple[int, int, int], ...]] = {
     "MXFP4": ((0, 0, 120),),  # a power of two
-    "NVFP4": tuple((place, 0, 4) for place in range(4)),  # 8 bits, the smallest of them subnormal
-    "IQ1_M": ((49, 15, 0), (51, 15, 0), (53, 15, 0x80), (55, 15, 0x10)),  # 2^-9, with four bits in each byte
+    "NVFP4": tuple((place, 0, 4) for place in range(4)),  # 8-bit scales, set to a small subnormal value
+    # a 16-bit scale of 2^-9, with four of its bits in each byte
+    "IQ1_M": ((49, 15, 0), (51, 15, 0), (53, 15, 0x80), (55, 15, 0x10)),
 }
-# Types without blocks. The highest of every `width` bytes keeps its sign and lowest bits (`kept`), and gets an exponent
-# for values of about 1/64 (`set`).
+# Types without blocks. The last of every `width` bytes keeps its sign and lowest bits (`kept`), and its exponent is set
+# so that values are about 1/64.
 _FLOATS: dict[str, tuple[int, int, int]] = {"F16": (2, 0x83, 0x24), "BF16": (2, 0x80, 0x3C), "F32": (4, 0x80, 0x3C)}
 _LETTERS = {"F32": "<f", "F16": "<e"}
 # How fast a recurrent layer forgets. It must be below 0, or the state overflows within a prompt, and close to 0, or
@@ -68,13 +69,13 @@ _LETTERS = {"F32": "<f", "F16": "<e"}
 _DECAYS, DECAY = ("ssm_a",), -1 / 8
 
 
-def can_be_made(name: str) -> bool:
-    """Return whether weights of this number type can be synthesized."""
+def can_generate(name: str) -> bool:
+    """Return whether random weights of this number type can be generated."""
     return name in _SCALES or name in _SCALE_BYTES or name in _FLOATS
 
 
 def check(shape: ModelShape) -> None:
-    """Refuse a shape that cannot be written or would be too large, judging by its numbers alone. Raises BadInput."""
+    """Raise BadInput for a shape that cannot be written or would be too large. Nothing is written."""
     if (why := unproved_stage(shape.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     for kind in shape.kinds:
@@ -92,9 +93,9 @@ def check(shape: ModelShape) -> None:
 
 
 def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
-    """Write a stage of this run of layers and read it back like an untrusted file.
+    """Write a stage file for this run of layers, and read it back with the checks for untrusted files.
 
-    `role` is MIDDLE, or LAST to include the output matrix. The shape must have been checked. Raises BadInput and
+    role: MIDDLE, or LAST to include the output matrix. The shape must have passed `check`. Raises BadInput or
     OSError.
     """
     tensors = list(_tensors(shape, run, role))
@@ -103,14 +104,14 @@ def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
     with path.open("wb") as file:
         file.write(head)
         for tensor in tensors:
-            file.write(bytes(aligned(file.tell(), DEFAULT_ALIGNMENT) - file.tell()))
+            file.write(bytes(align_up(file.tell(), DEFAULT_ALIGNMENT) - file.tell()))
             for chunk in _weights(tensor):
                 file.write(chunk)
     return _read_back(path, shape, len(run.kinds))
 
 
 def file_bytes(shape: ModelShape, run: LayerRun, role: Role) -> int:
-    """Return the approximate size of such a stage's file."""
+    """Return the approximate size of the file that `write` creates."""
     return sum(tensor_bytes(tensor) for tensor in _tensors(shape, run, role))
 
 
@@ -122,7 +123,7 @@ def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
 
 
 def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
-    """Yield the tensors as a cut would list them (cut.py)."""
+    """Yield the same tensors as those of a stage that was cut out of a real model (cut.py)."""
     family, width = FAMILIES[shape.architecture], shape.width
     needs_head = Rule.F1 in family.rules
     if role is Role.LAST:
@@ -145,7 +146,7 @@ def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
 
 
 def _all_windows(shape: ModelShape, run: LayerRun) -> bool:
-    """Return whether all layers of a run look back only over a sliding window."""
+    """Return whether all layers of a run have a sliding window."""
     key = f"{shape.architecture}.{WINDOW_LAYERS}"
     listed = [setting.values for setting in (*shape.settings, *run.settings) if setting.key == key]
     return bool(listed) and all(listed[0])
@@ -170,8 +171,8 @@ def _entry(setting: Setting) -> bytes:
 
 
 def _weights(tensor: Tensor) -> Iterator[bytes]:
-    """Yield the bytes of a tensor. Weights are random, except for decays, and for ones in vectors, which are factors
-    of norms."""
+    """Yield the bytes of a tensor: a constant for decays, ones for vectors (the factors of norms), otherwise random
+    weights."""
     name, _, block_bytes = tensor_types.TENSORS[tensor.kind]
     left = tensor_bytes(tensor)
     decays = tensor.name.endswith(_DECAYS)
@@ -187,7 +188,7 @@ def _weights(tensor: Tensor) -> Iterator[bytes]:
 
 @cache
 def _pattern(kind: int) -> bytes:
-    """Return about 1 MiB of blocks of this type, the same in every process."""
+    """Return about 1 MiB of random blocks of this type, the same in every process."""
     name, _, block_bytes = tensor_types.TENSORS[kind]
     n_blocks = PATTERN_BYTES // block_bytes
     data = bytearray(random.Random(kind).randbytes(n_blocks * block_bytes))  # noqa: S311  no secret
@@ -217,10 +218,10 @@ def _settings_hold(architecture: str, settings: Sequence[Setting]) -> bool:
 
 
 def _known(tensors: Sequence[Tensor]) -> bool:
-    """Return whether all tensors are of types that can be synthesized, in whole blocks."""
+    """Return whether all tensors consist of whole blocks of types that can be generated."""
     return all(
         tensor.kind in tensor_types.TENSORS
-        and can_be_made(tensor_types.TENSORS[tensor.kind][0])
+        and can_generate(tensor_types.TENSORS[tensor.kind][0])
         and tensor_bytes(tensor) > 0
         for tensor in tensors
     )

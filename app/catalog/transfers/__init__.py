@@ -1,1 +1,1 @@
-"""Downloads, copies and moves of model files: recorded on the disk, verified and resumable."""
+"""Downloads, copies and moves model files, verifying each and resuming it after a restart."""

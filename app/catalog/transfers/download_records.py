@@ -1,4 +1,4 @@
-"""Records of downloads on the disk, from which a restarted node continues."""
+"""Stores the records of downloads on disk, from which a restarted node resumes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec import structs
 
 from app.catalog.files import disk_error, part_bytes, sync_folder, write_whole
 from app.catalog.gguf.gguf_file import part_names, part_paths
-from app.catalog.hub.hub_address import checked
+from app.catalog.hub.hub_address import check_file_names
 from app.core.errors import BadInput, Fact, Reason
 from app.core.reasons import can_be_said, os_cause
 from app.decoding import decode
@@ -25,36 +25,36 @@ log = logging.getLogger(__name__)
 
 DownloadState = Literal["going", "paused", "done", "failed"]
 _ID = re.compile(r"[0-9a-f]{16}")
-_STEM = "model"  # prefix of the file names of a model in several files
+_STEM = "model"  # prefix of the names of a split model's files
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class PartFacts(msgspec.Struct, frozen=True):
-    """The facts about one of several files."""
+    """The known facts about one part of a split model."""
 
     total_bytes: int | None = None
     sha256: str | None = None
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a download, from which it can be continued."""
+    """The stored state of a download, from which it can be resumed."""
 
     id: str
     repository: str
-    file: str  # the first one if there are several
+    file: str  # the first part if the model is split
     revision: str
-    name: str  # on the shelf, once complete
-    source: str  # the hub's host, or the name of the machine that provides a copy
+    name: str  # its name on the shelf once complete
+    source: str  # the hub's host, or the machine from which the file is copied
     started: float
     standing: DownloadState = "going"
     total_bytes: int | None = None
-    sha256: str | None = None  # of the file; for several files see `joint_hash`
+    sha256: str | None = None  # of the file; see `joint_hash` for a split model
     hash_from: Literal["catalog", "server", "household"] | None = None
-    parts: tuple[PartFacts, ...] = ()  # each file, if the model has several
-    code: str | None = None  # code of the sentence about its failure
+    parts: tuple[PartFacts, ...] = ()  # the parts of a split model, otherwise empty
+    code: str | None = None  # reason code of its failure
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
-    machine: str | None = None  # ID of the machine that provides a copy; the hash is then known
+    machine: str | None = None  # id of the machine from which the file is copied, for which `sha256` must be known
 
 
 def id_of(repository: str, file: str) -> str:
@@ -62,7 +62,7 @@ def id_of(repository: str, file: str) -> str:
 
 
 def joint_hash(hashes: Iterable[str | None]) -> str | None:
-    """Return the hash of a model in several files: the SHA-256 of all their hashes, or None if one is still unknown."""
+    """Return the hash of a split model, which is the SHA-256 of its parts' hashes, or None if one is unknown."""
     known = list(hashes)
     if not known or None in known:
         return None
@@ -70,10 +70,10 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
 
 
 class DownloadFolders(Protocol):
-    """The folders that contain models, implemented in machine/models_folders.py."""
+    """The folders that contain models, as implemented in machine/models_folders.py."""
 
     own: Path  # inside the home; always contains the records of downloads
-    now: Path  # receives new files
+    now: Path  # the folder for new files
     all: tuple[Path, ...]
     unreachable: dict[Path, Reason]  # folders that could not be reached at the last check
 
@@ -86,17 +86,19 @@ class DownloadFolders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A complete or partial model of ours in a folder that receives no new ones."""
+    """A complete or partial model that this app has stored in a folder."""
 
-    path: Path  # the file, or the folder if there are several
+    path: Path  # a file, or the folder of a split model
     n_bytes: int
     is_part: bool
 
 
 class DownloadRecords:
-    """The records of downloads, each a small JSON file, with their partial files, and the complete files by hash.
+    """The records of all downloads, and the paths of their partial and complete files. Each record is a small JSON
+    file.
 
-    A model in several files has a folder, named by its id during the download and by its hash afterwards.
+    A split model has its own folder, which is named by the download's id at first and by the model's hash once
+    complete.
     """
 
     def __init__(self, places: DownloadFolders) -> None:
@@ -108,7 +110,7 @@ class DownloadRecords:
         yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
 
     def ensure(self, folder: Path) -> None:
-        """Ensure that a folder exists. Raises AppError if it is unreachable or cannot be written to."""
+        """Create a folder unless it exists. Raises AppError if it is unreachable or cannot be written to."""
         try:
             self.places.ensure(folder)
         except OSError as error:
@@ -116,7 +118,7 @@ class DownloadRecords:
 
     def folder_of(self, record: Record) -> Path:
         """Return the folder that contains, or will contain, the files of a download."""
-        return (self._coming(record.id) if record.parts else self.part(record.id)).parent
+        return (self._coming(record.id) if record.parts else self.partial_path(record.id)).parent
 
     def write(self, record: Record) -> None:
         """Store a record. Raises AppError if it cannot be written to disk."""
@@ -124,8 +126,8 @@ class DownloadRecords:
         write_whole(self._path(record.id), msgspec.json.encode(record))
 
     def remove(self, download_id: str) -> int:
-        """Delete a record and its partial file, and return the number of bytes freed. Raises AppError."""
-        part, several = self.part(download_id), self._coming(download_id)
+        """Delete a record and its partial files, and return the number of bytes freed. Raises AppError."""
+        part, several = self.partial_path(download_id), self._coming(download_id)
         freed = part_bytes(part) + _folder_bytes(several)
         try:
             if part.exists():  # on a read-only disk, deleting even a missing file fails
@@ -136,17 +138,17 @@ class DownloadRecords:
             raise disk_error(part.parent, error, 0) from error
         return freed
 
-    def part(self, download_id: str) -> Path:
+    def partial_path(self, download_id: str) -> Path:
         return self._path_of(f"{download_id}.part")
 
-    def piece(self, record: Record, number: int) -> Path:
-        """Return the path at which a complete part waits for the others."""
+    def part_path(self, record: Record, number: int) -> Path:
+        """Return the path at which a downloaded part stays until all parts are complete."""
         return self._coming(record.id) / _names(len(record.parts))[number]
 
-    def gather(self, record: Record) -> Path:
-        """Combine the parts of a complete download into the model, and return the path of the first one. Raises
+    def assemble(self, record: Record) -> Path:
+        """Move the parts of a complete download to their final folder, and return the path of the first one. Raises
         AppError."""
-        final = self.whole_of(record)
+        final = self.final_path(record)
         coming = self._coming(record.id)
         try:
             if whole_bytes(final):  # the same bytes were downloaded under another name
@@ -160,33 +162,33 @@ class DownloadRecords:
             raise disk_error(coming.parent, error, 0) from error
         return final
 
-    def whole(self, sha256: str) -> Path:
-        """Return the path of a complete file. It never contains a name from outside."""
+    def complete_path(self, sha256: str) -> Path:
+        """Return the path of the complete file with this hash. It never contains a name from outside."""
         return self._path_of(f"{sha256}.gguf")
 
-    def whole_of(self, record: Record) -> Path:
-        """Return the path of a download's complete file, or of the first one if it has several."""
+    def final_path(self, record: Record) -> Path:
+        """Return the final path of a download's file, or of its first part."""
         sha256 = record.sha256 or ""
         if not record.parts:
-            return self.whole(sha256)
+            return self.complete_path(sha256)
         return self._path_of(sha256) / _names(len(record.parts))[0]
 
     def done_bytes(self, record: Record) -> int:
-        """Return how many bytes of a download are on the disk."""
-        whole = whole_bytes(self.whole_of(record)) if record.sha256 else 0
+        """Return the number of bytes of a download that are on disk."""
+        whole = whole_bytes(self.final_path(record)) if record.sha256 else 0
         if whole or not record.parts:
-            return whole or part_bytes(self.part(record.id))
+            return whole or part_bytes(self.partial_path(record.id))
         return _folder_bytes(self._coming(record.id))
 
     def sha256_of(self, path: Path) -> str | None:
-        """Return the hash of a complete model in our folders, or None for any other file."""
+        """Return the hash of a complete model that this app has stored, or None for any other file."""
         if path.parent.parent in self.places.all and path.name.startswith(f"{_STEM}-"):
             return path.parent.name if _SHA256.fullmatch(path.parent.name) else None
         ours = path.parent in self.places.all and path.suffix == ".gguf"
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
-    def elsewhere(self) -> list[StoredModel]:
-        """Return the models in reachable folders that receive no new files, incomplete ones first."""
+    def in_other_folders(self) -> list[StoredModel]:
+        """Return the models in other reachable folders than the one for new files, incomplete ones first."""
         known = self.places
         near = [folder for folder in known.all if folder != known.now and folder not in known.unreachable]
         entries = [held for folder in near for held in stored_models(folder)]
@@ -203,26 +205,28 @@ class DownloadRecords:
 
     def _read(self, path: Path) -> Record | None:
         try:
-            # Earlier builds spelled the word in the British way.
+            # Earlier builds used the British spelling.
             stored = path.read_bytes().replace(b'"hash_from":"catalogue"', b'"hash_from":"catalog"')
             record = decode(stored, Record)
-            checked(record.repository, record.file, record.revision)
+            check_file_names(record.repository, record.file, record.revision)
         except (OSError, ValueError, BadInput):
-            log.warning("the download %s cannot be read", path)
+            log.warning("the download record %s cannot be read", path)
             return None
         hashes = (record.sha256, *(part.sha256 for part in record.parts), record.machine)
         odd = any(known_hash is not None and not _SHA256.fullmatch(known_hash) for known_hash in hashes)
         odd = odd or (record.machine is not None and record.sha256 is None)
         odd = odd or len(record.parts or (None,)) != len(part_names(record.file))
         if odd or record.id != path.stem or not _ID.fullmatch(record.id):
-            log.warning("the download %s is odd", path)
+            log.warning("the download record %s is inconsistent", path)
             return None
         return record if _can_be_said(record) else structs.replace(record, code=None, facts={})
 
 
 def stored_models(folder: Path) -> Iterator[StoredModel]:
-    """Yield our models in a folder, recognized by name. Other files are ignored, and an unreadable folder counts as
-    empty."""
+    """Yield the models that this app has stored in a folder, recognized by their file names.
+
+    Other files are ignored, and an unreadable folder counts as empty.
+    """
     try:
         paths = sorted(folder.iterdir())
     except OSError:
@@ -235,14 +239,16 @@ def stored_models(folder: Path) -> Iterator[StoredModel]:
 
 
 def whole_bytes(path: Path) -> int:
-    """Return the size of a complete model, in one file or several, or 0 if part of it is missing."""
+    """Return the size of a complete model including all its parts, or 0 if any part is missing."""
     sizes = [part_bytes(part_path) for part_path in part_paths(path)]
     return sum(sizes) if all(sizes) else 0
 
 
 def delete_model(path: Path) -> int:
-    """Delete all files of a model in our folders, and return the number of bytes freed. Raises BadInput if one cannot
-    be deleted."""
+    """Delete all parts of a model that this app has stored, and return the number of bytes freed.
+
+    Raises BadInput if one of them cannot be deleted.
+    """
     freed, paths = 0, part_paths(path)
     for part_path in paths:
         n_bytes = part_bytes(part_path)
@@ -270,5 +276,5 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _can_be_said(record: Record) -> bool:
-    """Return whether this version has a sentence for the record's error, which may come from another version."""
+    """Return whether this version has a sentence for the record's error, which another version may have stored."""
     return record.code is None or can_be_said(Reason(record.code, record.facts))

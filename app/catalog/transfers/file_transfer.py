@@ -1,4 +1,4 @@
-"""The transfer of a file up to its verification: resumed after interruptions and retried after failures."""
+"""Transfers a file and verifies it. Interrupted transfers are resumed, and failed requests are retried."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LEFT_FREE_BYTES = 5 << 30  # UX.md FR2
-WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between attempts; afterwards a person decides
-TURN_SECONDS = 3.0  # between attempts while the source serves another machine, which does not count as an outage
-MY_TURN = "copy_waits"  # code of the reason that the source serves another machine
-PROGRESS_BYTES = 1 << 20  # this much between two interruptions counts as progress and resets the count of attempts
+WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between attempts; after the last, the user decides
+TURN_SECONDS = 3.0  # between attempts while the source serves another machine; these do not count
+MY_TURN = "copy_waits"  # reason code for a source that serves another machine
+PROGRESS_BYTES = 1 << 20  # if this much arrives between two interruptions, attempts are counted from zero again
 
 
 class PartialFile:
-    """The partial file of a download (`.part`), hashed as it is written, and again when it is resumed.
+    """The partial file of a download (`.part`). It is hashed as it is written, and again when it is reopened.
 
-    Its methods block, and only one may run at a time.
+    The methods block and must not run at the same time, except `stop`.
     """
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
@@ -44,8 +44,8 @@ class PartialFile:
         self._hash = hashlib.sha256()
         self.n_bytes = 0  # written and hashed
 
-    def take_up(self, tell: Callable[[], None] = lambda: None) -> None:
-        """Open the file, creating it if necessary, and hash its contents. `stop` ends this early."""
+    def reopen(self, tell: Callable[[], None] = lambda: None) -> None:
+        """Open the file, creating it if necessary, and hash its existing contents. `stop` ends this early."""
         self.close()
         self._stop.clear()
         self._hash, self.n_bytes = hashlib.sha256(), 0
@@ -72,8 +72,8 @@ class PartialFile:
         self._hash.update(data)
         self.n_bytes += len(data)
 
-    def begin_again(self) -> None:
-        """Discard the contents."""
+    def discard(self) -> None:
+        """Discard everything written so far."""
         assert self._file is not None
         self._hash, self.n_bytes = hashlib.sha256(), 0
         self._cut_back()
@@ -93,7 +93,7 @@ class PartialFile:
             raise disk_error(final.parent, error, self.n_bytes) from error
 
     def stop(self) -> None:
-        """Make `take_up` end soon. Safe to call from any thread."""
+        """Make `reopen` return early. Safe to call from any thread."""
         self._stop.set()
 
     def close(self) -> None:
@@ -110,89 +110,99 @@ class PartialFile:
 
 @dataclass(frozen=True, slots=True)
 class DownloadTarget:
-    """The file to fetch. Facts that are None are learned from the hub."""
+    """The file to fetch, with its expected size and hash. If they are None, the hub's facts are used."""
 
-    asked: FileRequest
+    request: FileRequest
     total_bytes: int | None = None
     sha256: str | None = None
 
 
 async def without_limit(n_bytes: int) -> None:
-    """Apply no rate limit."""
+    """Return immediately, which applies no rate limit."""
 
 
-class Files(Protocol):
-    """A source of bytes: a hub, or a machine of the household."""
+class FileClient(Protocol):
+    """A client for downloading files from a hub or from another machine of the household."""
 
     @property
     def place(self) -> FileSource: ...
 
     def opened(self, request: FileRequest, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
-        """Open the file at `start`, or at 0. Raises AppError, and aiohttp's errors if the connection breaks."""
+        """Request a file from offset `start` on. The response may nevertheless begin at 0.
+
+        Raises AppError, and aiohttp's errors if the connection breaks.
+        """
         ...
 
     async def facts_of(self, request: FileRequest, token: str | None) -> FileFacts:
-        """Return the facts about a file without downloading it. Raises as `opened` does."""
+        """Return the facts about a file without downloading it. Raises the same errors as `opened`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
-    """Callbacks that report the progress of a transfer. All are called on the event loop."""
+class TransferHooks:
+    """Callbacks with which a transfer reports its progress and asks for what it needs. All are called on the event
+    loop."""
 
     token: Callable[[], Awaitable[str | None]]
-    learnt: Callable[[DownloadTarget], Awaitable[None]]  # stores facts learned from the hub
-    moved: Callable[[], None]  # more bytes are on the disk
-    room_bytes: Callable[[], int]  # free for this download after the other downloads have their shares
-    # called with the reason why no bytes arrive although the download is active, or None once they do
-    held_up: Callable[[Reason | None], None]
-    # called with the number of bytes; returns when more may come
-    arrived: Callable[[int], Awaitable[None]] = without_limit
+    on_facts: Callable[[DownloadTarget], Awaitable[None]]  # stores facts learned from the source
+    on_progress: Callable[[], None]  # called when more bytes are on disk, or the state of the transfer has changed
+    room_bytes: Callable[[], int]  # returns the bytes available to this download besides those reserved for the others
+    # called with the reason why no bytes arrive during an active download, or with None once they do
+    on_outage: Callable[[Reason | None], None]
+    # called with the number of bytes received; returns when more may be received
+    throttle: Callable[[int], Awaitable[None]] = without_limit
 
 
 class Transfer:
-    """The transfer of one file into its partial file."""
+    """The transfer of one file."""
 
     def __init__(
-        self, files: Files, target: DownloadTarget, part: PartialFile, hooks: Hooks, waits: tuple[float, ...] = WAITS
+        self,
+        files: FileClient,
+        target: DownloadTarget,
+        part: PartialFile,
+        hooks: TransferHooks,
+        waits: tuple[float, ...] = WAITS,
     ) -> None:
-        self._files, self.wanted, self._part, self._hooks = files, target, part, hooks
-        self._waits, self._lookout = waits, OutageWatch(files.place, hooks.held_up)
+        self._files, self.target, self._part, self._hooks = files, target, part, hooks
+        self._waits, self._outage_watch = waits, OutageWatch(files.place, hooks.on_outage)
         self.is_flowing = False
 
     async def run(self, final: Callable[[str], Path]) -> Path:
-        """Fetch and verify the file, and return its path. Raises AppError. Canceling keeps the partial file.
+        """Fetch and verify the file, and return its path. Raises AppError. If this is canceled, the partial file is
+        kept.
 
-        `final` returns the path for a file with a given SHA-256.
+        final: returns the path for a file with this SHA-256.
         """
         try:
-            await to_its_end(self._part.take_up, self._part.stop)
-            self._hooks.moved()
+            await run_to_completion(self._part.reopen, self._part.stop)
+            self._hooks.on_progress()
             if not await self._is_whole():
                 await self._fetch()
             digest = self._part.sha256()
-            if self.wanted.sha256 not in (None, digest):
-                await to_its_end(self._part.begin_again)
-                raise Damaged("download_damaged", file=self.wanted.asked.file)
+            if self.target.sha256 not in (None, digest):
+                await run_to_completion(self._part.discard)
+                raise Damaged("download_damaged", file=self.target.request.file)
             path = final(digest)
-            await to_its_end(lambda: self._part.finish(path))
-            self.wanted = replace(self.wanted, sha256=digest)
+            await run_to_completion(lambda: self._part.finish(path))
+            self.target = replace(self.target, sha256=digest)
             return path
         finally:
             self.is_flowing = False
             self._part.close()
 
     async def _fetch(self) -> None:
-        """Fetch until all bytes have arrived, over as many connections as necessary."""
+        """Fetch the missing bytes over as many connections as necessary."""
         breaks, before = 0, self._part.n_bytes
         while not await self._is_whole():
-            last: Exception = ConnectionError("it ended early")
+            last: Exception = ConnectionError("the response ended early")
             try:
                 await self._connection()
             except (Unreachable, Busy) as error:
                 last = error
             except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
-                log.info("the download of %s broke: %s", self.wanted.asked.file, error)
+                log.info("the download of %s was interrupted: %s", self.target.request.file, error)
                 last = error
             finally:
                 self.is_flowing = False
@@ -203,9 +213,9 @@ class Transfer:
             before = self._part.n_bytes
             waits_turn = isinstance(last, Busy) and last.reason.code == MY_TURN
             if breaks == len(self._waits) and not waits_turn:
-                raise self._lookout.gave_up(last, breaks + 1)
-            self._lookout.broke(last)
-            self._hooks.moved()
+                raise self._outage_watch.final_error(last, breaks + 1)
+            self._outage_watch.failed(last)
+            self._hooks.on_progress()
             if waits_turn:
                 await asyncio.sleep(TURN_SECONDS)
                 continue
@@ -213,37 +223,37 @@ class Transfer:
             breaks += 1
 
     async def _connection(self) -> None:
-        """Fetch as much as one connection delivers."""
+        """Fetch bytes over one connection until it ends."""
         token, start = await self._hooks.token(), self._part.n_bytes
-        with self._lookout.asking():
-            async with self._files.opened(self.wanted.asked, start, token) as body:
-                self._lookout.answered()
+        with self._outage_watch.waiting_for_response():
+            async with self._files.opened(self.target.request, start, token) as body:
+                self._outage_watch.responded()
                 total = await self._agree(body.facts)
                 if body.start != self._part.n_bytes:
-                    await to_its_end(self._part.begin_again)
+                    await run_to_completion(self._part.discard)
                 self._check_room(total)
                 await self._pour(body, total)
 
     async def _pour(self, body: Body, total: int) -> None:
         self.is_flowing = True
-        self._hooks.moved()
+        self._hooks.on_progress()
         chunks = aiter(body.chunks())
         while chunk := await self._next(chunks):
             received = self._part.n_bytes + len(chunk)
             if received > total:
                 raise self._other_size(received, total)
-            await to_its_end(lambda data=chunk: self._part.write(data, total))  # type: ignore[misc]
-            self._hooks.moved()
-            await self._hooks.arrived(len(chunk))
+            await run_to_completion(lambda data=chunk: self._part.write(data, total))  # type: ignore[misc]
+            self._hooks.on_progress()
+            await self._hooks.throttle(len(chunk))
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
         """Return the next chunk, which is empty at the end."""
-        with self._lookout.listening():
+        with self._outage_watch.waiting_for_data():
             return await anext(chunks, b"")
 
     async def _agree(self, facts: FileFacts) -> int:
-        """Compare the hub's facts with the known ones, store new facts, and return the size of the file."""
-        known, file = self.wanted, self.wanted.asked.file
+        """Check the hub's facts against the expected ones, store new facts, and return the size of the file."""
+        known, file = self.target, self.target.request.file
         if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
             raise self._other_size(facts.total_bytes or 0, known.total_bytes)
         if known.sha256 is not None and facts.sha256 not in (None, known.sha256):
@@ -251,13 +261,13 @@ class Transfer:
         total = known.total_bytes or facts.total_bytes
         if not total:
             raise BadInput("download_no_size", file=file, source=self._files.place.host)
-        commit = facts.commit or known.asked.revision
-        # requests the same bytes from now on, whatever changes on the hub
-        request = replace(known.asked, revision=commit)
+        commit = facts.commit or known.request.revision
+        # later requests name this commit, so the bytes stay the same
+        request = replace(known.request, revision=commit)
         now = DownloadTarget(request, total, known.sha256 or facts.sha256)
         if now != known:
-            self.wanted = now
-            await self._hooks.learnt(now)
+            self.target = now
+            await self._hooks.on_facts(now)
         return total
 
     def _check_room(self, total: int) -> None:
@@ -266,15 +276,15 @@ class Transfer:
             raise no_room(self._part.path.parent, needed, room)
 
     async def _is_whole(self) -> bool:
-        total = self.wanted.total_bytes
+        total = self.target.total_bytes
         if total is not None and self._part.n_bytes > total:
-            await to_its_end(self._part.begin_again)  # the partial file belongs to something else
+            await run_to_completion(self._part.discard)  # the partial file belongs to another version
         return self._part.n_bytes == total
 
     def _other_size(self, size: int, known: int) -> Damaged:
         return Damaged(
             "download_other_size",
-            file=self.wanted.asked.file,
+            file=self.target.request.file,
             source=self._files.place.host,
             found_bytes=size,
             known_bytes=known,
@@ -287,8 +297,8 @@ def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
     )
 
 
-async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
-    """Run `work` in a thread to its end, even if canceled, so that a file is never closed during a write."""
+async def run_to_completion(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+    """Run `work` in a thread and wait for it even if canceled, so that a file is never closed during a write."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(done)
@@ -300,5 +310,5 @@ async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: N
             except asyncio.CancelledError:
                 continue
         if not done.cancelled():
-            done.exception()  # retrieved, so that asyncio does not log it later
+            done.exception()  # retrieved so that asyncio does not log it
         raise

@@ -1,7 +1,7 @@
-"""Pins of downloads whose hash could not be looked up: the bytes that a household accepted on the first download.
+"""Pins the hashes of downloads that the catalog does not know, as the household accepted them on the first download.
 
-Later downloads, here and on the household's other machines, request the same commit and check the same hashes. The
-first download had to trust the hub; later ones need not.
+Later downloads, here and on the household's other machines, request the same commit and check the same hashes. So
+only the first download has to trust the hub.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from app.catalog.files import write_whole
 from app.catalog.gguf.gguf_file import part_names
-from app.catalog.hub.hub_address import checked
+from app.catalog.hub.hub_address import check_file_names
 from app.catalog.transfers.download_records import PartFacts, Record, joint_hash
 from app.core.errors import BadInput, Damaged
 from app.decoding import decode
@@ -27,21 +27,21 @@ Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The pin of the files of one version: their origin and their hashes."""
+    """The origin and the hashes of one version of a model, as first downloaded."""
 
     repository: Annotated[str, Meta(min_length=3, max_length=200)]
-    file: Annotated[str, Meta(min_length=1, max_length=200)]  # the first one if there are several
+    file: Annotated[str, Meta(min_length=1, max_length=200)]  # the first part if the model is split
     revision: Annotated[str, Meta(min_length=1, max_length=100)]
-    sha256: Hash  # of the file; for several files see `joint_hash`
+    sha256: Hash  # of the file; see `joint_hash` for a split model
     parts: Annotated[tuple[PartFacts, ...], Meta(max_length=1000)] = ()
     total_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
-    taken: float  # time of the download, in seconds since 1970
+    taken: float  # Unix time of the download
 
     @property
     def is_sound(self) -> bool:
-        """Return whether its names are valid and its hashes are consistent."""
+        """Return whether the names are valid and the hashes are consistent."""
         try:
-            checked(self.repository, self.file, self.revision)
+            check_file_names(self.repository, self.file, self.revision)
         except BadInput:
             return False
         n = len(part_names(self.file))
@@ -66,18 +66,18 @@ def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
 
 
 class Pins:
-    """The pins stored on one machine, in a small JSON file."""
+    """The pins stored on this machine, in a small JSON file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def of(self, repository: str, file: str) -> Pin | None:
-        """Return the pin of a file, if any. Reads the disk. Raises Damaged."""
+        """Return the pin of a file on the hub, or None. Reads the disk. Raises Damaged."""
         matches = (pin for pin in self._all() if (pin.repository, pin.file) == (repository, file))
         return next(matches, None)
 
-    def keep(self, pin: Pin) -> None:
-        """Store a pin unless the file already has one. Raises AppError if it cannot be written to disk."""
+    def store(self, pin: Pin) -> None:
+        """Store a pin unless there already is one for its file. Raises AppError if it cannot be written to disk."""
         known = self._all()
         if any((known_pin.repository, known_pin.file) == (pin.repository, pin.file) for known_pin in known):
             return
@@ -90,6 +90,6 @@ class Pins:
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            log.warning("the pins of models in %s cannot be read: %s", self._path, error)
+            log.warning("the pinned hashes in %s cannot be read: %s", self._path, error)
             raise Damaged("pins_damaged", path=str(self._path)) from None
         return [pin for pin in pins if pin.is_sound]

@@ -1,4 +1,4 @@
-"""Moves a model to another folder, by renaming it on the same disk, or by copying, reading back and comparing it."""
+"""Moves a model to another folder: by renaming it or, on another disk, by copying it and verifying the copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import BinaryIO
 
-from app.catalog.files import CHUNK_BYTES, Disk, Tell, disk_error, hash_range, sync_folder
+from app.catalog.files import CHUNK_BYTES, Disk, OnBytes, disk_error, hash_range, sync_folder
 from app.core.errors import AppError, BadInput, Damaged
 from app.core.reasons import os_cause
 
@@ -19,12 +19,12 @@ COMING = ".moving"  # the suffix of incomplete copies
 _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 
-def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
-    """Move a file, or a folder of files, to `folder`. If that is on another disk, the source remains until it is
-    deleted separately.
+def move_path(source: Path, folder: Path, disk: Disk, tell: OnBytes) -> None:
+    """Move a file, or a folder of files, to `folder`. On another disk, this only copies it; the caller deletes the
+    source.
 
-    Incomplete copies from an earlier attempt are resumed. `tell` counts every byte twice, once when copied and once
-    when read back. If it raises AppError, the source is unchanged.
+    Incomplete copies from an earlier attempt are resumed. `tell` counts every byte twice: when it is copied and
+    when it is read back. Raises AppError, in which case the source is unchanged.
     """
     target = folder / source.name
     try:
@@ -36,7 +36,7 @@ def move_path(source: Path, folder: Path, disk: Disk, tell: Tell) -> None:
         if error.errno != errno.EXDEV:
             raise _broke(folder, source, error) from error
     if target.exists() and _same(source, target):
-        return  # an earlier move ended before the source was deleted
+        return  # an earlier move was interrupted before the source was deleted
     _copy(source, target, disk, tell)
 
 
@@ -49,14 +49,14 @@ def delete_path(path: Path) -> None:
 
 
 def sweep_unfinished(folder: Path) -> None:
-    """Delete incomplete copies. A copy that cannot be deleted does no harm."""
+    """Delete incomplete copies. Those that cannot be deleted are ignored."""
     with contextlib.suppress(OSError):
         for path in folder.glob(f"*{COMING}"):
             if _OURS.fullmatch(path.name):
                 delete_path(path)
 
 
-def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
+def _copy(source: Path, target: Path, disk: Disk, tell: OnBytes) -> None:
     coming = target.with_name(target.name + COMING)
     try:
         if source.is_dir():
@@ -70,9 +70,8 @@ def _copy(source: Path, target: Path, disk: Disk, tell: Tell) -> None:
         raise _broke(target.parent, source, error) from error
 
 
-def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
-    """Copy one file, once more from the beginning if resuming an earlier copy gave wrong bytes. Raises OSError and
-    Damaged."""
+def _copy_file(source: Path, coming: Path, disk: Disk, tell: OnBytes) -> None:
+    """Copy one file and verify the copy. If a resumed copy is wrong, start over once. Raises OSError and Damaged."""
     for _ in range(2):
         went_on = coming.exists() and coming.stat().st_size > 0
         with source.open("rb", buffering=0) as file:
@@ -90,7 +89,7 @@ def _copy_file(source: Path, coming: Path, disk: Disk, tell: Tell) -> None:
     raise Damaged("models_move_damaged", folder=str(coming.parent))
 
 
-def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
+def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: OnBytes) -> str:
     """Append the missing bytes to the copy, and return the hash of the whole source. Raises OSError."""
     digest, done = hashlib.sha256(), 0
     handle = os.open(coming, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
@@ -108,7 +107,7 @@ def _poured(source: BinaryIO, coming: Path, disk: Disk, tell: Tell) -> str:
 
 
 def _same(source: Path, target: Path) -> bool:
-    """Return whether both have the same bytes. Raises AppError for an OSError."""
+    """Return whether the source and the target contain the same bytes. Raises AppError."""
     try:
         pairs = list(_files(source, target))
         if any(not b.is_file() or a.stat().st_size != b.stat().st_size for a, b in pairs):
@@ -130,13 +129,13 @@ def _hash(path: Path) -> str:
 
 
 def _from_the_disk(file: BinaryIO) -> None:
-    """Drop the file from the page cache if the system can, so that it is read from the disk."""
+    """Drop a file from the page cache, if the system can, so that the next read comes from the disk."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _broke(folder: Path, source: Path, error: OSError) -> AppError:
-    """Return the error: a full disk is named as such, any other with the system's reason and the file."""
+    """Return the error for a failed move, which names a full disk, or else the system's reason and the file."""
     disk_failure = disk_error(folder, error, _size(source))
     if disk_failure.reason.code == "disk_full":
         return disk_failure

@@ -205,9 +205,9 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
 async def _find_file(node: NodeClient, model: str) -> HubFile:
     """Return the file that `model` stands for. Raises BadInput."""
     if "/" not in model:
-        from app.catalog.model_catalog import shipped
+        from app.catalog.model_catalog import load_catalog
 
-        offer, version_file = shipped().named(model)
+        offer, version_file = load_catalog().find_by_name(model)
         return HubFile(offer.repository, version_file.file)
     owner, repository, *file = model.split("/", 2)
     if file:
@@ -258,9 +258,9 @@ def _cancelled(answer: DownloadRemoved) -> str:
 def _list_catalog(out: Output, home: Path | None) -> None:
     import msgspec
 
-    from app.catalog.model_catalog import shipped
+    from app.catalog.model_catalog import load_catalog
 
-    catalog = shipped()
+    catalog = load_catalog()
     answer = _starter(home)
     starter = answer.starter if answer else None
     listed = msgspec.to_builtins(catalog) | {"starter": msgspec.to_builtins(starter)}

@@ -168,7 +168,7 @@ class GuestRoutes:
                 question_of(order),
                 conversation=talk,
                 request=caller.request_id,
-                whose=caller.requester,
+                requester=caller.requester,
                 read=self._budget.spender(caller.key),
             )
             async with answering.turn(caller.key, order.model or "") as model:

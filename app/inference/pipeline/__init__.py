@@ -1,1 +1,1 @@
-"""A pipeline of stages: requests, sequences, micro-batches, recovery, answers."""
+"""Serves requests on a pipeline of stages: schedules, batches and recovers them, and turns tokens into answers."""

@@ -1,4 +1,4 @@
-"""Completion of a chat or a bare prompt on a pipeline: text in, pieces of text out."""
+"""Completes chats and bare prompts on a pipeline: converts requests to tokens, and tokens to pieces of text."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from app.core.tools.reasoning import (
 )
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, Text, local_time
+from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, TextWorker, local_time
 from backends.contract import GREEDY, CallFormat, LocalTime, ReasoningFormat, Sampling, Scalar
 from backends.worker_orders import Vocabulary
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
 DEFAULT_MAX_TOKENS = 1024
-CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # ordinary text to a model that was not trained on them
-MOST_BEGINNINGS = 4096  # number of conversations whose start time is kept, for templates that state the date
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # texts that a model without a chat template treats as ordinary text
+MOST_BEGINNINGS = 4096  # number of conversations whose start times are kept, for templates that state the date
 
 THOUGHT = "reasoning_content"  # the field of an assistant message that contains its reasoning
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """A request for text, with exactly one of `messages`, `prompt` (used verbatim) and `prompt_ids`."""
+    """A request for text. Exactly one of `messages`, `prompt` and `prompt_ids` is set. `prompt` is used verbatim."""
 
     messages: Sequence[Message] | None = None
     tools: tuple[dict[str, Any], ...] = ()  # the tools that the answer may call, for the chat template
@@ -58,30 +58,32 @@ class GenerationRequest:
     stop: tuple[str, ...] = ()
     thinking: Thinking = AS_IT_IS  # how the model reasons before an answer in a chat
     conversation: str | None = None  # later requests of a conversation reuse the KV cache of their common beginning
-    ignore_end: bool = False  # continue past end tokens, for benchmarks
+    ignore_end: bool = False  # continue past end tokens, as benchmarks do
     request: str = ""  # the request's id, for logs
-    whose: Requester = OWNER
+    requester: Requester = OWNER
     guesses: bool = True  # see Request.guesses
-    signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that count as text here
+    signs: Mapping[int, bytes] = field(default_factory=dict)  # texts of control tokens that the answer may contain
     came_at: float = field(default_factory=time.monotonic)
     read: Callable[[int], None] | None = None  # see Request.read
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """More text and its tokens. The text may lag behind the tokens while a character is incomplete."""
+    """The next piece of an answer's text, with its tokens. Text lags behind the tokens while a character is
+    incomplete."""
 
     text: str
     token_ids: tuple[int, ...]
     likely: tuple[tuple[bytes, float], ...] = ()  # like Token.likely, with the bytes of each token
     thought: str = ""  # more of the reasoning before the answer
-    hidden_bytes: int = 0  # bytes written before this text that are not part of it: reasoning and control tokens
-    was_thought: bool = False  # all earlier text turned out to be reasoning
+    # bytes generated before this text that are not part of it, such as reasoning and control tokens
+    hidden_bytes: int = 0
+    was_thought: bool = False  # whether all text before this turned out to be reasoning
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The whole answer, sent at its end."""
+    """The complete answer and its figures, sent after the last Delta."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -92,37 +94,37 @@ class Summary:
     ttft_s: float
     decode_tok_s: float
     finish_reason: str  # "stop" or "length"
-    stop: str | None  # the stop string that ended it, if any
+    stop: str | None  # the stop string that ended the answer, if any
     stages: tuple[StageFigures, ...]
     recoveries: tuple[Recovered, ...] = ()
     guessed: int = 0  # tokens whose positions were computed before the tokens were known
     guessed_right: int = 0  # how many of those guesses were right
-    place: int = 0  # which of the model's pipelines finished it
+    place: int = 0  # the pipeline of the model that finished the answer
     thought: str = ""
     thought_tokens: int = 0
     thought_s: float = 0.0  # from the first token to the end of the reasoning
-    # reason codes for what the user should know about how the chat was presented to the model
+    # reason codes that tell the user how the chat was changed for the model
     notes: tuple[str, ...] = ()
-    cut_by: str | None = None  # what caused "length": "max_tokens", or a full "context"
+    cut_by: str | None = None  # why the reason is "length": "max_tokens", or "context" if the context is full
 
 
-class Generates(Protocol):
-    """A pipeline, or several of one model."""
+class TokenGenerator(Protocol):
+    """A source of tokens: one pipeline, or several pipelines of one model."""
 
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]: ...
 
 
 class Completer:
-    """Answers requests with one model."""
+    """A service that answers requests with one model."""
 
-    def __init__(self, text: Text, pipeline: Generates) -> None:
+    def __init__(self, text: TextWorker, pipeline: TokenGenerator) -> None:
         self._text = text
         self._pipeline = pipeline
-        self._control: dict[str, int | None] = {}  # ids of control tokens, kept because every request needs them
-        self._beginnings = Beginnings()
+        self._control: dict[str, int | None] = {}  # ids of control tokens, cached because every request needs them
+        self._beginnings = StartTimes()
 
     async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
-        """Yield Deltas, Notices when a stage is lost, and finally one Summary.
+        """Yield Deltas, Notices if a stage is lost, and finally one Summary.
 
         Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost;
         Deltas yielded before that remain valid.
@@ -166,26 +168,26 @@ class Completer:
         return len(await self._text.tokenize(text, bos=False))
 
     async def prompt_tokens(self, question: GenerationRequest) -> int:
-        """Return the number of tokens in the prompt of a request. Raises the errors of `answer`."""
+        """Return the number of tokens in the prompt of a request. Raises the same errors as `answer`."""
         return len((await self._prompt(question)).ids)
 
     @property
     def reasoning(self) -> ReasoningFormat:
-        """Return how this model marks its reasoning in its output."""
+        """Return the format in which this model writes its reasoning."""
         return self._text.vocabulary.reasoning
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Return the model's vocabulary: its tokens and the capabilities of its chat template."""
+        """Return the model's vocabulary, with the capabilities of its chat template."""
         return self._text.vocabulary
 
     @property
     def call_format(self) -> CallFormat | None:
-        """Return how this model's chat template writes tool calls, or None if the format is unknown."""
+        """Return the format in which this model's chat template writes tool calls, or None if it is unknown."""
         return self._text.vocabulary.calls
 
     async def control_token(self, name: str) -> int | None:
-        """Return the id of the control token with this name in templates, or None."""
+        """Return the id of the control token with this name, or None if the vocabulary has none."""
         if name not in self._control:
             ids = await self._text.tokenize(name, special=True, bos=False)
             is_one = len(ids) == 1 and not self._piece(ids[0])
@@ -196,15 +198,15 @@ class Completer:
         pieces = self._text.pieces
         return pieces[token] if 0 <= token < len(pieces) else b""
 
-    def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
-        """Return the token's log probabilities. A sampled control token is shown as the text that represents it."""
+    def _likely(self, token: Token, reader: TokenReader) -> tuple[tuple[bytes, float], ...]:
+        """Return the log probabilities of a token and its alternatives. A sampled control token is shown as text."""
         return tuple(
             (self._piece(token_id) or (reader.sign(token_id) if not at else b""), log)
             for at, (token_id, log) in enumerate(token.likely)
         )
 
     async def _prompt(self, question: GenerationRequest) -> _Prompt:
-        """Return the model's input, and where in it the answer begins."""
+        """Return the model's input and the state in which its answer begins."""
         if question.prompt_ids is not None:
             return _Prompt(question.prompt_ids, None)
         if question.prompt is not None:
@@ -225,13 +227,13 @@ class Completer:
         where = replace(where, passes_calls=bool(question.tools))
         return _Prompt(prompt.ids, where, tuple(notes), "" if said else thought)
 
-    async def _begin(self, question: GenerationRequest) -> tuple[Reader, Request, tuple[str, ...]]:
+    async def _begin(self, question: GenerationRequest) -> tuple[TokenReader, Request, tuple[str, ...]]:
         prompt, sampling = await self._prompt(question), question.sampling
         signs, splitter, waits = dict(question.signs), None, False
         if prompt.where is not None:
             own = await self._signs()
             signs |= own
-            # if a call must follow a grammar, it is requested after the reasoning
+            # if tool calls must follow a grammar, they are generated after the reasoning
             calls = bool(question.tools) and not sampling.grammar
             splitter = self._splitter(prompt.where, own, calls=calls)
             waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
@@ -239,7 +241,7 @@ class Completer:
         if most is not None and prompt.thought:
             most = max(0, most - len(await self._text.tokenize(prompt.thought, bos=False)))
         marks = CHATML_MARKS if "template_none" in prompt.notes else ()
-        reader = Reader(
+        reader = TokenReader(
             self._text.detokenizer(signs),
             question.stop,
             splitter,
@@ -250,7 +252,7 @@ class Completer:
         )
         conversation = question.conversation
         if (waits or most is not None) and conversation is None:
-            conversation = f"thought {secrets.token_hex(8)}"  # lets the parts of this answer share the KV cache
+            conversation = f"thought {secrets.token_hex(8)}"  # so that the parts of this answer share the KV cache
         request = Request(
             prompt.ids,
             replace(sampling, grammar="") if waits else sampling,
@@ -260,13 +262,13 @@ class Completer:
             reader.push,
             question.request,
             question.guesses,
-            goes_first=question.whose == OWNER,
+            goes_first=question.requester == OWNER,
             read=question.read,
         )
         return reader, request, prompt.notes
 
     async def _signs(self) -> dict[int, bytes]:
-        """Return the control tokens that delimit reasoning, each with its text."""
+        """Return the texts of the control tokens that delimit reasoning, by token id."""
         signs = [(await self.control_token(mark), mark) for mark in marker_tokens(self.reasoning)]
         return {token: mark.encode() for token, mark in signs if token is not None}
 
@@ -277,9 +279,9 @@ class Completer:
         return ThoughtSplitter(self.reasoning, where, controls, call_signs)
 
     async def _resumed(
-        self, question: GenerationRequest, reader: Reader, request: Request, ids: list[int], finish: Finish | None
+        self, question: GenerationRequest, reader: TokenReader, request: Request, ids: list[int], finish: Finish | None
     ) -> tuple[Request, Finish | None, bool]:
-        """Return the request that continues an answer whose reasoning has ended or used up its tokens.
+        """Return the request that continues an answer whose reasoning has ended or has used up its tokens.
 
         The last value is True if nothing is left to generate. Tokens sampled after the reasoning are dropped if the
         grammar of the answer was not enforced yet.
@@ -307,16 +309,17 @@ class Completer:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """The model's input. where: where its answer begins; None outside a chat, so that no reasoning is split off."""
+    """The model's input. `where` is the state in which the answer begins, or None outside a chat, where no reasoning
+    is split off."""
 
     ids: tuple[int, ...]
     where: AnswerStart | None
     notes: tuple[str, ...] = ()  # see Summary.notes
-    thought: str = ""  # the reasoning so far, if the answer to be continued stopped within it
+    thought: str = ""  # the reasoning so far, if the answer to be continued was cut off within it
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return the text of an answer that is to be continued, and its reasoning."""
+    """Return the text and the reasoning of the unfinished answer at the end of a chat. Both are "" if there is none."""
     last = messages[-1] if len(messages) > 1 else {"role": ""}
     if last["role"] != "assistant" or "tool_calls" in last:
         return "", ""
@@ -324,7 +327,7 @@ def _begun(messages: Sequence[Message]) -> tuple[str, str]:
 
 
 def _joined(first: Finish | None, then: Finish) -> Finish:
-    """Return the combined figures of an answer that was generated in two parts."""
+    """Combine the figures of the two parts of an answer."""
     if first is None:
         return then
     before, two = first.figures, then.figures
@@ -347,7 +350,7 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
 
 
 def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
-    """Return the summed figures of both parts, or only those of the second part if the stages have changed."""
+    """Add the stages' figures of two parts. If the stages have changed, return only those of the second part."""
     if [stage.name for stage in earlier] != [stage.name for stage in later]:
         return later
     return tuple(
@@ -364,7 +367,7 @@ def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -
 
 
 class _Tally:
-    """The running totals of one answer."""
+    """The accumulated text and reasoning of one answer."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -387,17 +390,17 @@ class _Tally:
         return "".join(self._thought)
 
 
-class Beginnings:
-    """The start times of conversations whose clients do not send one. Only the latest are kept."""
+class StartTimes:
+    """The start times of conversations whose clients do not send them. Only the most recent ones are kept."""
 
     def __init__(self, most: int = MOST_BEGINNINGS) -> None:
         self._most = most
         self._known: OrderedDict[str, LocalTime] = OrderedDict()
 
     def of(self, question: GenerationRequest) -> LocalTime:
-        """Return the same time for every turn of a conversation.
+        """Return the start time of a conversation, which stays the same on every turn.
 
-        A later date at the beginning of the prompt would force the whole prompt to be computed again. A
+        If the date at the beginning of the prompt changed, the whole prompt would have to be computed again. A
         conversation with only its first message begins now, even if the same message was sent before.
         """
         if question.begun_at is not None or question.conversation is None:
@@ -411,18 +414,18 @@ class Beginnings:
 
 
 class Pause(Enum):
-    """The reason why an answer is stopped before its end, to be continued in another way."""
+    """The reason why an answer is interrupted, to be continued with another request."""
 
-    SPENT = "spent"  # its reasoning has used up its tokens
-    OVER = "over"  # its reasoning is over, and a grammar applies to what follows
+    SPENT = "spent"  # the reasoning has used up its tokens
+    OVER = "over"  # the reasoning is over, and a grammar applies to the rest
 
 
-class Reader:
-    """Reads an answer's tokens as they are sampled, so that a stop string ends it at once.
+class TokenReader:
+    """A reader of an answer's tokens as they are sampled, so that a stop string ends the answer immediately.
 
-    splitter: separates reasoning from the answer; None if there is no reasoning. Stop strings are searched for only
-    in the answer. most_thought: tokens after which the reasoning is cut off. waits: a grammar applies to the answer
-    and is enforced once the reasoning has ended. ends: texts that end the answer like an end token.
+    splitter: separates the reasoning from the answer; None if there is no reasoning. Stop strings are searched for
+    only in the answer. most_thought: the number of tokens after which the reasoning is cut off. waits: a grammar
+    for the answer is enforced once the reasoning has ended. ends: texts that end the answer as an end token would.
     """
 
     def __init__(
@@ -441,11 +444,11 @@ class Reader:
         self._stops = StopFinder((*stops, *ends))
         self._splitter, self._signs = splitter, signs or {}
         self._most, self._waits = most_thought, waits
-        self._parts: deque[tuple[Part, ...]] = deque()  # of each token that has not been delivered yet
+        self._parts: deque[tuple[Part, ...]] = deque()  # parts of each token whose deltas have not been delivered yet
         self._flushed: list[Part] = []
         self._began = 0.0
         self.n_thought = 0  # tokens of reasoning, including its control tokens
-        self.n_kept = 0  # tokens that count if the answer pauses
+        self.n_kept = 0  # tokens to keep when the answer is continued by another request
         self._n = 0
         self.thought_s = 0.0
         in_thought = splitter is not None and splitter.in_thought
@@ -456,7 +459,7 @@ class Reader:
         return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
-        """Process a token. Return True if the answer ends or pauses with it."""
+        """Process a token. Return True if the answer ends with this token or is to be continued by another request."""
         self._n += 1
         raw = self._detokenizer.push(token)
         if self._splitter is None:
@@ -472,14 +475,14 @@ class Reader:
         if self._waits and not self._splitter.may_think:
             self.pause = Pause.OVER
             parts = [part for part in parts if part.kind is not Kind.ANSWER]
-            self.n_kept = self._n if was_in else 0  # text that came instead of reasoning has followed no grammar
+            self.n_kept = self._n if was_in else 0  # text in place of reasoning was generated without the grammar
         elif self._most is not None and is_in and raw and self.n_thought >= self._most:
             self.pause, self.n_kept = Pause.SPENT, self._n
         self._parts.append(self._stopped(parts))
         return self._stops.found or self.pause is not None
 
     def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
-        """Continue after text that was inserted instead of the model's own."""
+        """Continue after text that was inserted on the model's behalf."""
         left: list[Part] = []
         if self._splitter is not None and self.pause is Pause.SPENT:
             left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
@@ -489,11 +492,11 @@ class Reader:
 
     @property
     def stop(self) -> str | None:
-        """Return the requested stop string that occurred, if any."""
+        """Return the requested stop string that has ended the answer, or None."""
         return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:
-        """Release the text held back at the end of the answer."""
+        """Release the text that was held back, at the end of the answer."""
         raw = self._detokenizer.flush()
         if self._splitter is None:
             self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
@@ -503,7 +506,7 @@ class Reader:
             self._flushed.append(Part(Kind.ANSWER, rest, rest))
 
     def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
-        """Return the deltas of the next token, or those of held-back text if there is no token."""
+        """Return the deltas of the next token or, without a token, those of the released text."""
         if token_ids:
             parts: Sequence[Part] = self._parts.popleft()
         else:
@@ -528,13 +531,13 @@ class Reader:
         return deltas
 
     def _stopped(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Return the parts without the text that a stop string removes or holds back."""
+        """Return the parts without text that a stop string removes or that may begin one."""
         shown = list[Part]()
         for part in parts:
             if part.kind is not Kind.ANSWER:
                 shown.append(part)
                 continue
-            added = len(part.text) - len(part.written)  # length of a paragraph break inserted before it
+            added = len(part.text) - len(part.written)  # length of a paragraph break that was inserted before the text
             text = self._stops.push(part.text)
             shown.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
         return tuple(shown)
@@ -549,7 +552,7 @@ def _check(question: GenerationRequest) -> None:
 
 
 def _summary(
-    tally: _Tally, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int
+    tally: _Tally, reader: TokenReader, ids: list[int], finish: Finish, before_s: float, max_tokens: int
 ) -> Summary:
     figures, cut_by = finish.figures, None
     if finish.reason == "length":

@@ -1,4 +1,4 @@
-"""The pipeline: lanes that carry micro-batches through the stages of a placement. Requests in, tokens out."""
+"""The pipeline: carries micro-batches through the stages of a placement, and recovers when a stage is lost."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ from app.core.recovery.recovery import (
 )
 from app.core.scheduler.routing import COLD_STEPS, ReplicaState, pace_of
 from app.core.scheduler.schedule import Limits, QueuedRequest
-from app.inference.pipeline.recovery_loop import Rebuilder, recovered
+from app.inference.pipeline.recovery_loop import Rebuilder, recover
 from app.inference.pipeline.result_checks import Samples
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
-from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
-from app.inference.pipeline.sequence import Sequence as Asking
-from app.inference.pipeline.speculative_tokens import go_ahead
+from app.inference.pipeline.sequence import Finish, Request, SequenceState, Token, stream_items, total_replay_s
+from app.inference.pipeline.speculative_tokens import compute_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient, Step
 from app.inference.worker.worker_errors import slots_of
@@ -40,12 +39,12 @@ from backends.contract import keeps_apart
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.25  # how often deadlines are checked
-STOOD_STILL_S = 1.0  # a check this late means that this machine slept, not the others
-HOLD_S = 2.0  # time for steps in flight to finish before stages are changed on purpose
+STOOD_STILL_S = 1.0  # if a check is this late, this machine was suspended, rather than the others being silent
+HOLD_S = 2.0  # time limit for steps in flight before stages are changed on purpose
 
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
-    """Make runs on one machine take turns, with earlier runs first."""
+    """Make the runs on one machine take turns. Earlier runs have lower ranks."""
     turns: dict[str, PriorityLock] = {}
     for rank, stage in enumerate(stages):
         if sum(other.machine == stage.machine for other in stages) > 1:
@@ -53,12 +52,13 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 
 
 class Pipeline:
-    """The stages of one placement in order: the host's first run, the lenders, the host's last run; or a whole model.
+    """A pipeline of the stages of one placement: the host's first run, the lenders' runs, and the host's last run; or
+    a single stage with the whole model.
 
     Enter it with `async with`, then `generate` any number of answers concurrently. When a stage is lost,
-    `rebuilder` places the model again and every answer continues from where it was. Without a rebuilder, or if
-    recovery fails, all answers end with StageLost, and later requests are refused with the same error. The workers
-    of the stages belong to the caller that created them.
+    `rebuilder` places the model again and every answer continues where it was. Without a rebuilder, or if recovery
+    fails, all answers end with StageLost, and later requests are refused with the same error. The stages' workers
+    belong to the caller that created them.
     """
 
     def __init__(
@@ -69,25 +69,25 @@ class Pipeline:
         samples: Samples | None = None,
     ) -> None:
         self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
-        self._samples = samples  # samples of the lenders' results, for verification
+        self._samples = samples  # for verifying results of lenders
         self._work = Scheduler(shape, self._limits(), self.figures)
-        self._heir: Callable[[Asking, Loss], bool] = lambda *_: False
+        self._heir: Callable[[SequenceState, Loss], bool] = lambda *_: False
         self._group = asyncio.TaskGroup()
         self._rounds: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
-        self._broken: asyncio.Future[Loss] | None = None  # set to the reason when the current round must end
-        self.lost: StageLost | None = None  # why the pipeline ended, if it has
-        # while a test request of our own runs: a loss that the model itself causes then is not recovered
-        self.is_tried = False
-        self.news: Notice | None = None  # during a recovery, the latest notice sent to all readers
+        self._broken: asyncio.Future[Loss] | None = None  # result: the loss that ends the current round
+        self.lost: StageLost | None = None  # why the pipeline has ended
+        # During a test request of our own, a loss that the model itself causes is not recovered.
+        self.is_trial = False
+        self.news: Notice | None = None  # the latest notice of a recovery in progress
         self._replays = False  # whether interrupted answers are being replayed
-        self._doubted: dict[str, None] = {}  # machines that do not respond, in the order in which this was reported
+        self._silent: dict[str, None] = {}  # machines that do not respond, in the order of their reports
         self.on_news: Callable[[], None] = lambda: None
-        self.on_mended: Callable[[], None] = lambda: None  # called when other stages have taken over
+        self.on_recovered: Callable[[], None] = lambda: None  # called when new stages have taken over
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        self._rounds = self._group.create_task(self._walled("rounds", self._go_round), name="rounds")
+        self._rounds = self._group.create_task(self._guarded("rounds", self._run_rounds), name="rounds")
         return self
 
     async def __aexit__(
@@ -101,32 +101,32 @@ class Pipeline:
         await self._group.__aexit__(None, None, None)
 
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
-        """Yield tokens, then one Finish. Closing the generator at any time cancels: use contextlib.aclosing.
+        """Yield tokens, then one Finish. Closing the generator cancels the request: use contextlib.aclosing.
 
         Notices in between report that a stage was lost and how it is being replaced. Raises BadInput, Busy or
         StageLost; tokens yielded before that remain valid.
         """
-        return heard(partial(self.submit, request))
+        return stream_items(partial(self.submit, request))
 
-    def submit(self, request: Request) -> Asking:
-        """Submit a request like `generate`, for a caller that reads it with sequence.heard. Raises immediately."""
+    def submit(self, request: Request) -> SequenceState:
+        """Submit a request like `generate`, for a caller that reads its items by `stream_items`. Raises immediately."""
         if self.lost is not None:
             raise self.lost
-        asking = self._work.submit(request)
+        sequence = self._work.submit(request)
         if self.news is not None:
-            asking.put(self.news)
-        return asking
+            sequence.put(self.news)
+        return sequence
 
-    def join(self, place: int, heir: Callable[[Asking, Loss], bool]) -> None:
-        """Make this one of several pipelines of the same model. `heir` takes over sequences of a lost pipeline if it
-        can."""
+    def join(self, place: int, heir: Callable[[SequenceState, Loss], bool]) -> None:
+        """Make this one of several pipelines of the same model. `heir` tries to take over a sequence if this one is
+        lost."""
         self._work.place, self._heir = place, heir
 
-    def adopt(self, asking: Asking) -> None:
+    def adopt(self, sequence: SequenceState) -> None:
         """Continue a sequence that another pipeline of the same model began."""
-        self._work.adopt(asking)
+        self._work.adopt(sequence)
         if self.news is not None:
-            asking.put(self.news)
+            sequence.put(self.news)
 
     async def wait_lost(self) -> StageLost:
         """Wait until the pipeline has ended, and return the reason."""
@@ -134,9 +134,9 @@ class Pipeline:
         assert self.lost is not None
         return self.lost
 
-    def standing(self, request: Request) -> ReplicaState:
-        """Return the load and speed of this pipeline as seen by a new request, for routing."""
-        work, (ahead, held) = self._work, self._work.standing(request)
+    def state_for(self, request: Request) -> ReplicaState:
+        """Return the load and speed of this pipeline with regard to a new request, for routing."""
+        work, (ahead, held) = self._work, self._work.rows_ahead(request)
         serves = self.lost is None and self.news is None
         return ReplicaState(
             pace_of([stage.pace for stage in self._stages]),
@@ -158,7 +158,7 @@ class Pipeline:
         return self._work.n_waiting
 
     def line(self) -> tuple[QueuedRequest, ...]:
-        """Return the requests waiting for a slot, in order."""
+        """Return the waiting requests, in order."""
         return self._work.line()
 
     def figures(self) -> tuple[StageFigures, ...]:
@@ -175,41 +175,41 @@ class Pipeline:
         return seconds
 
     def break_off(self, loss: Loss) -> bool:
-        """End the current round with this loss. Return False if these stages are already lost."""
+        """End the current round with this loss. Return False if it has already ended."""
         if self._broken is None or self._broken.done():
             return False
         self._broken.set_result(loss)
         return True
 
     def tell(self, notice: Notice) -> None:
-        """Send a notice to all waiting readers while the stages still work."""
+        """Send a notice to all waiting clients while the stages still work."""
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
-        """End the current round like `break_off`, but on purpose and between two tokens."""
+        """End the current round on purpose, as `break_off` does, but between two tokens."""
         present = self._broken
         if present is None or present.done():
-            return  # these stages are already gone, so a hold would affect the next ones
+            return  # a hold would affect the next stages, since these are already gone
         await self._work.hold(HOLD_S)
         if not present.done():
             present.set_result(loss)
 
-    async def _go_round(self) -> None:
-        """Run one round for each set of stages, until a lost set cannot be replaced."""
+    async def _run_rounds(self) -> None:
+        """Serve one round with each set of stages, until a lost set cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
             why, begins_anew = fault_table.loss_error(loss.why), False
-            if self.is_tried and may_be_model(loss):
+            if self.is_trial and may_be_model(loss):
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
                 self._end(why)
                 return
-            loss, cause = self._work.judged(loss)
+            loss, cause = self._work.attribute_loss(loss)
             if cause is not None:
                 self._end_cause(cause, loss)
                 loss = beside_loss(loss)
             elif is_final(loss, self._work.loss_of(loss.slots)):
-                log.warning("slots %s end: %s", sorted(loss.slots) or "all", loss.why)
+                log.warning("ending the answers in slots %s: %s", sorted(loss.slots) or "all", loss.why)
                 self._work.end_slots(loss.slots, why)
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
@@ -225,26 +225,26 @@ class Pipeline:
                 return
             await self._recover(loss, rebuilder, why if begins_anew else None)
 
-    def _end_cause(self, cause: Asking, loss: Loss) -> None:
-        """End only this answer: processes died each time they computed it, and no machine is at fault."""
-        log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
+    def _end_cause(self, cause: SequenceState, loss: Loss) -> None:
+        """End the answer that caused the loss: processes died each time they computed it."""
+        log.warning("ending the answer in slot %d, which has repeatedly ended a process: %s", cause.slot, loss.why)
         self._work.end_cause(cause, fault_table.loss_error(ends_process_reason(loss)))
         if self._rebuilder is not None:
             self._rebuilder.forgive(cause.interruption.deaths[:-1])
 
-    def _inherited(self, loss: Loss, asking: Asking) -> bool:
-        return not self._over.is_set() and self._heir(asking, loss)
+    def _inherited(self, loss: Loss, sequence: SequenceState) -> bool:
+        return not self._over.is_set() and self._heir(sequence, loss)
 
     def _needs_rebuild(self, rebuilder: Rebuilder) -> bool:
-        """Return whether a request is waiting for tokens, or soon will be."""
-        return self._work.wanted or rebuilder.wanted()
+        """Return whether requests are waiting for this pipeline or soon will be."""
+        return self._work.has_waiting_clients or rebuilder.is_needed()
 
     async def _round(self) -> Loss:
-        """Serve with the current stages until one of them is lost."""
+        """Serve with the current stages until one of them is lost, and return the loss."""
         self._broken = asyncio.get_running_loop().create_future()
         _share_turns(self._stages)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._walled(name, duty), name=name) for name, duty in self._duties()]
+            tasks = [group.create_task(self._guarded(name, duty), name=name) for name, duty in self._duties()]
             try:
                 return await self._broken
             finally:
@@ -255,8 +255,8 @@ class Pipeline:
         duties: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         for stage in self._stages:
             stage.on_lost = partial(self._lose, stage)
-            stage.on_doubt = self._doubt
-            stage.on_likely = self._work.heard_likely
+            stage.on_silence = self._report_silence
+            stage.on_likely = self._work.store_logprobs
             duties.append((f"listen to {stage.name}", stage.listen))
         duties += [(f"lane {n}", self._lane) for n in range(self._limits().micro_batches)]
         order = SlotOrder(self._stages)
@@ -265,57 +265,58 @@ class Pipeline:
         return duties
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
-        """Replace the stages, and replay on them the text and random draws of every answer so far.
+        """Replace the stages, and replay the text and the random draws of every answer on the new ones.
 
-        ended: the error with which answers have just ended although all layers are intact. In that case, nothing is
-        restarted unless a request is waiting.
+        ended: the error with which some answers have just ended, if all layers are intact. The stages are then
+        replaced only if other requests are waiting.
         """
-        log.warning("%s is lost; under way: %s. %s", loss.name, self._work.names, loss.why)
-        self._doubted.clear()
-        alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
+        log.warning("%s is lost; requests in progress: %s. %s", loss.name, self._work.names, loss.why)
+        self._silent.clear()
+        alone = self._work.is_recovery_exhausted and loss.why.code != BESIDE and await rebuilder.can_host_alone()
         self._work.interrupt(loss, alone=alone)
-        if ended is None and not self._needs_rebuild(rebuilder):  # the answers were recovered too often
+        # all answers have ended, because they were recovered too often
+        if ended is None and not self._needs_rebuild(rebuilder):
             self._end(fault_table.loss_error(loss.why))
             return
         for stage in self._stages:
             stage.fail(StageLost("pipeline_closed"))
             self._group.create_task(stage.close(), name=f"close {stage.name}")
         try:
-            replay_s = replayed_s(self._work.interrupted, [stage.pace for stage in self._stages])
+            replay_s = total_replay_s(self._work.interrupted, [stage.pace for stage in self._stages])
             self._stages = tuple(
-                await recovered(loss, rebuilder, self._say, replay_s=replay_s, waits=not self.is_tried)
+                await recover(loss, rebuilder, self._notify, replay_s=replay_s, waits=not self.is_trial)
             )
         except StageLost as error:
             self._work.hand_over(loss, partial(self._inherited, loss))
             self._end(error)
             return
-        self._work.go_on(self._limits())
-        log.info("%d answers go on without what was lost", self._work.n_running)
-        self.on_mended()
+        self._work.resume(self._limits())
+        log.info("%d answers continue on the new stages", self._work.n_running)
+        self.on_recovered()
         self._replays = True
         self._settle_replayed()
 
-    def _say(self, notice: Notice) -> None:
-        """Send the notice to all waiting readers."""
+    def _notify(self, notice: Notice) -> None:
+        """Send a notice to all waiting clients, and show it until the pipeline is healthy again."""
         self.news = notice
         self._work.tell(notice)
         self.on_news()
 
-    def _doubt(self, name: str, seconds: float | None) -> None:
-        """Report that a stage is silent and its connection is being repaired or, with `seconds`, that it is back."""
+    def _report_silence(self, name: str, seconds: float | None) -> None:
+        """Report that a machine is silent and its connection is being repaired or, with `seconds`, that it is back."""
         if seconds is None:
-            self._doubted[name] = None
-            self._say(reconnecting_notice(name))
+            self._silent[name] = None
+            self._notify(reconnecting_notice(name))
             return
-        self._doubted.pop(name, None)
-        self._say(reconnected_notice(name, seconds))
-        if self._doubted:  # the pipeline still waits for another machine
-            self._say(reconnecting_notice(next(iter(self._doubted))))
+        self._silent.pop(name, None)
+        self._notify(reconnected_notice(name, seconds))
+        if self._silent:  # the pipeline still waits for another machine
+            self._notify(reconnecting_notice(next(iter(self._silent))))
         elif not self._replays:
             self._settled()
 
     def _settle_replayed(self) -> None:
-        """Report that the pipeline is healthy again once the interrupted answers continue."""
+        """Report that the pipeline is healthy again once all interrupted answers have continued."""
         if self._replays and not self._work.interrupted:
             self._replays = False
             self._settled()
@@ -329,36 +330,37 @@ class Pipeline:
         now, reason = time.monotonic(), why.reason
         worked_on = self._working_on(stage)
         slots = slots_of(reason) or worked_on
-        if stage.is_elsewhere:  # it can know nothing about other answers
+        if stage.is_remote:  # another machine cannot know about other answers
             slots = (slots & worked_on) or worked_on
         if reason.code == "stage_input_odd":
             stage, reason = self._who_sent_odd(stage, reason)
-        if stage.is_elsewhere:
+        if stage.is_remote:
             reason = _as_its_word(reason, stage.machine)
         is_gone = fault_table.classify(reason).retry is Retry.ELSEWHERE
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """Return the stage to blame for unusable input that a stage reported, and the reason."""
-        if stage.is_elsewhere and stage.was_given_sound_rows():
+        """Return the stage to blame for unusable input that this stage reported, and the reason."""
+        if stage.is_remote and stage.has_usable_input():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
             return sender, Reason("stage_sent_odd", {"machine": sender.machine})
         return stage, reason
 
     def _before(self, stage: StageClient) -> StageClient | None:
-        """Return the stage on another machine that computed this stage's input, or None if this machine did."""
+        """Return the stage on another machine that computed this stage's input, or None if this machine computed it."""
         place = self._stages.index(stage) if stage in self._stages else 0
         before = self._stages[place - 1] if place else None
-        return before if before is not None and before.is_elsewhere else None
+        return before if before is not None and before.is_remote else None
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
-        """Return the slots of the step being computed there. Only one run of a machine computes at a time."""
+        """Return the slots of the step being computed on the stage's machine, of whose runs only one computes at a
+        time."""
         runs = [other for other in self._stages if other.machine == stage.machine]
         computing = _computing([run for run in runs if run.lost is None])
-        slots = stage.working_on or frozenset().union(*(run.working_on for run in computing))
+        slots = stage.slots_in_progress or frozenset().union(*(run.slots_in_progress for run in computing))
         samples = stage.machine == self._stages[-1].machine
-        return slots or (self._work.beginning if samples else frozenset())
+        return slots or (self._work.starting_slots if samples else frozenset())
 
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})
@@ -367,55 +369,55 @@ class Pipeline:
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:
-        """Carry one micro-batch after another through the stages."""
+        """Carry micro-batches through the stages, one at a time."""
         while True:
-            carried = await self._work.next_batch()
-            arrived = await self._arrived(carried)
+            micro_batch = await self._work.next_batch()
+            arrived = await self._arrived(micro_batch)
             if arrived is None:
-                self._work.drop(carried)
+                self._work.drop(micro_batch)
                 continue
             step = arrived
-            while (following := self._following(carried)) is not None:
+            while (following := self._following(micro_batch)) is not None:
                 last, first = self._stages[-1], self._stages[0]
                 sampled, after = await last.forward_into(step, first, following.step)
-                self._work.deliver(carried, sampled, followed=True)
+                self._work.deliver(micro_batch, sampled, followed=True)
                 self._settle_replayed()
-                if not following.goes_on:
-                    await self._work.take_back(following, first)
+                if not following.continues:
+                    await self._work.roll_back(following, first)
                     break
-                carried, step = following, await self._through(self._stages[1:-1], after)
+                micro_batch, step = following, await self._through(self._stages[1:-1], after)
             else:
-                self._work.deliver(carried, await self._sampled(step))
+                self._work.deliver(micro_batch, await self._sampled(step))
                 self._settle_replayed()
-                await self._work.take_back_guesses(carried, self._stages)
+                await self._work.roll_back_guesses(micro_batch, self._stages)
 
     async def _sampled(self, step: Step) -> Step:
-        """Return the tokens sampled by the last run. Raises StageLost if another machine returned invalid ones."""
+        """Return the tokens sampled by the last run. Raises StageLost if another machine returned invalid tokens."""
         last = self._stages[-1]
         tokens = await last.forward(step)
-        if last.is_elsewhere and not self._work.are_tokens(tokens):
+        if last.is_remote and not self._work.are_tokens(tokens):
             why = StageLost("stage_garbled", machine=last.machine, cause=Reason("token_invalid"))
             last.give_up(why)
             raise why
         return tokens
 
-    async def _arrived(self, carried: MicroBatch) -> Step | None:
-        """Return a micro-batch as input for the last run, or None if it was computed for a wrong guess."""
+    async def _arrived(self, micro_batch: MicroBatch) -> Step | None:
+        """Compute a micro-batch on all runs but the last. Return None if it was computed for a wrong guess."""
         stages = self._stages[:-1]
-        if carried.guess is not None:
-            return await go_ahead(carried.guess, carried.step, stages)
-        return await self._through(stages, carried.step)
+        if micro_batch.guess is not None:
+            return await compute_ahead(micro_batch.guess, micro_batch.step, stages)
+        return await self._through(stages, micro_batch.step)
 
-    def _following(self, carried: MicroBatch) -> MicroBatch | None:
-        """Return the next micro-batch for the first run, if one worker can compute it right after this one on the last
-        run."""
-        return self._work.following(carried) if len(self._stages) > 1 else None
+    def _following(self, micro_batch: MicroBatch) -> MicroBatch | None:
+        """Return the next micro-batch if the first run can compute it right after the last run computes this one, else
+        None."""
+        return self._work.following(micro_batch) if len(self._stages) > 1 else None
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
         for stage in stages:
             after = await stage.forward(step)
             if step.prefill and self._samples is not None:
-                self._samples.look(stage.run, step, after)
+                self._samples.offer(stage.run, step, after)
             step = after
         return step
 
@@ -427,25 +429,25 @@ class Pipeline:
             now = time.monotonic()
             if now - before > WATCH_S + STOOD_STILL_S:
                 for stage in self._stages:
-                    stage.stood_still(now)
+                    stage.extend_deadlines(now)
             for stage in _computing(self._stages):
                 stage.check(now)
             self._work.end_unread(now)
-            self._settle_replayed()  # needed here in case no reader is left
+            self._settle_replayed()  # in case no client reads any more
 
-    async def _walled(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
-        """Run a task so that an error ends the pipeline but not the node."""
+    async def _guarded(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
+        """Run a task such that an error in it ends the pipeline but not the node."""
         try:
             await duty()
         except StageLost as error:
-            if not any(stage.lost for stage in self._stages):  # otherwise that stage has already reported its loss
+            if not any(stage.lost for stage in self._stages):  # otherwise the stage has already reported its loss
                 self.break_off(Loss("", "", error.reason, time.monotonic()))
         except Exception:
-            log.exception("a bug in %s", name)
+            log.exception("unexpected error in task %s", name)
             self._end(StageLost("pipeline_fault"))
 
     def end(self, why: StageLost) -> None:
-        """End all answers with this error, and refuse later ones."""
+        """End all answers with this error, and refuse later requests."""
         self._end(why)
 
     def _end(self, error: StageLost) -> None:
@@ -458,7 +460,7 @@ class Pipeline:
 
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
-    """Return the reason as that machine's own claim, so that it does not count against other machines."""
+    """Return the reason as a claim by the machine that reported it, which does not count against other machines."""
     fault = fault_table.classify(reason)
     if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason
@@ -466,7 +468,7 @@ def _as_its_word(reason: Reason, machine: str) -> Reason:
 
 
 def _computing(stages: Sequence[StageClient]) -> list[StageClient]:
-    """Return, for each busy machine, the stage whose turn it is."""
+    """Return the stage that is computing on each busy machine: the one with the oldest unanswered frame."""
     oldest: dict[str, StageClient] = {}
     for stage in stages:
         other = oldest.get(stage.machine)

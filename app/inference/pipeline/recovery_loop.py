@@ -1,4 +1,4 @@
-"""The recovery loop: carries out the decisions of app/core/recovery/recovery.py until new stages serve or none can."""
+"""Carries out the decisions of app/core/recovery/recovery.py until new stages serve or recovery has failed."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Say = Callable[[Notice], None]
 
 
 class Rebuilder(Protocol):
-    """The node's ability to place the same model again. `blames` attributes errors to a machine."""
+    """An interface to the node, which places the model again after a loss."""
 
-    def wanted(self) -> bool:
-        """Note that the model is about to be used."""
+    def is_needed(self) -> bool:
+        """Return whether there are, or soon will be, requests that no other pipeline can take over."""
         ...
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
-        """Choose a placement on the available machines, except `without`. Raises DoesNotFit or AppError."""
+        """Choose a placement on the available machines, except those in `without`. Raises DoesNotFit or AppError."""
         ...
 
     def failed(self, loss: Loss) -> None:
-        """Record a lost machine; one that fails repeatedly is left out of new plans."""
+        """Record the loss of a machine. One that fails repeatedly is excluded from new plans."""
         ...
 
     def forgive(self, machines: Sequence[str]) -> None:
-        """Discount one failure of each of these machines, because an answer caused it."""
+        """Remove one failure from the record of each of these machines, because an answer caused it."""
         ...
 
-    async def alone(self) -> bool:
-        """Return whether this machine can hold the whole model. If so, the next plan does that."""
+    async def can_host_alone(self) -> bool:
+        """Return whether the whole model fits on this machine. If so, the next plan places it here."""
         ...
 
     async def build(self) -> Sequence[StageClient]:
@@ -47,19 +47,19 @@ class Rebuilder(Protocol):
         ...
 
     async def changed(self) -> None:
-        """Wait until the household changes, or until it is time to check again anyway."""
+        """Wait until the household changes, or until it is time to check again."""
         ...
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         """Return the machine that caused an error of `build`: its id, its name, and whether to plan without it."""
         ...
 
-    def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
-        """Return what is missing, as a reason."""
+    def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
+        """Return why the model does not fit, as an event for the recovery."""
         ...
 
 
-async def recovered(
+async def recover(
     loss: Loss,
     rebuilder: Rebuilder,
     say: Say,
@@ -68,10 +68,10 @@ async def recovered(
     *,
     waits: bool = True,
 ) -> Sequence[StageClient]:
-    """Return the stages of a new placement. Raises StageLost if none is possible.
+    """Replace lost stages, and return the new ones. Raises StageLost if that is impossible.
 
-    waits: wait for a machine if the model does not fit on the available ones. replay_s: the time to recompute the
-    interrupted answers, or None to assume a usual prompt.
+    waits: wait for another machine if the model does not fit on the available ones. replay_s: the time needed to
+    recompute the interrupted answers, or None to assume that of a usual prompt.
     """
     stages: Sequence[StageClient] = ()
     rebuilder.failed(loss)
@@ -83,25 +83,25 @@ async def recovered(
                 case recovery.Say(notice):
                     say(notice)
                 case recovery.Plan(without):
-                    log.info("planning anew%s", f", without {', '.join(sorted(without))}" if without else "")
+                    log.info("planning a new placement%s", f", without {', '.join(sorted(without))}" if without else "")
                     event = await _planned(loss, rebuilder, without, clock)
                     if isinstance(event, recovery.Planned) and replay_s is not None:
                         event = replace(event, replay_s=replay_s)
                 case recovery.Build():
-                    log.info("building what was planned")
+                    log.info("opening the stages of the new placement")
                     try:
                         stages = await rebuilder.build()
                         event = recovery.Built()
                     except AppError as error:
-                        event = loss_of(error, rebuilder, clock)
+                        event = loss_from_error(error, rebuilder, clock)
                         rebuilder.failed(event)
                 case recovery.Wait(until_s) if not waits:
                     event = recovery.Waited()
                 case recovery.Wait(until_s):
-                    log.info("waiting for a machine, %.0f s at most", until_s - clock())
+                    log.info("waiting up to %.0f s for another machine", until_s - clock())
                     event = await _came(rebuilder, until_s - clock())
                 case recovery.Resume():
-                    log.info("all of it is there again")
+                    log.info("all stages are open again")
                     return stages
                 case recovery.GiveUp(why):
                     raise fault_table.loss_error(why)
@@ -117,13 +117,13 @@ async def _planned(
     try:
         return await rebuilder.plan(without)
     except DoesNotFit as error:
-        return rebuilder.short(loss, error)
+        return rebuilder.misfit(loss, error)
     except AppError as error:
-        return loss_of(error, rebuilder, clock)
+        return loss_from_error(error, rebuilder, clock)
 
 
-def loss_of(error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic) -> Loss:
-    """Return why stages could not be opened, and on which machine."""
+def loss_from_error(error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic) -> Loss:
+    """Convert an error from opening stages into a loss, with the machine that is to blame."""
     log.warning("the stages could not be opened: %s", error.reason)
     machine, name, is_gone = rebuilder.blames(error)
     return Loss(machine, name, error.reason, clock(), is_gone=is_gone)

@@ -1,7 +1,7 @@
-"""Checks of computed results: a known answer before a placement is used, and samples to recompute later.
+"""Checks computed results: compares known answers before a placement is used, and takes samples to recompute later.
 
-Engines on different machines differ in the last digits, and a tie may go either way. So log probabilities are
-compared within a tolerance, rather than words.
+Engines on different machines differ in the last digits, and a near tie may be decided either way. So log
+probabilities are compared within a tolerance, rather than texts.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from app.inference.stages.stage_client import Run, Step
 from backends.contract import GREEDY, Role
 from backends.frames import SEGMENT
 
-PROMPT_IDS = (2, 3, 5, 7, 11, 13, 17, 19)  # prime numbers, so they contain no user's text
+PROMPT_IDS = (2, 3, 5, 7, 11, 13, 17, 19)  # prime numbers, so no user's text is involved
 ANSWER_TOKENS = 3
 N_LIKELIEST = 20  # number of tokens whose probabilities are compared
-REPEAT_TOLERANCE = 0.1  # in natural logs, between two runs of one placement, whatever else is in the batch
-# between two placements: hidden states may travel in eight bits, but wrong results differ far more
+REPEAT_TOLERANCE = 0.1  # in natural logs, between two answers of one placement, whatever else is in the batch
+# Between two placements: hidden states may be sent in eight bits, but wrong results differ far more.
 SPLIT_TOLERANCE = 1.0
 
-# pairs of token id and log probability: the sampled token, then the likeliest ones
+# pairs of token id and log probability: the sampled token first, then the most likely ones
 Logprobs = tuple[tuple[int, float], ...]
 Generate = Callable[[Request], AsyncGenerator[Token | Notice | Finish, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """A placement's answer to the test prompt: the log probabilities at each generated token."""
+    """An answer to the test prompt: the log probabilities at each generated token."""
 
     steps: tuple[Logprobs, ...]
 
@@ -43,10 +43,10 @@ class KnownAnswer:
 async def check_known_answer(
     generate: Generate, config: PipelineConfig, name: str, known: KnownAnswer | None
 ) -> KnownAnswer:
-    """Answer the test prompt twice and compare the answers with each other and with `known`, if given.
+    """Answer the test prompt twice, compare the answers with each other and with `known`, and return the first.
 
-    known: the model's answer to the whole prompt on a single machine.
-    Raises StageLost if the numbers are not finite, differ between the two runs, or differ from `known`.
+    known: the answer that the model gave to the whole prompt on a single machine. Raises StageLost if the numbers
+    are not finite, or if the answers differ.
     """
     request = Request(
         ids=tuple(prime % config.n_vocab for prime in PROMPT_IDS[: max(1, _prompt_room(config))]),
@@ -66,7 +66,7 @@ async def check_known_answer(
 
 
 def fits_whole_prompt(config: PipelineConfig) -> bool:
-    """Return whether the context fits the whole test prompt. The answer to a shortened prompt would differ."""
+    """Return whether the whole test prompt fits in the context. The answer to a shortened prompt would differ."""
     return _prompt_room(config) >= len(PROMPT_IDS)
 
 
@@ -75,13 +75,13 @@ def _prompt_room(config: PipelineConfig) -> int:
 
 
 def agree(answer: KnownAnswer, other: KnownAnswer, tolerance: float) -> bool:
-    """Return whether both answers assign similar probabilities, up to the first token where they diverge."""
+    """Return whether both answers assign similar probabilities, up to the first token at which they differ."""
     for mine, theirs in zip(answer.steps, other.steps, strict=False):
         (token, log), logs = mine[0], dict(theirs)
         if token not in logs or abs(logs[token] - log) > tolerance:
             return False
         if token != theirs[0][0]:
-            return True  # a tie: from here on the texts differ
+            return True  # a near tie: from here on, the answers have different tokens
     return len(answer.steps) == len(other.steps)
 
 
@@ -95,75 +95,76 @@ async def _answer(generate: Generate, request: Request) -> KnownAnswer:
         return KnownAnswer(tuple([event.likely async for event in events if isinstance(event, Token)]))
 
 
-MOST_RUNS = 16  # number of runs for which a sample, or the time of the last check, is remembered
-# pause before retrying a sample that could not be recomputed, multiplied by the number of tries so far
+MOST_RUNS = 16  # maximum number of runs with a stored sample or a time of the last check
+# Pause before a sample that could not be recomputed is tried again, multiplied by the number of tries so far.
 REST_EACH_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first positions of one sequence, which depend on nothing that the run computed before.
+    """The input and output of a run for the first positions of a sequence, which depend on no earlier computation.
 
-    They were computed as a micro-batch of their own, so recomputing them repeats exactly the same operations.
+    They were computed in a micro-batch of their own, so recomputing them repeats exactly the same operations.
     """
 
     run: Run
     n_rows: int
-    given: bytes  # input rows, in the run's number format as on the wire
+    given: bytes  # input rows in wire format
     answered: bytes
 
 
 class Samples:
-    """The samples of one pipeline. `draw` returns a random number from 0 to 1."""
+    """The samples taken from one pipeline. `draw` returns a random number from 0 to 1."""
 
     def __init__(self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._draw, self._clock = draw, clock
         self._kept: dict[bytes, Sample] = {}
         self._checked_s: dict[bytes, float] = {}
-        self._put_off: dict[bytes, tuple[int, float]] = {}  # the number of tries, and when the next one is allowed
+        self._postponed: dict[bytes, tuple[int, float]] = {}  # the number of tries, and when the next one is allowed
 
-    def look(self, run: Run, step: Step, after: Step) -> None:
+    def offer(self, run: Run, step: Step, after: Step) -> None:
         """Keep a sample of this step if one is due."""
         if run.role is not Role.MIDDLE or step.n_segments != 1 or run.pipeline in self._kept:
             return
         _, n_rows, pos = SEGMENT.unpack(step.table)
         if pos:
-            return  # not the beginning of a sequence; returns early because every decoded token passes through here
+            return  # not the beginning of a sequence; checked early because every decoded token passes through here
         n_bytes = len(step.rows) + len(after.rows)
         rested_s = self._clock() - self._checked_s.get(run.pipeline, float("-inf"))
         if takes_sample(n_rows, n_bytes, self._draw(), rested_s):
             for gone in _bound(self._kept):
-                self._put_off.pop(gone, None)
+                self._postponed.pop(gone, None)
             self._kept[run.pipeline] = Sample(run, n_rows, bytes(step.rows), bytes(after.rows))
 
     @property
     def oldest(self) -> Sample | None:
-        """Return the sample that has waited longest, except postponed ones, or None."""
+        """Return the oldest sample that is due to be recomputed, or None."""
         now_s, never = self._clock(), (0, float("-inf"))
-        due = (sample for key, sample in self._kept.items() if self._put_off.get(key, never)[1] <= now_s)
+        due = (sample for key, sample in self._kept.items() if self._postponed.get(key, never)[1] <= now_s)
         return next(due, None)
 
-    def put_off(self, sample: Sample) -> int:
-        """Postpone a sample that could not be recomputed now, behind the others. Return how often it has been tried."""
+    def postpone(self, sample: Sample) -> int:
+        """Postpone a sample that could not be recomputed now, behind the other samples. Return the number of tries so
+        far."""
         pipeline, n_tries = sample.run.pipeline, 1
         if self._kept.pop(pipeline, None) is not None:
-            n_tries += self._put_off.get(pipeline, (0, 0.0))[0]
+            n_tries += self._postponed.get(pipeline, (0, 0.0))[0]
             self._kept[pipeline] = sample
-            self._put_off[pipeline] = n_tries, self._clock() + n_tries * REST_EACH_S
+            self._postponed[pipeline] = n_tries, self._clock() + n_tries * REST_EACH_S
         return n_tries
 
     def forget(self, sample: Sample) -> None:
-        """Remove a sample that has been recomputed or no longer can be."""
+        """Remove a sample, because it was recomputed or no longer can be."""
         pipeline = sample.run.pipeline
         self._kept.pop(pipeline, None)
-        self._put_off.pop(pipeline, None)
+        self._postponed.pop(pipeline, None)
         self._checked_s.pop(pipeline, None)
         _bound(self._checked_s)
         self._checked_s[pipeline] = self._clock()
 
 
 def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> list[bytes]:
-    """Drop the oldest entries, mostly of closed runs, and return their keys."""
+    """Drop the oldest entries beyond the limit, mostly those of closed runs, and return their keys."""
     gone = list(kept)[: max(0, len(kept) - MOST_RUNS + 1)]
     for pipeline in gone:
         del kept[pipeline]

@@ -1,4 +1,4 @@
-"""The scheduler of a pipeline: waiting requests, running sequences, their slots, and the micro-batches they form."""
+"""The scheduler of a pipeline: queues requests, assigns slots to sequences, and forms micro-batches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import struct
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
@@ -33,8 +32,8 @@ from app.core.scheduler.schedule import (
     reusable,
 )
 from app.core.scheduler.speculative_lookup import Gain
-from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
-from app.inference.pipeline.speculative_tokens import Guess, take_back
+from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, check_request
+from app.inference.pipeline.speculative_tokens import Guess, roll_back_guesses
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import SlotOrder, StageClient, Step
 from backends.contract import KEEP_ALL, Keep, Kept, Segment
@@ -42,28 +41,28 @@ from backends.frames import Frame
 
 MAX_WAITING = 64
 log = logging.getLogger(__name__)
-LIKELY = struct.Struct("<if")  # token id, natural log of its probability
+LIKELY = struct.Struct("<if")  # token id and the natural log of its probability
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The share of one sequence in a micro-batch."""
+class MicroBatchPart:
+    """The part of a micro-batch that belongs to one sequence."""
 
-    sequence: Sequence
+    sequence: SequenceState
     segment: Segment
     due: bool  # whether a token is sampled after this segment
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """A micro-batch on its way through the stages, with the sequences it belongs to."""
+    """A micro-batch on its way through the stages, with the sequences that it belongs to."""
 
     step: Step
-    parts: tuple[Part, ...]
-    guess: Guess | None = None  # the guess for its only token, if that is not known yet
+    parts: tuple[MicroBatchPart, ...]
+    guess: Guess | None = None  # the guess of its only token, if that token is not known yet
 
     @classmethod
-    def of(cls, parts: SequenceOf[Part]) -> MicroBatch:
+    def of(cls, parts: Sequence[MicroBatchPart]) -> MicroBatch:
         """Return a micro-batch of positions whose tokens are known."""
         segments = [part.segment for part in parts]
         due = [part.segment for part in parts if part.due]
@@ -73,63 +72,66 @@ class MicroBatch:
         return cls(Step.of(segments, due, struct.pack(f"<{len(ids)}i", *ids)), tuple(parts))
 
     @classmethod
-    def guessed(cls, sequence: Sequence, guess: Guess) -> MicroBatch:
-        """Return a micro-batch of one position whose token is guessed."""
+    def guessed(cls, sequence: SequenceState, guess: Guess) -> MicroBatch:
+        """Return a micro-batch of one position with a guessed token."""
         segment = Segment(sequence.slot, 1, guess.pos)
         step = Step.of([segment], [segment], struct.pack("<i", guess.token))
-        return cls(step, (Part(sequence, segment, True),), guess)
+        return cls(step, (MicroBatchPart(sequence, segment, True),), guess)
 
     def following(self) -> MicroBatch:
-        """Return the micro-batch with the next position of each sequence, for the tokens that this one yields."""
+        """Return the micro-batch with the next position of each sequence, whose tokens this micro-batch will yield."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
-        parts = [Part(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)]
+        parts = [
+            MicroBatchPart(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)
+        ]
         return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
 
     @property
-    def goes_on(self) -> bool:
-        """Return whether none of its answers has ended."""
+    def continues(self) -> bool:
+        """Return whether none of its sequences has ended."""
         return not any(part.sequence.leaving for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """The sizes and rules that a pipeline was opened with."""
+    """The sizes and limits with which a pipeline was opened."""
 
     slots: int
     kv_cells: int  # positions of all slots together
     context: int  # maximum positions per slot
     n_vocab: int
-    chunk_rows: int = 64  # rows of a micro-batch; the stages were opened for at least this many
+    chunk_rows: int = 64  # maximum rows of a micro-batch; the stages accept at least this many
     max_waiting: int = MAX_WAITING
-    # Slots can only be cut back to positions whose state was kept, according to `keep` (backends/contract.py).
+    # A slot can only be cut back to positions whose state was kept, as `keep` determines (backends/contract.py).
     recurrent: bool = False
     keep: Keep = KEEP_ALL
     trained: int | None = None  # positions that the model was trained for, if known
 
 
 class Scheduler:
-    """Applies app/core/scheduler/schedule.py and does the bookkeeping.
+    """The scheduler of one pipeline. It carries out the decisions of app/core/scheduler/schedule.py.
 
-    State changes only between two awaits.
+    Only one event loop may use it, so its state changes only between awaits.
     """
 
     def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
-        self.place = 0  # the index of this pipeline among those of the model
-        self._waiting: list[Sequence] = []
-        self._running: dict[int, Sequence] = {}  # by slot
+        self.place = 0  # index of this pipeline among those of the model
+        self._waiting: list[SequenceState] = []
+        self._running: dict[int, SequenceState] = {}  # by slot
         self._idle = {slot: IdleSlot(slot, 0) for slot in range(limits.slots)}
-        self._to_empty: deque[Sequence] = deque()  # sequences that are gone but still occupy their slots
-        self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found no work
-        self._door = asyncio.Event()  # set when a request arrives or leaves
-        self._number = 0  # the number of the latest micro-batch
+        self._to_empty: deque[SequenceState] = deque()  # sequences that have left but still occupy their slots
+        self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that wait for work
+        self._door = asyncio.Event()  # set when a request arrives or leaves, or a slot must be emptied
+        self._number = 0  # number of the latest micro-batch
         self._under_way = 0  # micro-batches in flight
         self._order: SlotOrder | None = None  # the order of slot operations on the current stages
-        self.usual = UsualDuration()  # how long requests usually take
+        self.usual = UsualDuration()  # the usual duration of requests
         self._held = False  # whether no new work may enter
-        self._gain = Gain()  # what guessing gains for a single answer
+        self._gain = Gain()  # the measured gain of guessing for a single answer
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
-        self._beginning: int | None = None  # the slot being set up on the last run; kept if that ends the run
+        # slot being set up on the last run; remains set if the run is lost meanwhile
+        self._starting_slot: int | None = None
 
     @property
     def n_running(self) -> int:
@@ -147,24 +149,24 @@ class Scheduler:
 
     # Requests
 
-    def submit(self, request: Request) -> Sequence:
-        """Queue a request. Raises BadInput if it cannot be answered, Busy if too many are waiting."""
+    def submit(self, request: Request) -> SequenceState:
+        """Queue a request. Raises BadInput if it cannot be answered, or Busy if too many requests are waiting."""
         room = min(self._limits.context, self._limits.kv_cells)
         check_request(request, room, self._shape.n_vocab, self._shape.trained)
         if len(self._waiting) >= self._shape.max_waiting:
             seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)
-        sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room), self)
+        sequence = SequenceState(request, min(len(request.ids) + request.max_tokens, room), self)
         self._waiting.insert(queue_place(self._waiting, request.goes_first), sequence)
         self._door.set()
         return sequence
 
-    def leave(self, sequence: Sequence) -> None:
-        """Stop computing this sequence, because its reader is gone or has read the end."""
+    def leave(self, sequence: SequenceState) -> None:
+        """Stop computing a sequence, because its client has left or has read its end."""
         sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
-            self._door.set()  # the next one in line may need less room
+            self._door.set()  # the next request in the queue may need less room
         elif not sequence.under_way:
             self._release(sequence)
 
@@ -176,17 +178,20 @@ class Scheduler:
     # Interruptions
 
     def end_slots(self, slots: frozenset[int], error: AppError) -> None:
-        """End the answers in these slots with this error, or in all slots if none are given."""
+        """End the answers in these slots with this error, or all answers if `slots` is empty."""
         for sequence in self._running.values():
             if sequence.slot in slots or not slots:
                 sequence.end(error)
 
-    def judged(self, loss: Loss) -> tuple[Loss, Sequence | None]:
-        """Return the loss with the step that caused it, if known, and the answer to end if it has caused too many
-        losses."""
+    def attribute_loss(self, loss: Loss) -> tuple[Loss, SequenceState | None]:
+        """Return the loss, marked as shared if several answers took part in the failed step, and the answer that
+        caused it.
+
+        The latter is returned only if it has caused so many losses that it must end.
+        """
         if not ended_in_step(loss):
             return loss, None
-        took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.over]
+        took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.is_closed]
         for sequence in took_part:
             sequence.interruption.took_part(loss, sequence.request.sampling.is_special)
         if len(took_part) != 1:
@@ -194,8 +199,8 @@ class Scheduler:
         is_cause = took_part[0].interruption.is_cause(loss)
         return loss, took_part[0] if is_cause else None
 
-    def end_cause(self, sequence: Sequence, why: AppError) -> None:
-        """End only this answer, and clear the others of suspicion."""
+    def end_cause(self, sequence: SequenceState, why: AppError) -> None:
+        """End this answer, and no longer suspect the others of having caused its losses."""
         sequence.end(why)
         before = len(sequence.interruption.deaths) - 1
         for other in self._running.values():
@@ -203,42 +208,42 @@ class Scheduler:
                 other.interruption.absolve(before)
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
-        """Return the loss since which an answer in these slots (or any slot) has had no token, or None."""
+        """Return the loss since which an answer in these slots (or any, if empty) has received no token, or None."""
         losses = [s.interruption.loss for s in self._running.values() if not slots or s.slot in slots]
         return next((loss for loss in losses if loss is not None), None)
 
     @property
-    def wanted(self) -> bool:
-        """Return whether a request is waiting for tokens."""
-        return bool(self._waiting) or any(not s.over for s in self._running.values())
+    def has_waiting_clients(self) -> bool:
+        """Return whether any client is waiting for tokens."""
+        return bool(self._waiting) or any(not s.is_closed for s in self._running.values())
 
     def tell(self, notice: Notice) -> None:
-        """Send a notice to all waiting readers."""
+        """Send a notice to all waiting clients."""
         for sequence in (*self._waiting, *self._running.values()):
-            if not sequence.over:
+            if not sequence.is_closed:
                 sequence.put(notice)
 
     @property
     def names(self) -> list[str]:
-        """Return the ids of the requests with a slot, except those from the window, which have none."""
+        """Return the ids of the requests with a slot. Requests from the window have none."""
         return [s.request.name for s in self._running.values() if s.request.name]
 
     @property
-    def is_tired(self) -> bool:
+    def is_recovery_exhausted(self) -> bool:
         """Return whether an answer has already been recovered as often as allowed."""
-        return any(not s.over and not may_recover(s.interruption.times) for s in self._running.values())
+        return any(not s.is_closed and not may_recover(s.interruption.times) for s in self._running.values())
 
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
-        """Handle the loss of the stages and their KV caches. Answers that were interrupted too often end now.
+        """Reset all sequences after the loss of the stages and their KV caches. Those interrupted too often end now.
 
-        alone: this machine computes the whole model next.
+        alone: this machine will compute the whole model.
         """
         for sequence in (*self._waiting, *self._running.values()):
-            if not sequence.timing.begun_at:  # it has only been waiting, so nothing of it is lost
+            if not sequence.timing.begun_at:  # it has not begun, so nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
-            elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
+            elif not sequence.is_closed and not sequence.interruption.lose(loss, alone=alone):
                 sequence.end(fault_table.loss_error(too_often_reason(loss)))
-        self._waiting = [sequence for sequence in self._waiting if not sequence.over]
+        self._waiting = [sequence for sequence in self._waiting if not sequence.is_closed]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}
         for sequence in self._running.values():
             sequence.rewind(alone=len(self._running) == 1)
@@ -250,15 +255,15 @@ class Scheduler:
         self._quiet.set()
 
     @property
-    def interrupted(self) -> list[Sequence]:
-        """Return the sequences with a slot that have had no token since a stage was lost."""
-        return [s for s in self._running.values() if s.interruption.loss and not s.over]
+    def interrupted(self) -> list[SequenceState]:
+        """Return the sequences with a slot that have received no token since a stage was lost."""
+        return [s for s in self._running.values() if s.interruption.loss and not s.is_closed]
 
-    def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
-        """Offer all sequences to other pipelines in their current state, because the stages here are lost."""
+    def hand_over(self, loss: Loss, take: Callable[[SequenceState], bool]) -> None:
+        """Offer all sequences to other pipelines, because the stages of this one are lost."""
         mine = (*self._running.values(), *self._waiting)
         for sequence in sorted(mine, key=lambda waiting: waiting.timing.asked_at, reverse=True):
-            if sequence.over or not may_recover(sequence.interruption.times):
+            if sequence.is_closed or not may_recover(sequence.interruption.times):
                 continue
             slot, has_begun = sequence.slot, sequence in self._running.values()
             sequence.rewind()
@@ -270,27 +275,29 @@ class Scheduler:
             else:
                 self._waiting.remove(sequence)
 
-    def adopt(self, sequence: Sequence) -> None:
-        """Take over a sequence from another pipeline. It is next in line and continues after its last token."""
-        sequence.home = self
+    def adopt(self, sequence: SequenceState) -> None:
+        """Take over a sequence from another pipeline. It is put first in the queue, and continues after its last
+        token."""
+        sequence.owner = self
         self._waiting.insert(0, sequence)
         self._door.set()
 
-    def standing(self, request: Request) -> tuple[int, int]:
-        """Return the number of rows queued ahead of a new request, and how many of its own rows are in the KV cache."""
+    def rows_ahead(self, request: Request) -> tuple[int, int]:
+        """Return the number of rows to compute before a new request, and the number of its own rows in the KV cache."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable(request, list(self._idle.values()))
 
-    def go_on(self, limits: Limits) -> None:
-        """Continue with new stages: `attend` restarts the running sequences on them."""
-        self._beginning = None
+    def resume(self, limits: Limits) -> None:
+        """Continue with new stages. `attend` then restarts the running sequences on them."""
+        self._starting_slot = None
         self._limits, before, self._gain = limits, self._figures(), Gain()
         for sequence in self._running.values():
             sequence.timing.stages_before, sequence.since = before, self._number
         self._door.set()
 
     async def hold(self, seconds: float) -> None:
-        """Start no new micro-batches, and wait until none is in flight, which is a boundary between two tokens."""
+        """Start no more micro-batches, and wait up to `seconds` until none is in flight, so that every sequence is
+        between two tokens."""
         self._held = True
         self._quiet.clear()
         if self._under_way:
@@ -299,9 +306,9 @@ class Scheduler:
                     await self._quiet.wait()
 
     def end_unread(self, now: float) -> None:
-        """End the sequences whose readers have stopped reading."""
+        """End the sequences whose clients have stopped reading."""
         for sequence in list(self._running.values()):
-            if sequence.unread.full_for(now) > UNREAD_S:
+            if sequence.unread.full_s(now) > UNREAD_S:
                 sequence.end(Busy("reader_slow", seconds=int(UNREAD_S)))
                 if not sequence.under_way:
                     self._release(sequence)
@@ -309,41 +316,42 @@ class Scheduler:
     # Micro-batches
 
     async def next_batch(self) -> MicroBatch:
-        """Return the next micro-batch, waiting until there is one."""
-        while (carried := self._choose() or self._guess()) is None:
+        """Wait for the next micro-batch and return it."""
+        while (micro_batch := self._choose() or self._guess()) is None:
             lane = asyncio.get_running_loop().create_future()
             self._lanes.append(lane)
             await lane
-        return carried
+        return micro_batch
 
-    def deliver(self, carried: MicroBatch, step: Step, *, followed: bool = False) -> None:
-        """Process a micro-batch that has come back, and give each sequence the token that it was due."""
+    def deliver(self, micro_batch: MicroBatch, step: Step, *, followed: bool = False) -> None:
+        """Process a micro-batch that has returned with its sampled tokens."""
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
-        for part in carried.parts:
+        for part in micro_batch.parts:
             sequence = part.sequence
             if part.due:
                 before = sequence.timing.last_at
                 sequence.sampled(next(sampled), now, self._figures)
                 self._judge(sequence, now - before, followed)
-        self.drop(carried)
+        self.drop(micro_batch)
 
-    def drop(self, carried: MicroBatch) -> None:
-        """Record that a micro-batch has come back or was abandoned."""
+    def drop(self, micro_batch: MicroBatch) -> None:
+        """Record that a micro-batch has returned or was abandoned."""
         self._under_way -= 1
         if not self._under_way and self._order is not None and self._order.is_behind:
             self._door.set()
-        if carried.guess is None or carried.guess.right:  # otherwise its sequence has continued without it
-            for part in carried.parts:
+        # otherwise its sequence has already continued without it
+        if micro_batch.guess is None or micro_batch.guess.right:
+            for part in micro_batch.parts:
                 self._came_back(part.sequence)
         self.wake()
 
-    async def take_back_guesses(self, carried: MicroBatch, stages: SequenceOf[StageClient]) -> None:
-        """Remove the positions computed for wrong guesses from every stage they reached."""
-        for part in carried.parts:
+    async def roll_back_guesses(self, micro_batch: MicroBatch, stages: Sequence[StageClient]) -> None:
+        """Make every stage forget the positions computed for wrong guesses."""
+        for part in micro_batch.parts:
             sequence = part.sequence
             if n_wrong := len(sequence.guesses.wrong):
-                sequence.entered = await take_back(sequence.guesses, sequence.slot, stages)
+                sequence.entered = await roll_back_guesses(sequence.guesses, sequence.slot, stages)
                 self._came_back(sequence, n_wrong)
                 self.wake()
 
@@ -352,7 +360,7 @@ class Scheduler:
         ids = struct.unpack(f"<{len(step.rows) // 4}i", step.rows)
         return all(0 <= token < self._shape.n_vocab for token in ids)
 
-    def heard_likely(self, frame: Frame) -> None:
+    def store_logprobs(self, frame: Frame) -> None:
         """Store the log probabilities of the next token and its alternatives, which arrive before the token.
 
         An invalid frame is dropped.
@@ -364,22 +372,23 @@ class Scheduler:
             if sequence := self._running.get(segment.slot):
                 sequence.likely = likely
 
-    def following(self, carried: MicroBatch) -> MicroBatch | None:
-        """Return the next step if everything but its tokens is known, and count it as in flight.
+    def following(self, micro_batch: MicroBatch) -> MicroBatch | None:
+        """Return the next step if it is certain except for its tokens, and count it as in flight. Otherwise return
+        None.
 
-        This is the case when the same answers continue and no other can join them.
+        It is certain if all running answers are in this micro-batch and will continue.
         """
-        parts = carried.parts
-        if self._shape.recurrent:  # recurrent state computed in excess cannot be taken back
+        parts = micro_batch.parts
+        if self._shape.recurrent:  # superfluous recurrent state cannot be taken back
             return None
         if self._held or len(parts) != len(self._running):
             return None
-        if not all(p.due and p.sequence.lasts and not p.sequence.guesses.pending for p in parts):
+        if not all(p.due and p.sequence.continues and not p.sequence.guesses.pending for p in parts):
             return None
-        return self._entered(carried.following())
+        return self._entered(micro_batch.following())
 
-    async def take_back(self, following: MicroBatch, first: StageClient) -> None:
-        """Abandon a micro-batch after the first run, which has computed it and now forgets it."""
+    async def roll_back(self, following: MicroBatch, first: StageClient) -> None:
+        """Abandon a micro-batch that only the first run has computed, and make that run forget it."""
         for part in following.parts:
             await first.forget(part.segment.slot, part.segment.pos)
         for part in following.parts:
@@ -387,7 +396,7 @@ class Scheduler:
         self.drop(following)
 
     def wake(self) -> None:
-        """Let one lane check for work."""
+        """Let one waiting lane look for work."""
         if self._held and not self._under_way:
             self._quiet.set()
         while self._lanes:
@@ -406,7 +415,7 @@ class Scheduler:
         return self._carry(batch) if batch is not None else None
 
     def _guess(self) -> MicroBatch | None:
-        """Return a position with a guessed token if a machine would otherwise be idle."""
+        """Return a micro-batch with a guessed token if a machine would otherwise be idle."""
         running = self._running.values()
         if self._held or self._shape.recurrent or not has_spare_machine(running, self._limits, self._under_way):
             return None
@@ -421,36 +430,36 @@ class Scheduler:
         for segment in batch.segments:
             sequence = self._running[segment.slot]
             sequence.kept = sequence.kept.after(segment)
-            parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
+            parts.append(MicroBatchPart(sequence, segment, segment.end >= sequence.due_from))
         return self._entered(MicroBatch.of(parts))
 
-    def _entered(self, carried: MicroBatch) -> MicroBatch:
-        """Record that a micro-batch is in flight."""
+    def _entered(self, micro_batch: MicroBatch) -> MicroBatch:
+        """Record that a micro-batch is in flight, and return it."""
         self._number += 1
         self._under_way += 1
-        for part in carried.parts:
+        for part in micro_batch.parts:
             part.sequence.entered = part.segment.end
             part.sequence.since = self._number
             part.sequence.under_way += 1
-        return carried
+        return micro_batch
 
-    def _came_back(self, sequence: Sequence, n: int = 1) -> None:
+    def _came_back(self, sequence: SequenceState, n: int = 1) -> None:
         sequence.under_way -= n
         if sequence.leaving and not sequence.under_way:
             self._release(sequence)
 
-    def _judge(self, sequence: Sequence, seconds: float, followed: bool) -> None:
-        """Judge the guess for this position now that its token has come, `seconds` after the previous one."""
+    def _judge(self, sequence: SequenceState, seconds: float, followed: bool) -> None:
+        """Check the guess for a position whose token came `seconds` after the previous one."""
         if sequence.leaving:
             sequence.guesses.drop()
         elif sequence.request.guesses and self._limits.machines > 1:
-            known = sequence.guesses.came(sequence.tokens, seconds, followed, self._gain)
+            known = sequence.guesses.check(sequence.tokens, seconds, followed, self._gain)
             self._gain = known if len(self._running) == 1 else self._gain
 
     # Slots
 
-    async def attend(self, stages: SequenceOf[StageClient], order: SlotOrder) -> None:
-        """Assign slots to waiting sequences, and clear the slots of those that left. Runs forever."""
+    async def attend(self, stages: Sequence[StageClient], order: SlotOrder) -> None:
+        """Assign slots to waiting sequences, and empty the slots of those that left. Runs forever."""
         self._order = order
         for sequence in list(self._running.values()):
             await self._start(sequence, stages)
@@ -467,15 +476,15 @@ class Scheduler:
                 await order.settle()
 
     @property
-    def beginning(self) -> frozenset[int]:
-        """Return the slot whose sequence is being started on the last run, if any."""
-        return frozenset() if self._beginning is None else frozenset((self._beginning,))
+    def starting_slots(self) -> frozenset[int]:
+        """Return the slot whose sequence is being set up on the last run, or an empty set."""
+        return frozenset() if self._starting_slot is None else frozenset((self._starting_slot,))
 
     def _admission(self) -> Admission | None:
         promised = sum(s.cells for s in self._running.values()) + sum(s.cells for s in self._to_empty)
         return admit(self._waiting, list(self._idle.values()), promised, self._limits)
 
-    async def _begin(self, admission: Admission, order: SlotOrder, stages: SequenceOf[StageClient]) -> None:
+    async def _begin(self, admission: Admission, order: SlotOrder, stages: Sequence[StageClient]) -> None:
         sequence = self._waiting.pop(admission.index)
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1
@@ -486,7 +495,7 @@ class Scheduler:
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
         sequence.since, sequence.timing.stages_before = self._number, self._figures()
         sequence.timing.begun_at = sequence.timing.begun_at or time.monotonic()
-        sequence.under_way = 1  # keeps its slot from being released during the awaits below
+        sequence.under_way = 1  # keeps its slot from being released during the following awaits
         self._running[sequence.slot] = sequence
         name, slot = sequence.request.name, sequence.slot
         log.info("%s has slot %d", name or "an answer", slot, extra=log_extra(name, slot=slot))
@@ -497,21 +506,21 @@ class Scheduler:
             await order.forget(sequence.slot, admission.keep)
         await self._start(sequence, stages)
 
-    async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
-        """Set up sampling for the sequence on the last run, then let its positions enter the pipeline."""
-        sequence.under_way, self._beginning = 1, sequence.slot
+    async def _start(self, sequence: SequenceState, stages: Sequence[StageClient]) -> None:
+        """Set up sampling for a sequence on the last run, then let its positions enter the pipeline."""
+        sequence.under_way, self._starting_slot = 1, sequence.slot
         try:
-            await stages[-1].begin(*sequence.beginning())
+            await stages[-1].begin(*sequence.begin_arguments())
         except BadInput as error:  # for example, a grammar that does not compile
             sequence.end(error)
-        self._beginning = None
+        self._starting_slot = None
         sequence.under_way, sequence.begun = 0, True
         if sequence.leaving:
             self._release(sequence)
         self.wake()
 
-    def _release(self, sequence: Sequence) -> None:
-        """Make its slot idle, keeping the cache that a later turn of the conversation may reuse."""
+    def _release(self, sequence: SequenceState) -> None:
+        """Free the slot of a sequence. The KV cache stays if a later turn of its conversation may reuse it."""
         if self._running.get(sequence.slot) is not sequence:
             return
         del self._running[sequence.slot]

@@ -1,4 +1,4 @@
-"""One request in progress: its token ids, its unread tokens, and the state needed to replay it."""
+"""The state of one request: its tokens, the queue of those that its client has not read, and what a replay needs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 import time
 from array import array
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from collections.abc import Sequence as SequenceOf
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,12 +17,12 @@ from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
 from backends.contract import FORM_TOO_HEAVY, Kept, Sampling
 
-MAX_UNREAD = 256  # tokens; a sequence with this many waits for its reader (SAFETY.md 5)
-UNREAD_S = 30.0  # a sequence ends if its reader takes nothing for this long
-ALIKE_S = 10.0  # an answer that took longer is replayed in chunks instead of exactly
-PAUSE_S = 2.0  # a longer gap between two tokens was not spent computing
+MAX_UNREAD = 256  # tokens in the queue at which a sequence pauses until its client reads (SAFETY.md 5)
+UNREAD_S = 30.0  # time without reading after which a sequence with a full queue ends
+ALIKE_S = 10.0  # answers that took longer are not replayed exactly, but in large chunks
+PAUSE_S = 2.0  # longest part of a gap between two tokens that counts as computing time
 
-RANGES: dict[str, tuple[float, float]] = {  # outside these ranges, samplers fail or produce nonsense
+RANGES: dict[str, tuple[float, float]] = {  # outside these ranges, samplers fail or generate nonsense
     "temperature": (0, 100),
     "top_k": (-1, 1 << 30),
     "top_p": (0, 1),
@@ -39,10 +38,10 @@ MOST_BIAS = 100  # the same limit as OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt to continue, with the settings for its answer.
+    """A prompt, with the settings for its answer.
 
     The KV cache is reused only within one `conversation`. A server with several users or API keys must give each
-    its own conversations, or timing would reveal to one user what another asked.
+    its own conversations. Otherwise, timing would reveal to one user what another asked.
     """
 
     ids: tuple[int, ...]
@@ -52,16 +51,16 @@ class Request:
     conversation: str | None = None
     ends_with: Callable[[int], bool] | None = None  # called with each token as it is sampled; must be fast
     name: str = ""  # the request's id, for logs
-    guesses: bool = True  # whether to guess its next tokens while machines would be idle
-    is_usual: bool = True  # whether its duration helps to predict that of others
+    guesses: bool = True  # whether to guess its next tokens when machines would be idle
+    is_usual: bool = True  # whether its duration helps to predict those of other requests
     goes_first: bool = False  # whether it goes ahead of other waiting requests
     read: Callable[[int], None] | None = None  # called once with the number of prompt tokens that were computed
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
-    """Raise BadInput if a request cannot be answered in `room` positions or contains invalid ids or settings.
+    """Raise BadInput if a request has invalid ids or settings, or cannot be answered in `room` positions.
 
-    trained: the maximum context of the model, regardless of how it was loaded.
+    trained: the number of positions that the model was trained for, if known.
     """
     if not request.ids:
         raise BadInput("prompt_empty")
@@ -78,7 +77,7 @@ def check_request(request: Request, room: int, n_vocab: int, trained: int | None
 
 
 def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
-    """Raise BadInput for a number that no sampler accepts."""
+    """Raise BadInput if a setting is outside the range that samplers accept."""
     for name, (least, most) in RANGES.items():
         if not least <= getattr(sampling, name) <= most:
             raise BadInput("sampling_odd", name=name, least=least, most=most)
@@ -91,10 +90,11 @@ def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One sampled token."""
+    """A sampled token."""
 
     id: int
-    likely: tuple[tuple[int, float], ...] = ()  # if requested: log probabilities of this token and the likeliest ones
+    # if requested, the log probabilities of this token and of the most likely ones
+    likely: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,64 +105,64 @@ class Finish:
     figures: RequestFigures
 
 
-class Home(Protocol):
+class SequenceOwner(Protocol):
     """The pipeline that computes a sequence."""
 
     place: int
 
     def wake(self) -> None: ...
-    def leave(self, sequence: Sequence) -> None: ...
+    def leave(self, sequence: SequenceState) -> None: ...
 
 
 @dataclass(slots=True)
 class Timing:
-    """Timestamps of one request on a monotonic clock, from which its figures are derived; 0 if not reached yet."""
+    """The times of one request, in seconds on a monotonic clock. Those not reached yet are 0."""
 
     asked_at: float = field(default_factory=time.monotonic)
     begun_at: float = 0.0  # when it first got a slot
     first_at: float = 0.0  # when its first token was sampled
     last_at: float = 0.0
-    spoke_s: float = 0.0  # time from the first token to the last, with long pauses cut short
-    stages_before: tuple[StageFigures, ...] = ()  # figures when it got its slot or was last recovered
+    generating_s: float = 0.0  # time from the first token to the last, in which each gap counts for at most PAUSE_S
+    stages_before: tuple[StageFigures, ...] = ()  # stage figures from when it got its slot or was last recovered
 
     def token(self, now: float) -> None:
-        """Count a token that arrived now."""
-        self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
+        """Record that a token has arrived now."""
+        self.generating_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
         self.last_at = now
         self.first_at = self.first_at or now
 
 
-class Unread:
-    """The queue of one sequence, filled by the pipeline and read by its client."""
+class OutputQueue:
+    """A queue of one sequence's items, which the pipeline fills and the client reads."""
 
     def __init__(self) -> None:
         self._items: deque[Token | Notice | Finish | AppError] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._full_since: float | None = None
-        self.is_closed = False  # whether the end was sent, or the reader has left
+        self.is_closed = False  # whether the end was put in, or the client has left
 
     def __len__(self) -> int:
         return len(self._items)
 
     @property
     def is_full(self) -> bool:
-        """Return whether the reader is too far behind."""
+        """Return whether the client is too far behind."""
         return len(self._items) >= MAX_UNREAD
 
-    def full_for(self, now: float) -> float:
-        """Return for how many seconds the reader has taken nothing from a full queue."""
+    def full_s(self, now: float) -> float:
+        """Return the seconds for which the queue has been full without the client reading from it."""
         return now - self._full_since if self._full_since is not None else 0.0
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
-        """Add an item and wake the reader."""
+        """Append an item and wake the client."""
         self._items.append(item)
         if len(self._items) == MAX_UNREAD:
             self._full_since = time.monotonic()
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
-    async def take(self) -> Token | Notice | Finish:
-        """Return the next item, waiting for it. Raises the error that ended the sequence."""
+    async def get(self) -> Token | Notice | Finish:
+        """Wait for the next item and return it. Raises the error that ended the sequence."""
         while not self._items:
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
@@ -174,29 +174,30 @@ class Unread:
 
 
 @dataclass(slots=True)
-class Sequence:
-    """A request that is waiting, running or finished. Only the pipeline's tasks change it."""
+class SequenceState:
+    """A request that is waiting, running or finished, with its tokens. Only the pipeline's tasks change it."""
 
     request: Request
     cells: int  # positions reserved for it
-    home: Home  # its pipeline, which changes when another one takes it over
+    owner: SequenceOwner  # another pipeline may take over the sequence
     timing: Timing = field(default_factory=Timing)
-    tokens: array[int] = field(init=False)  # prompt and answer so far, as int32 so that slices are ready for the wire
+    tokens: array[int] = field(init=False)  # prompt and answer so far, as int32 in wire format
     slot: int = -1
     due_from: int = field(init=False)  # a token is sampled after each segment that ends here or later
     entered: int = 0  # positions in the KV cache or on their way to it
-    kept: Kept = field(default_factory=Kept)  # where the recurrent state of its slot was kept, if it has one
+    # positions at which the recurrent state of its slot was kept, if it has any
+    kept: Kept = field(default_factory=Kept)
     since: int = 0
-    under_way: int = 0  # its micro-batches in flight
+    under_way: int = 0  # number of its micro-batches in flight
     overtaken: int = 0
     reused: int = 0
-    leaving: bool = False  # no more of it may enter the pipeline
+    leaving: bool = False  # no more of its positions may enter the pipeline
     begun: bool = False  # sampling is set up, so its known positions may enter the pipeline
     interruption: Interruption = field(default_factory=Interruption)
-    alike: int = 0  # in an exact replay, the end of the positions that must enter in the original chunks
-    likely: tuple[tuple[int, float], ...] = ()  # log probabilities for the next token
+    exact_until: int = 0  # during an exact replay, positions before this one enter in their original chunks
+    likely: tuple[tuple[int, float], ...] = ()  # log probabilities of the next token
     guesses: Guesses = field(default_factory=Guesses)
-    unread: Unread = field(default_factory=Unread)
+    unread: OutputQueue = field(default_factory=OutputQueue)
 
     def __post_init__(self) -> None:
         self.tokens = array("i", self.request.ids)
@@ -210,15 +211,15 @@ class Sequence:
 
     @property
     def until(self) -> int:
-        """Return the end of its next chunk; in an exact replay, that of the original chunk."""
-        if self.entered >= self.alike:
+        """Return the end of the next chunk. During an exact replay, this is the end of the original chunk."""
+        if self.entered >= self.exact_until:
             return self.known
         edges = (self.reused, self.n_prompt, self.entered + 1)
         return next(edge for edge in edges if edge > self.entered)
 
     @property
-    def over(self) -> bool:
-        """Return whether its stream is closed: the end was sent, or the reader has left."""
+    def is_closed(self) -> bool:
+        """Return whether the stream is closed, because its end was sent or the client left."""
         return self.unread.is_closed
 
     @property
@@ -231,7 +232,7 @@ class Sequence:
 
     @property
     def goes_first(self) -> bool:
-        """Return whether it goes first, like every sequence that another pipeline began."""
+        """Return whether the sequence goes ahead of other waiting ones, as do all that began on another pipeline."""
         return self.request.goes_first or self.timing.begun_at > 0
 
     @property
@@ -243,25 +244,26 @@ class Sequence:
         return len(self.request.ids)
 
     @property
-    def lasts(self) -> bool:
-        """Return whether it continues after its next token, as far as this is known before that token is sampled."""
+    def continues(self) -> bool:
+        """Return whether the sequence will continue after its next token, as far as this is known in advance."""
         ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
         return not (ends or self.leaving or len(self.unread) + 1 >= MAX_UNREAD)
 
     @property
     def guessable(self) -> bool:
-        """Return whether all its known positions are in flight and it would continue after another right guess."""
+        """Return whether all known positions are in flight and the sequence would continue after another correct
+        guess."""
         ahead = self.guesses
         if not self.request.guesses or not self.begun or self.leaving or ahead.wrong:
             return False
         n_then = self.known + len(ahead.pending) + 1
-        lasts = n_then - self.n_prompt < self.request.max_tokens and n_then < self.cells
+        continues = n_then - self.n_prompt < self.request.max_tokens and n_then < self.cells
         unread = len(self.unread) + len(ahead.pending) + 1
-        return lasts and unread < MAX_UNREAD and self.entered == n_then - 1
+        return continues and unread < MAX_UNREAD and self.entered == n_then - 1
 
     @property
     def n_read(self) -> int:
-        """Return the number of prompt tokens computed for it or in flight."""
+        """Return the number of prompt tokens that were computed for this sequence or are in flight."""
         entered = self.n_prompt if self.timing.first_at else min(self.entered, self.n_prompt)
         return max(0, entered - self.reused)
 
@@ -269,8 +271,8 @@ class Sequence:
     def answer_tokens(self) -> int:
         return len(self.tokens) - len(self.request.ids)
 
-    def beginning(self) -> tuple[int, int, Sampling, SequenceOf[int], int]:
-        """Return the last run's parameters: slot, due_from, sampling, history, drawn (worker_orders.Begin)."""
+    def begin_arguments(self) -> tuple[int, int, Sampling, Sequence[int], int]:
+        """Return the arguments of StageClient.begin: slot, due_from, sampling, history and drawn."""
         sampling, drawn = self.request.sampling, self.due_from - self.n_prompt
         penalties = (sampling.presence_penalty, sampling.frequency_penalty)
         known = drawn > 0 or sampling.repeat_penalty != 1.0 or any(penalties)
@@ -278,27 +280,26 @@ class Sequence:
         return self.slot, self.due_from, sampling, history, drawn
 
     def rewind(self, *, alone: bool = False) -> None:
-        """Reset it because no stage holds its KV cache: all tokens so far are computed again before the next one is
-        sampled.
+        """Prepare for computing all tokens again before the next one is sampled, because no stage holds the KV cache.
 
         alone: no other answer is running. A greedy answer is then replayed token by token if it took no longer than
         ALIKE_S. Engines compute a single row differently from several, which changes the numbers slightly and may
         later decide a near tie the other way (figures in docs/same-words.md).
         """
         greedy = self.request.sampling.temperature <= 0
-        self.alike = self.known if alone and greedy and self.timing.spoke_s <= ALIKE_S else 0
+        self.exact_until = self.known if alone and greedy and self.timing.generating_s <= ALIKE_S else 0
         self.entered = self.under_way = 0
         self.due_from = len(self.tokens)
         self.begun, self.kept = False, self.kept.cut_back(0)
         self.guesses.clear()
 
     def replay_s(self, pace: Pace) -> float:
-        """Return the seconds needed to recompute all of it after `rewind`."""
-        alone = self.answer_tokens if self.alike else 0
+        """Return the seconds needed to compute all tokens again after `rewind`."""
+        alone = self.answer_tokens if self.exact_until else 0
         return (self.known - alone) * pace.row_s + alone * pace.step_s
 
     def sampled(self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
-        """Process the next sampled token."""
+        """Process a sampled token."""
         if self.leaving:
             return
         if token == FORM_TOO_HEAVY:
@@ -319,18 +320,18 @@ class Sequence:
         elif self.answer_tokens >= request.max_tokens or self.known >= self.cells:
             self.end(Finish("length", self.figures(figures())))
 
-    # Between pipeline and reader
+    # Between the pipeline and the client
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
-        """Send an item to the reader."""
+        """Send an item to the client."""
         if isinstance(item, Notice):
             self.interruption.hear(item)
         self.unread.put(item)
 
     def end(self, item: Finish | AppError) -> None:
-        """End the sequence with this last item for the reader."""
+        """End the sequence. The client receives this last item."""
         self.leaving = True
-        if not self.over:
+        if not self.is_closed:
             self.unread.is_closed = True
             self.put(item)
 
@@ -346,34 +347,35 @@ class Sequence:
             decode_tok_s=n_later / spent if n_later > 0 and spent > 0 else 0.0,
             stages=tuple(now.since(before) for now, before in zip(stages, timing.stages_before, strict=True)),
             recoveries=tuple(self.interruption.recovered),
-            place=self.home.place,
+            place=self.owner.place,
             guessed=self.guesses.n_made,
             guessed_right=self.guesses.n_right,
         )
 
 
-def replayed_s(again: SequenceOf[Sequence], paces: SequenceOf[Pace | None]) -> float | None:
-    """Return the seconds to recompute these sequences on equally fast stages, or None if the speed is unknown."""
+def total_replay_s(again: Sequence[SequenceState], paces: Sequence[Pace | None]) -> float | None:
+    """Return the seconds needed to recompute these sequences on equally fast stages, or None if their speed is
+    unknown."""
     pace = pace_of(paces)
     return None if pace is None else sum(sequence.replay_s(pace) for sequence in again)
 
 
-async def heard(submit: Callable[[], Sequence]) -> AsyncGenerator[Token | Notice | Finish, None]:
+async def stream_items(submit: Callable[[], SequenceState]) -> AsyncGenerator[Token | Notice | Finish, None]:
     """Submit a sequence and yield its items up to and including Finish.
 
-    Closing the generator at any time cancels: use contextlib.aclosing.
+    Closing the generator cancels the sequence: use contextlib.aclosing.
     """
     sequence = submit()
     try:
         while True:
             was_full = sequence.unread.is_full
-            item = await sequence.unread.take()
+            item = await sequence.unread.get()
             if was_full:
-                sequence.home.wake()
+                sequence.owner.wake()
             yield item
             if isinstance(item, Finish):
                 return
     finally:
         if sequence.request.read is not None:
             sequence.request.read(sequence.n_read)
-        sequence.home.leave(sequence)
+        sequence.owner.leave(sequence)

@@ -1,4 +1,4 @@
-"""Measured speed of stages and requests. Times are in seconds on a monotonic clock."""
+"""Measures the speed of stages and requests, and derives deadlines. Times are in seconds on a monotonic clock."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from app.core.recovery.recovery import Recovered
 from app.core.scheduler.routing import Pace, updated_pace
 
-# the factor by which the weight of a slow step decays with each later step: about the 99th percentile
+# Factor by which the weight of a slow step decays with each later step: the result is about the 99th percentile.
 FORGET_SLOW = 0.995
 
-# a step far slower than the others was delayed by a silent network, not by computing, and the next one may be too
+# A step far slower than the others was delayed by a silent network rather than by computing, which may happen again.
 SURE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """The work of one stage. While several requests run, the figures of each include the others' work."""
+    """The work of one stage. If requests overlap, each request's figures include the work for the others."""
 
     name: str
     steps: int = 0
-    busy_s: float = 0.0  # computing time; for a lender, including both transfers
-    wait_s: float = 0.0  # time that micro-batches queued behind others
+    busy_s: float = 0.0  # computing time; for a lender, it includes both transfers
+    wait_s: float = 0.0  # time that micro-batches waited behind others
     bytes_out: int = 0  # sent to the stage
     bytes_in: int = 0
 
@@ -38,7 +38,7 @@ class StageFigures:
 
 @dataclass(frozen=True, slots=True)
 class RequestFigures:
-    """The figures of one request, measured where its tokens were delivered."""
+    """The figures of one request, as measured where its tokens are delivered."""
 
     prompt_tokens: int
     reused_tokens: int  # prompt tokens found in the KV cache
@@ -55,7 +55,7 @@ class RequestFigures:
 
 @dataclass(slots=True)
 class StageMeter:
-    """Measures the work of one stage."""
+    """A meter of the work of one stage."""
 
     name: str
     steps: int = 0
@@ -65,7 +65,7 @@ class StageMeter:
     bytes_in: int = 0
     slow_decode_s: float = 0.0
     slow_row_s: float = 0.0  # per row of a prefill chunk
-    pace: Pace | None = None  # None until it has been measured
+    pace: Pace | None = None  # None until measured
 
     def add(self, busy_s: float, wait_s: float, n_rows: int, prefill: bool) -> None:
         self.steps += 1
@@ -83,7 +83,7 @@ class StageMeter:
         return StageFigures(self.name, self.steps, self.busy_s, self.wait_s, self.bytes_out, self.bytes_in)
 
 
-STILL_S = 4.25  # a worker that the system keeps stopped for this long is given up
+STILL_S = 4.25  # time after which a worker that the system keeps stopped is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ class Deadlines:
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
     first_s: float = 60.0  # the first step may read all weights from a slow disk
-    # how long before a limit a lender is asked for its progress; without a reply, it is reconnected at the limit
+    # A lender is asked for its progress this long before a limit. If it does not reply, it is reconnected at the limit.
     ask_s: float = 0.5
     still_s: float = STILL_S
-    dead_s: float = 4.75  # no stage is given up sooner, because a machine suspended for 4 s may recover
+    dead_s: float = 4.75  # no stage is given up sooner, since a machine that was suspended for 4 s may come back
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
-        """Return the time limit of one step, based on the measured speed of this stage."""
+        """Return the time limit of one step, based on the measured speed of its stage."""
         if not meter.steps:
             return self.first_s
         if prefill:
@@ -110,5 +110,5 @@ class Deadlines:
         return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
 
     def of_worker(self, slowest_s: float) -> float:
-        """Return the time limit of any step, for a lender's node, which does not know what steps contain."""
+        """Return the time limit of any step, for a lender's node, which does not know the contents of steps."""
         return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s

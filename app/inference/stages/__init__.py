@@ -1,1 +1,1 @@
-"""A stage as the host drives it and a lender serves it: frames, their order, channels."""
+"""Connects the host of a pipeline with its stages: the host's client, the lender's server, and their links."""

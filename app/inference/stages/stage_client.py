@@ -1,7 +1,7 @@
-"""The host's client for a run of layers, over its own worker's pipe or a lender's channel.
+"""The host's client of one run of layers, which is reached over its own worker's pipe or a lender's channel.
 
-This is the app's hot path: every micro-batch passes through here once per stage. So rows stay bytes in wire format,
-and an answer is compared as a whole with the header that the right answer must have.
+This is the app's hot path: every micro-batch passes through here once per stage. So rows remain bytes in wire
+format, and the header of an answer is compared as a whole with the expected one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.core.errors import AppError, StageLost
 from app.core.scheduler.routing import Pace
 from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
-from app.inference.worker.worker_errors import lost_of
+from app.inference.worker.worker_errors import decode_lost
 from backends import worker_orders
 from backends.contract import Number, Role, Sampling, Segment
 from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Kind, decode, read_head
@@ -26,7 +26,7 @@ from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Ki
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The parameters that both ends agreed on when the run was opened."""
+    """The parameters of a run, on which both ends agreed when it was opened."""
 
     pipeline: bytes  # 16 random bytes, unique to this run
     role: Role
@@ -35,7 +35,7 @@ class Run:
     epoch: int = 0
 
     @property
-    def takes(self) -> Number:
+    def input_number(self) -> Number:
         return Number.IDS if self.role in (Role.FIRST, Role.WHOLE) else self.number
 
     @property
@@ -45,15 +45,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A micro-batch between two stages."""
+    """A micro-batch on its way from one stage to the next."""
 
     table: bytes  # the segments, encoded as in a frame
     due: bytes  # the segments for which the last run samples a token
     n_segments: int
     n_rows: int
     prefill: bool
-    rows: bytes | memoryview  # token ids or hidden states; after the last run, the tokens sampled for `due`
-    number: int = 0  # position among the pipeline's steps, assigned by the first run
+    rows: bytes | memoryview  # token ids or hidden states; after the last run, the sampled tokens for `due`
+    number: int = 0  # position in the sequence of the pipeline's steps, assigned by the first run
 
     @classmethod
     def of(cls, segments: Sequence[Segment], due: Sequence[Segment], ids: bytes) -> Step:
@@ -67,60 +67,60 @@ def _table(segments: Sequence[Segment]) -> bytes:
 
 
 T = TypeVar("T")
-PATIENCE = 8  # multiple of a step's time limit to wait while the other side reports that it is computing
-LIKELY_BYTES = 8  # a token and its log probability
+PATIENCE = 8  # Multiple of a step's time limit to wait while the other end reports that it is computing.
+LIKELY_BYTES = 8  # a token id and its log probability
 CREDIT = 2  # steps in flight to one stage (SAFETY.md 5)
 
 
 @dataclass(slots=True)
 class SlotOpLog:
-    """The count of steps sent to the first run of a pipeline, which numbers them."""
+    """A counter of the steps that were sent to the first run of a pipeline."""
 
-    entered: int = 0  # the number of the latest step sent to the first run
+    n_sent: int = 0  # number of the latest step sent to the first run
 
 
 @dataclass(slots=True)
 class SlotOpCursor:
-    """The slot operations of one run, each due after the steps that preceded it in the first run.
+    """The pending slot operations of one run. Each is due after the same step as on the first run.
 
     All runs of a pipeline receive the same operations in the same order, although a step reaches the later runs
-    later. If a FORGET overtook steps in flight, that run's KV cells would end up in a different order from the
-    other runs': with several answers in shared cells, the last bits of its results would depend on timing.
+    later. If a FORGET overtook steps in flight, that run's KV cells would be in a different order from the other
+    runs'. With several answers in shared cells, the last bits of its results would then depend on timing.
     """
 
-    course: SlotOpLog = field(default_factory=SlotOpLog)
+    log: SlotOpLog = field(default_factory=SlotOpLog)
     is_first: bool = True
-    line: asyncio.Lock = field(default_factory=asyncio.Lock)  # serializes sending
-    _reached: int = 0  # the number of the latest step sent to this run
+    send_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # keeps frames in order
+    _reached: int = 0  # number of the latest step sent to this run
     _later: deque[tuple[int, int, int]] = field(default_factory=deque)
 
     def enter(self, number: int) -> int:
-        """Return the number of the step being sent; the first run assigns it."""
+        """Return the number of the step that is being sent. The first run assigns it."""
         if self.is_first:
-            self.course.entered += 1
-            return self.course.entered
+            self.log.n_sent += 1
+            return self.log.n_sent
         self._reached = number
         return number
 
-    def put_off(self, slot: int, keep: int) -> None:
+    def defer(self, slot: int, keep: int) -> None:
         """Queue a forget that the first run is receiving now."""
-        self._later.append((self.course.entered, slot, keep))
+        self._later.append((self.log.n_sent, slot, keep))
 
     @property
     def is_behind(self) -> bool:
         return bool(self._later)
 
     def due(self, number: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield and remove the operations that precede the step of this number, or those due now."""
+        """Remove and yield the operations that precede step `number`, or those that are due now."""
         while self._later and self._later[0][0] < (self._reached + 1 if number is None else number):
             _, slot, keep = self._later.popleft()
             yield slot, keep
 
 
 async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
-    """Forget on the first run of a pipeline and on its followers, at the same point in the sequence of steps.
+    """Make all runs of a pipeline forget at the same point in the sequence of steps.
 
-    Return whether some followers will do so later because earlier steps have not been sent to them yet.
+    Return whether some runs will do so later because earlier steps have not been sent to them yet.
     """
     first, *followers = runs
     await first.forget(slot, keep, followers)
@@ -128,31 +128,31 @@ async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
 
 
 class SlotOrder:
-    """Keeps the order of slot operations the same on all runs of one pipeline."""
+    """The order of slot operations on the runs of one pipeline, which must be the same on all of them."""
 
     def __init__(self, runs: Sequence[StageClient]) -> None:
-        self._runs, self._course = runs, SlotOpLog()
-        # whether some run still has operations to receive, which it does before its next step at the latest
+        self._runs, self._log = runs, SlotOpLog()
+        # Whether some run has not received all operations. It receives them before its next step at the latest.
         self.is_behind = False
         for place, run in enumerate(runs):
-            run.follow(self._course, is_first=place == 0)
+            run.follow(self._log, is_first=place == 0)
 
     async def forget(self, slot: int, keep: int) -> None:
         self.is_behind = await forget(self._runs, slot, keep) or self.is_behind
 
     async def settle(self) -> None:
-        """Send the operations that were postponed. Nothing may be in flight."""
-        self.is_behind, number = False, self._course.entered
+        """Send all deferred operations. No steps may be in flight."""
+        self.is_behind, number = False, self._log.n_sent
         for run in self._runs:
             await run.catch_up(number + 1)
 
 
 class PriorityLock:
-    """Lets the runs on one machine compute in order of rank when it has both the first and the last run of a pipeline.
+    """A lock for the computing time of a machine that has both the first and the last run of a pipeline.
 
-    In order of arrival, a lender would often be idle: the last run for one group of answers would be computed
-    before the first run for another group, which is the only work that lender is waiting for. So lower ranks go
-    first.
+    The lowest rank goes first. In order of arrival, a lender would often be idle: the last run for one group of
+    answers would be computed before the first run for another group, which is the only work that the lender is
+    waiting for.
     """
 
     def __init__(self) -> None:
@@ -160,8 +160,8 @@ class PriorityLock:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._number = 0
 
-    async def take(self, rank: int) -> None:
-        """Wait for this machine's next turn. Steps of the same rank keep their order."""
+    async def acquire(self, rank: int) -> None:
+        """Acquire the lock. Tasks of the same rank acquire it in order of arrival."""
         if not self._taken:
             self._taken = True
             return
@@ -172,12 +172,14 @@ class PriorityLock:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()
+                self.release()
             raise
 
-    def leave(self) -> None:
-        """Release the lock on the next loop iteration, since the releasing task may have a step of better rank ready
-        by then."""
+    def release(self) -> None:
+        """Release the lock in the next iteration of the event loop.
+
+        By then, the releasing task may have another step of a lower rank.
+        """
         asyncio.get_running_loop().call_soon(self._give)
 
     def _give(self) -> None:
@@ -191,80 +193,83 @@ class PriorityLock:
 
 @dataclass(slots=True)
 class InFlight:
-    """A frame that has been sent but not answered, and what the right answer looks like."""
+    """A frame that has been sent but not answered, with the expected beginning and length of its answer."""
 
     seq: int
     kind: Kind
     answer: asyncio.Future[bytes] | None
-    expected: bytes  # the first bytes of the right answer
-    n_answer: int  # the length of the right answer
+    expected: bytes  # the beginning of the correct answer
+    n_answer: int  # the length of the correct answer
     table: bytes = b""  # the segments that the frame concerns
-    frame: bytes = b""  # kept so that it can be resent over a new connection
+    frame: bytes = b""  # kept for resending over a new connection
     n_rows: int = 0
     prefill: bool = False
     sent_at: float = field(default_factory=time.monotonic)
 
 
-NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # a stand-in for when nothing is in flight
+NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # stands for no frame in flight
 
 
 class FrameChannel(Protocol):
-    """A data connection to another machine. Its calls raise AppError or OSError once it has ended."""
+    """A data connection to another machine. Its methods raise AppError or OSError once it has ended."""
 
     async def send(self, frame: bytes) -> None: ...
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Pass each frame to `to` as it arrives, until the connection ends or `to` raises."""
+        """Pass each incoming frame to `to` until the connection ends or `to` raises."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Link(Protocol):
-    """The connection that carries frames to a stage and back."""
+    """A connection that carries frames to a stage and back."""
 
     async def send(self, frame: bytes) -> None: ...
 
     async def listen(self, stage: StageClient) -> None:
-        """Pass incoming frames to the stage until the link ends or this is canceled."""
+        """Pass incoming frames to the stage until the link ends or the call is canceled."""
         ...
 
     def last_done_at(self) -> float:
-        """Return when the process there last finished any work, for this stage or another one."""
+        """Return when the process at the other end last finished any work, for this stage or another one."""
         ...
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
-        """Prepare for an answer that is late or due within `in_s` seconds, by trying to repair the connection by then.
+        """Handle an answer that is late or due within `in_s` seconds, by repairing the connection by then if
+        necessary.
 
-        Return True if the other side reports that it is computing, so it is slow rather than gone.
+        Return True if the other end reports that it is computing, so that it is slow rather than gone.
         """
         ...
 
-    def stands_still_s(self, now: float) -> float:
-        """Return how long the operating system has kept the process there stopped, as far as this machine can see."""
+    def stopped_s(self, now: float) -> float:
+        """Return the seconds for which the system has kept the process at the other end stopped, if this machine can
+        tell."""
         ...
 
     def silence(self, machine: str, seconds: float) -> StageLost:
-        """Return the StageLost to report after a silence of this length."""
+        """Return the error that reports a silence of this length."""
         ...
 
     def give_up(self, why: StageLost) -> None:
-        """Cut the link because the stage is no longer used."""
+        """Break the link because the stage is no longer used."""
         ...
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Return whether another machine does the computing; its reports are trusted less than our own."""
+    def is_remote(self) -> bool:
+        """Return whether another machine computes the stage. Its reports are trusted less than those of our own
+        worker."""
         ...
 
     async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
-        """Start a sequence on the run that samples."""
+        """Begin a sequence on the run that samples."""
         ...
 
     async def close(self) -> None: ...
 
 
 class StageClient:
-    """Sends steps to one run and matches the answers. Used only from the pipeline's tasks."""
+    """A client of one run: it sends steps and matches the answers to them. Only the pipeline's tasks may use it."""
 
     def __init__(
         self, run: Run, link: Link, name: str, *, deadlines: Deadlines | None = None, machine: str = "", key: str = ""
@@ -275,35 +280,35 @@ class StageClient:
         self.key = key  # the machine's id, if it has one
         self.lost: StageLost | None = None
         self.on_lost: Callable[[StageLost], None] | None = None
-        self.on_doubt: Callable[[str, float | None], None] | None = None  # see `doubted`
-        self.silent_s = 0.0  # how long an answer had been awaited when the stage was lost
+        self.on_silence: Callable[[str, float | None], None] | None = None  # see `report_silence`
+        self.silent_s = 0.0  # how long an answer had been due when the stage was lost
         self.on_likely: Callable[[Frame], None] | None = None  # called only for the run that samples
         self._link = link
         self._deadlines = deadlines or Deadlines()
         self._meter = StageMeter(name)
         self._credit = asyncio.Semaphore(CREDIT)
-        self._passage = SlotOpCursor()
+        self._cursor = SlotOpCursor()
         self._turns: tuple[PriorityLock, int] | None = None  # the machine's lock and this run's rank
         self._sent: deque[InFlight] = deque()
         self._seq = 0
-        self._repeated = 0  # all frames up to this one were sent at least twice
+        self._repeated = 0  # all frames up to this number were sent at least twice
         self._ended_with = NOTHING  # the oldest unanswered frame when the stage was lost
-        self._awake_at = 0.0  # when this machine last resumed after being suspended
+        self._awake_at = 0.0  # when this machine last resumed after a suspension
 
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
-        """Make the run compute a step, in the order of these calls.
+        """Compute a step on the run. Steps are computed in the order of these calls.
 
-        Raises StageLost if the run is gone or answers incorrectly. `enters` is called when the step's turn has
-        come; if it raises, the step is not sent.
+        enters: called just before the step is sent; if it raises, the step is not sent. Raises StageLost if the run
+        is gone or answers incorrectly.
         """
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
 
     async def forward_into(self, step: Step, first: StageClient, following: Step) -> tuple[Step, Step]:
-        """Compute a step on the last run and, right after it in the same worker, the following step on the first run.
+        """Compute a step on this last run and, right after it in the same worker, the following step on the first run.
 
-        The rows of `following` are the tokens just sampled. Return the answers to both. Raises the errors of
-        `forward`.
+        The input of the following step is the tokens just sampled. Return the answers to both steps. Raises the
+        errors of `forward`.
         """
         computing = self._compute_both(step, first, following)
         data, data_after, number = await self._in_turn(computing)
@@ -316,14 +321,14 @@ class StageClient:
                     return await computing
             lock, rank = self._turns
             asked_at = time.monotonic()
-            await lock.take(rank)
+            await lock.acquire(rank)
             self._meter.wait_s += time.monotonic() - asked_at
             try:
                 return await computing
             finally:
-                lock.leave()
+                lock.release()
         finally:
-            computing.close()  # in case its turn never came
+            computing.close()  # in case it was never awaited
 
     def _answered(self, step: Step, data: bytes, number: int) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
@@ -331,20 +336,20 @@ class StageClient:
         return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number)
 
     def share(self, turns: PriorityLock, rank: int) -> None:
-        """Share this machine's computing time among several of its runs, one step after another."""
+        """Take turns with the other runs on this machine, one step at a time."""
         self._turns = turns, rank
 
-    def follow(self, course: SlotOpLog, *, is_first: bool) -> None:
-        """Join the runs of one pipeline, which all receive the same operations in the same order."""
-        self._passage = SlotOpCursor(course, is_first)
+    def follow(self, log: SlotOpLog, *, is_first: bool) -> None:
+        """Receive the same slot operations, in the same order, as the other runs of the pipeline."""
+        self._cursor = SlotOpCursor(log, is_first)
 
     async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        async with self._passage.line:
+        async with self._cursor.send_lock:
             await self._forget_before(step.number)
             if enters is not None:
                 enters()
-            number = self._passage.enter(step.number)
+            number = self._cursor.enter(step.number)
             frame = self._announce(Kind.STEP, step, step.rows, answer)
             self._sent[-1].frame = frame
             await self._put(frame)
@@ -353,16 +358,16 @@ class StageClient:
     async def _compute_both(self, step: Step, first: StageClient, following: Step) -> tuple[bytes, bytes, int]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         after: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        async with self._passage.line:
+        async with self._cursor.send_lock:
             await self._forget_before(step.number)
-            self._passage.enter(step.number)
-            number = first._passage.enter(0)
+            self._cursor.enter(step.number)
+            number = first._cursor.enter(0)
             frame = self._announce(Kind.STEP, step, step.rows, answer)
             await self._put(first._announce(Kind.FOLLOW, following, frame, after))
         return await answer, await after, number
 
     async def _forget_before(self, number: int | None) -> None:
-        for slot, keep in self._passage.due(number):
+        for slot, keep in self._cursor.due(number):
             await self._forget(slot, keep)
 
     async def _put(self, frame: bytes) -> None:
@@ -376,21 +381,20 @@ class StageClient:
 
         followers: later runs of the pipeline, which forget at the same point.
         """
-        async with self._passage.line:
+        async with self._cursor.send_lock:
             for run in followers:
                 run.forget_later(slot, keep)
             await self._forget(slot, keep)
 
     def forget_later(self, slot: int, keep: int) -> None:
-        """Forget like `forget`, but once the steps that precede it have been sent to this run: in `catch_up` or the
-        next step."""
-        self._passage.put_off(slot, keep)
+        """Queue a forget, to be sent after the steps that precede it: in `catch_up` or before the next step."""
+        self._cursor.defer(slot, keep)
 
     async def catch_up(self, number: int | None = None) -> bool:
-        """Send the operations that are due now, or before the step of this number. Return whether none remain."""
-        async with self._passage.line:
+        """Send the slot operations that are due now, or that precede step `number`. Return whether none remain."""
+        async with self._cursor.send_lock:
             await self._forget_before(number)
-        return not self._passage.is_behind
+        return not self._cursor.is_behind
 
     async def _forget(self, slot: int, keep: int) -> None:
         seq = self._next_seq()
@@ -400,7 +404,7 @@ class StageClient:
         await self._put(head + table)
 
     async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
-        """Start a sequence in a slot of the last run, before the steps sent from now on (worker_orders.Begin)."""
+        """Begin a sequence in a slot of the last run, before the steps sent from now on (worker_orders.Begin)."""
         order = worker_orders.Begin(
             request=0,
             pipeline=self.run.pipeline.hex(),
@@ -412,8 +416,8 @@ class StageClient:
         )
         await self._link.begin(order, self)
 
-    async def begin_there(self, order: worker_orders.Begin) -> None:
-        """Begin like `begin`, with a frame that is resent like a step and therefore takes effect once."""
+    async def send_begin(self, order: worker_orders.Begin) -> None:
+        """Send a BEGIN frame and wait for its answer. If it is resent after a reconnect, it takes effect only once."""
         seq, payload = self._next_seq(), worker_orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
@@ -424,14 +428,15 @@ class StageClient:
         await answer
 
     async def listen(self) -> None:
-        """Process incoming frames until the link ends. If it ends with an error, the stage fails for all callers."""
+        """Process incoming frames until the link ends. If it ends with an error, all calls that wait for the stage
+        fail."""
         try:
             await self._link.listen(self)
         except (AppError, OSError) as error:
             self._fail_by(error)
 
     def received(self, data: bytes) -> bool:
-        """Process a frame from the run. Return whether it was the awaited answer."""
+        """Process a frame from the run. Return whether it was the answer to the oldest unanswered frame."""
         sent = self._sent[0] if self._sent else NOTHING
         if len(data) == sent.n_answer and data.startswith(sent.expected):
             self._sent.popleft()
@@ -451,8 +456,8 @@ class StageClient:
         return self._sent[0].sent_at if self._sent else None
 
     @property
-    def working_on(self) -> frozenset[int]:
-        """Return the slots of the oldest unanswered frame, or after a loss, of the frame that was oldest then."""
+    def slots_in_progress(self) -> frozenset[int]:
+        """Return the slots of the oldest unanswered frame or, after a loss, of the frame that was oldest then."""
         return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
 
     @property
@@ -462,26 +467,28 @@ class StageClient:
         return self._sent[0] if self._sent else NOTHING
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Return whether another machine does the computing; its reports are trusted less than our own."""
-        return self._link.is_elsewhere
+    def is_remote(self) -> bool:
+        """Return whether another machine computes the stage. Its reports are trusted less than those of our own
+        worker."""
+        return self._link.is_remote
 
-    def was_given_sound_rows(self) -> bool:
-        """Return whether the oldest unanswered step contains only usable numbers, as checked on this machine."""
+    def has_usable_input(self) -> bool:
+        """Return whether the oldest unanswered step contains only usable numbers."""
         sent = self._oldest
         rows = sent.frame[HEADER.size + len(sent.table) :]
-        return are_usable(rows, self.run.width, self.run.takes)
+        return are_usable(rows, self.run.width, self.run.input_number)
 
     def check(self, now: float) -> None:
         """Give the stage up if its oldest frame has been in progress for too long.
 
-        Of the stages on one machine, only the one with the earliest `waits_since` is computing.
+        Of the stages on one machine, check only the one with the earliest `waits_since`, since the others are
+        waiting for it.
         """
         if not self._sent or self.lost:
             return
         sent = self._sent[0]
         waited = now - self._waits_from(sent)
-        if self._link.stands_still_s(now) > self._deadlines.still_s:
+        if self._link.stopped_s(now) > self._deadlines.still_s:
             self.give_up(self._link.silence(self.machine, round(waited, 1)))
             return
         limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
@@ -492,20 +499,20 @@ class StageClient:
             self.give_up(self._link.silence(self.machine, round(waited, 1)))
 
     def stalled_s(self, now: float) -> float:
-        """Return how long an answer has been awaited."""
+        """Return the seconds for which the oldest unanswered frame has waited for its answer."""
         return now - self._waits_from(self._sent[0]) if self._sent else 0.0
 
-    def stood_still(self, now: float) -> None:
-        """Extend the deadlines: this machine slept or its node was stopped, so it missed what arrived in that time."""
+    def extend_deadlines(self, now: float) -> None:
+        """Extend the deadlines after this machine was suspended or its node stopped and could not receive answers."""
         self._awake_at = now
 
-    def doubted(self, seconds: float | None = None) -> None:
-        """Report that the stage is silent and its connection is being repaired or, with `seconds`, that it is back."""
-        if self.on_doubt is not None and self.lost is None:
-            self.on_doubt(self.machine, seconds)
+    def report_silence(self, seconds: float | None = None) -> None:
+        """Report that the stage is silent and its link is being repaired or, with `seconds`, that it is back."""
+        if self.on_silence is not None and self.lost is None:
+            self.on_silence(self.machine, seconds)
 
     def unanswered(self) -> list[bytes]:
-        """Return the frames in flight, oldest first, to be sent again."""
+        """Return all frames in flight, oldest first, for resending them."""
         self._repeated = self._seq
         return [sent.frame for sent in self._sent]
 
@@ -513,12 +520,12 @@ class StageClient:
         return max(sent.sent_at, self._link.last_done_at(), self._awake_at)
 
     def give_up(self, why: StageLost) -> None:
-        """Fail, and cut the link so that nothing waits on it any longer."""
+        """Fail the stage and break its link."""
         self.fail(why)
         self._link.give_up(why)
 
     def fail(self, error: StageLost) -> None:
-        """End everything in flight with this error and refuse all later calls."""
+        """Fail everything in flight, and all later calls, with this error."""
         if self.lost is not None:
             return
         self._ended_with = self._oldest
@@ -528,7 +535,7 @@ class StageClient:
         for waiting in sent:
             if waiting.answer is not None and not waiting.answer.done():
                 waiting.answer.set_exception(error)
-                waiting.answer.exception()  # mark it as retrieved: its waiter may have been canceled
+                waiting.answer.exception()  # marks it as retrieved, since its waiter may have been canceled
         if self.on_lost is not None:
             self.on_lost(error)
 
@@ -540,16 +547,16 @@ class StageClient:
         return self._meter.pace
 
     async def close(self) -> None:
-        """Stop using the run. Its owner frees the memory."""
+        """Stop using the run. Its owner releases the memory."""
         self.fail(StageLost("pipeline_closed"))
         await self._link.close()
 
     def _announce(self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]) -> bytes:
-        """Record the expected answer to a step, and return the step's frame."""
+        """Return the frame of a step, and record which answer to expect."""
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()
-        frame = b"".join((self._head(kind, seq, step.n_segments, run.takes, len(rows)), step.table, rows))
+        frame = b"".join((self._head(kind, seq, step.n_segments, run.input_number, len(rows)), step.table, rows))
         if run.samples:
             n_due = len(step.due) // SEGMENT.size
             expected = self._head(Kind.SAMPLED, seq, n_due, Number.IDS, 4 * n_due) + step.due
@@ -582,15 +589,15 @@ class StageClient:
             self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
 
     def _received_other(self, data: bytes, sent: InFlight) -> bool:
-        """Process a frame other than the expected answer. Return whether it completes the oldest frame."""
+        """Process a frame other than the expected answer. Return whether it completes the oldest unanswered frame."""
         head = read_head(data)
         if head.pipeline != self.run.pipeline:
             raise BadFrame("an answer for another run")
         match head.kind:
-            case Kind.LOST:  # the link stays up: the process there is alive and may serve other runs
-                self.fail(lost_of(decode(data).payload, self.machine))
+            case Kind.LOST:  # the link stays up, because the process at the other end is alive and may serve other runs
+                self.fail(decode_lost(decode(data).payload, self.machine))
             case _ if head.epoch < self.run.epoch or head.kind is Kind.LOGITS:
-                pass  # answers a frame of an earlier epoch, or was requested by a test, which listens at the worker
+                pass  # answers a frame of an earlier epoch, or was requested by a test that reads it from the worker
             case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:
                 self._sent.popleft()
                 if sent.answer is not None and not sent.answer.done():
@@ -605,9 +612,11 @@ class StageClient:
             case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.seq < sent.seq or head.kind is Kind.STALE:
-                pass  # late or repeated, or a lender's STALE reply, in its own epoch, to a frame of an earlier one
+                pass  # late or repeated, or a STALE reply, in the lender's own epoch, to a frame of an earlier epoch
             case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
-                pass  # answers the first sending, whose earlier answers were lost; all will be repeated in order
+                # answers a frame sent before a reconnect, whose earlier answers were lost; all will be repeated in
+                # order
+                pass
             case _:
                 raise BadFrame(f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}")
         return False

@@ -27,18 +27,18 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
 ORPHAN_COMPUTE_S = 10.0  # limit on computing for a host that is gone (SAFETY.md 6)
-KEEP_S = 600.0  # how long layers and KV cache are kept for a host's return; the window promises 10 minutes
-PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, on top of the promised memory
-GROWTH = 1.1  # a worker whose memory exceeds the admitted amount by this factor is ended (SAFETY.md 8)
-LINGER_S = 1.0  # time for the host to read that the worker is gone and close first
-LAST_WORD_S = 1.0  # time for a host to receive the news of an end, if it reads at all
-BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # the sampling parameters and each earlier token, as JSON
-MAX_UNDER_WAY = 4 * CREDIT  # steps, including those repeated after a reconnect
+KEEP_S = 600.0  # time for which layers and KV cache are kept for a host that may return; the window promises 10 minutes
+PROCESS_BYTES = 128 << 20  # memory of the interpreter and the engine's code, in addition to the promised memory
+GROWTH = 1.1  # a worker whose memory exceeds the promise by this factor is killed (SAFETY.md 8)
+LINGER_S = 1.0  # time for the host to read that the worker is gone, and to close the channel first
+LAST_WORD_S = 1.0  # time for a host to receive the notice of an end, if it reads at all
+BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # size of the sampling parameters, and of each earlier token, as JSON
+MAX_UNDER_WAY = 4 * CREDIT  # steps in flight, including those resent after a reconnect
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A run that a host asks this machine to load, with the memory it needs."""
+class RunOrder:
+    """A run that a host asks this machine to load, with the memory that it needs."""
 
     run: Run
     context: int  # maximum positions per slot
@@ -53,8 +53,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """The work done here for all hosts since the start, in token positions and in bytes of frames."""
+class RelayedWork:
+    """The total work done for all hosts since the start: rows computed, and bytes of frames received and sent."""
 
     rows: int = 0
     bytes_in: int = 0
@@ -62,10 +62,10 @@ class Passed:
 
 
 @dataclass(slots=True)
-class Lent:
-    """A run that is open or opening here. Its memory is reserved before its worker starts."""
+class LentRun:
+    """A run that is open or being opened for a host. Its memory is reserved before its worker starts."""
 
-    wanted: Wanted
+    order: RunOrder
     agreed: Agreed
     worker: Worker | None = None
     opened: worker_orders.Opened | None = None
@@ -76,14 +76,14 @@ class Lent:
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
 
     def received(self, data: bytes) -> None:
-        """Queue a frame from the worker for the host. Drop it if no host is connected: the worker keeps its last
+        """Queue an answer of the worker for the host. Drop it if no host is connected: the worker keeps its last
         answers."""
         if self.channel is not None:
             self.answers.put_nowait(data)
 
     def overrun(self) -> bool:
-        """Return whether the host sends without reading or far exceeds its credit, since nothing may pile up here."""
-        worker = self.carried()
+        """Return whether the host fails to read its answers or far exceeds its credit, since memory here is limited."""
+        worker = self.running_worker()
         unanswered = worker.under_way + self.answers.qsize()
         most = MAX_UNDER_WAY + 2 * self.agreed.slots  # a host may forget several slots in a row
         return unanswered >= most or worker.unwritten_bytes() > 2 * MAX_FRAME
@@ -91,37 +91,37 @@ class Lent:
     def fail(self, error: StageLost) -> None:
         self.answers.put_nowait(error)
 
-    def carried(self) -> Worker:
+    def running_worker(self) -> Worker:
         """Return the worker of an open run."""
         assert self.worker is not None
         return self.worker
 
     def kill(self, why: Reason) -> None:
-        """Kill the worker, at once or as soon as it has started."""
+        """Kill the worker, or have it killed as soon as it has started."""
         self.why = self.why or why
         if self.worker is not None:
             self.worker.kill(self.why)
 
     def unloaded_bytes(self) -> int:
-        """Return the reserved bytes that the worker has not yet taken from this machine's free memory."""
+        """Return the part of the reserved memory that the worker has not allocated yet."""
         taken = self.worker.resident_bytes() if self.worker is not None else 0
-        return max(0, self.wanted.needed_bytes - taken)
+        return max(0, self.order.needed_bytes - taken)
 
 
 class StageHost:
-    """All runs that this machine holds for other machines.
+    """All runs that this machine computes for other machines.
 
     Use it as an async context manager; leaving it releases all memory.
     """
 
     def __init__(self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None) -> None:
-        self._lent_bytes = lent_bytes  # returns the memory that the owner lends now
-        self.machine = machine  # this machine's name, for messages that the host reads
+        self._lent_bytes = lent_bytes  # returns the bytes that the owner currently lends
+        self.machine = machine  # this machine's name, for messages to the host
         self._deadlines = deadlines or Deadlines()
         self.on_ended: Callable[[bytes], None] = lambda _: None  # called when a run's memory has been released
-        self.passed = Passed()
+        self.relayed_work = RelayedWork()
         self._n_answered = 0
-        self._open: dict[bytes, Lent] = {}
+        self._open: dict[bytes, LentRun] = {}
         self._group = asyncio.TaskGroup()
         self._watching: asyncio.Task[None] | None = None
 
@@ -140,16 +140,16 @@ class StageHost:
 
     @property
     def used_bytes(self) -> int:
-        """Return the bytes reserved for runs that are open or opening."""
-        return sum(lent.wanted.needed_bytes for lent in self._open.values())
+        """Return the number of bytes reserved for runs that are open or being opened."""
+        return sum(lent.order.needed_bytes for lent in self._open.values())
 
     @property
-    def runs(self) -> tuple[Wanted, ...]:
-        return tuple(lent.wanted for lent in self._open.values())
+    def runs(self) -> tuple[RunOrder, ...]:
+        return tuple(lent.order for lent in self._open.values())
 
     @property
     def unloaded_bytes(self) -> int:
-        """Return the reserved bytes that the operating system still counts as free."""
+        """Return the number of reserved bytes that the operating system still counts as free."""
         return sum(lent.unloaded_bytes() for lent in self._open.values())
 
     def busy(self) -> bool:
@@ -158,20 +158,20 @@ class StageHost:
         return any(worker is not None and worker.busy_since is not None for worker in workers)
 
     def computed_within(self, seconds: float) -> bool:
-        """Return whether a step is being computed for a host or was within `seconds`: between two tokens there is a
-        pause."""
+        """Return whether a step is being computed for a host or was computed in the last `seconds`, which covers the
+        pauses between tokens."""
         since = time.monotonic() - seconds
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         return any(w.busy_since is not None or w.last_done_at > since for w in workers)
 
     def quiet_s(self) -> float:
-        """Return how long no step has been computed for any host, or infinity when no run is open."""
+        """Return the seconds since a step was last computed for any host, or infinity if no run is open."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
         return min(quiet, default=float("inf"))
 
-    async def open(self, order: Wanted, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
+    async def open(self, order: RunOrder, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
         """Load a run in a worker of its own.
 
         Raises DoesNotFit or Refused before anything is loaded, or StageLost.
@@ -183,7 +183,7 @@ class StageHost:
             if lent.why is not None:
                 lent.worker.kill(lent.why)
             opened = await open_run(lent.worker, order.run, order.context, order.config, order.needed_bytes)
-            if lent.why is not None:  # it may have been set just as loading finished
+            if lent.why is not None:  # it may have been set just before loading finished
                 raise await lent.worker.wait_dead()
         except BaseException:
             try:
@@ -197,32 +197,30 @@ class StageHost:
         return opened
 
     async def renew(self, pipeline: bytes, epoch: int) -> worker_orders.Opened:
-        """Reopen the run with a new epoch and an empty KV cache; its host replays everything.
+        """Reopen a run with a new epoch and an empty KV cache, which its host then fills again.
 
-        Raises Refused if the run is not open here, or StageLost.
+        Raises Refused if the run is not open, or StageLost.
         """
         lent = self._open.get(pipeline)
-        if lent is None or lent.opened is None or lent.carried().died is not None:
+        if lent is None or lent.opened is None or lent.running_worker().died is not None:
             raise Refused("lend_not_open")
-        run = replace(lent.wanted.run, epoch=epoch)
-        order = lent.wanted = replace(lent.wanted, run=run)
-        worker = lent.carried()
+        run = replace(lent.order.run, epoch=epoch)
+        order = lent.order = replace(lent.order, run=run)
+        worker = lent.running_worker()
         lent.opened = await open_run(worker, run, order.context, order.config, order.needed_bytes)
         return lent.opened
 
-    def work(self) -> tuple[int, float]:
-        """Return the number of answers since the start, and for how many seconds the current step has been computed."""
+    def progress(self) -> tuple[int, float]:
+        """Return the number of answers since the start, and the seconds since the longest current step began."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         busy = [
-            now - worker.busy_since
-            for worker in workers
-            if worker.busy_since is not None and not worker.stands_still_s(now)
+            now - worker.busy_since for worker in workers if worker.busy_since is not None and not worker.stopped_s(now)
         ]
         return self._n_answered, max(busy, default=0.0)
 
-    def _admit(self, order: Wanted) -> Lent:
-        """Reserve the memory for a run. This never awaits, so two requests cannot both be granted the same memory."""
+    def _admit(self, order: RunOrder) -> LentRun:
+        """Reserve the memory for a run. This never awaits, so two requests cannot be granted the same memory."""
         run = order.run
         if run.pipeline in self._open:
             raise Refused("lend_twice")
@@ -232,38 +230,38 @@ class StageHost:
             raise DoesNotFit(
                 "lend_too_large", needed_bytes=order.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes
             )
-        agreed = Agreed(run.pipeline, run.width, run.takes, order.config.slots, order.context)
-        lent = self._open[run.pipeline] = Lent(order, agreed)
+        agreed = Agreed(run.pipeline, run.width, run.input_number, order.config.slots, order.context)
+        lent = self._open[run.pipeline] = LentRun(order, agreed)
         return lent
 
-    def _forget(self, lent: Lent) -> None:
-        """Release the reserved memory of a run whose process is gone. Calling it again is harmless."""
-        pipeline = lent.wanted.run.pipeline
+    def _forget(self, lent: LentRun) -> None:
+        """Release the reserved memory of a run whose process has ended. Calling this twice is harmless."""
+        pipeline = lent.order.run.pipeline
         if self._open.get(pipeline) is lent:
             del self._open[pipeline]
             lent.gone.set()
             self.on_ended(pipeline)
 
-    def required(self, pipeline: bytes) -> Lent:
-        """Return the run. Raises Refused if it is not open here."""
+    def get_open(self, pipeline: bytes) -> LentRun:
+        """Return an open run. Raises Refused if there is none with this id."""
         lent = self._open.get(pipeline)
         if lent is None or lent.opened is None:
             raise Refused("lend_not_open")
         return lent
 
     async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
-        """Relay frames between a host's channel and the worker until either ends.
+        """Relay frames between a host's channel and the worker until either of them ends.
 
-        Raises Refused if the run is not open here. A second channel for a run ends the first.
+        Raises Refused if the run is not open. A second channel for the same run ends the first.
         """
-        lent = self.required(pipeline)
-        worker = lent.carried()
+        lent = self.get_open(pipeline)
+        worker = lent.running_worker()
         before, lent.channel, lent.answers = lent.channel, channel, asyncio.Queue()
         if worker.died is not None:
             lent.answers.put_nowait(worker.died)
         try:
             async with asyncio.TaskGroup() as group:
-                if before is not None:  # close it in the background: it may be stalled
+                if before is not None:  # closed in the background, since it may be stalled
                     group.create_task(close_channel(before), name="close a replaced channel")
                 back = group.create_task(self._send_back(lent, channel), name="answers to a host")
                 await self._take(lent, channel)
@@ -274,63 +272,63 @@ class StageHost:
                 lent.channel, lent.left_at = None, time.monotonic()
 
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
-        """Release one run's memory and return when its process is gone. An unknown run is not an error."""
+        """Release a run's memory, and return when its process has ended. A run that is not open is ignored."""
         lent = self._open.get(pipeline)
         if lent is None:
             return
         if lent.opened is not None:
-            await lent.carried().close(grace_s)
+            await lent.running_worker().close(grace_s)
             self._forget(lent)
         else:
             lent.kill(Reason("worker_closed", {"worker": Reason("layers_of", {"machine": self.machine})}))
-            await lent.gone.wait()  # `open` releases what it took
+            await lent.gone.wait()  # `open` releases what it has reserved
 
     async def stop_now(self, why: Reason) -> None:
-        """Release all memory at once by killing the workers. Hosts receive the reason."""
+        """Release all memory immediately by killing the workers. Their hosts receive the reason."""
         all_lent = list(self._open.values())
         for lent in all_lent:
             lent.kill(why)
         for lent in all_lent:
             if lent.opened is None:
-                await lent.gone.wait()  # `open` releases what it took
+                await lent.gone.wait()  # `open` releases what it has reserved
             else:
-                await lent.carried().wait_dead()
+                await lent.running_worker().wait_dead()
                 self._forget(lent)
 
-    async def _take(self, lent: Lent, channel: FrameChannel) -> None:
-        """Pass the host's frames to the worker unchanged once their shape has been checked."""
-        worker = lent.carried()
+    async def _take(self, lent: LentRun, channel: FrameChannel) -> None:
+        """Pass the host's frames to the worker unchanged, after checking that the host may send them."""
+        worker = lent.running_worker()
 
         def take(data: bytes) -> None:
             self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
             if lent.overrun():
                 raise BadFrame("more frames than the agreed credit")
-            if worker.died is None:  # otherwise `_send_back` is telling the host
+            if worker.died is None:  # otherwise `_send_back` notifies the host
                 worker.send(data)
 
         try:
             await channel.deliver(take)
-        # tell the host that the fault is its own, so that it does not retry on another machine
+        # Tell the host that the fault is its own, so that it does not try another machine.
         except BadFrame as error:
-            log.warning("a frame that breaks the agreement ends the link: %s", error)
+            log.warning("closing a link because of an invalid frame from its host: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):
-                await _last_word(channel, _lost(lent.wanted.run, self.machine, fault_table.loss_error(bad)))
+                await _last_word(channel, _lost(lent.order.run, self.machine, fault_table.loss_error(bad)))
         except (AppError, OSError):
             pass  # the channel has ended
 
     def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
-        was = self.passed
-        self.passed = Passed(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
+        was = self.relayed_work
+        self.relayed_work = RelayedWork(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
 
-    async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
-        """Send the worker's answers to the host unchanged, and a LOST frame if the worker dies."""
+    async def _send_back(self, lent: LentRun, channel: FrameChannel) -> None:
+        """Send the worker's answers to the host unchanged. If the worker dies, send a LOST frame."""
         answers = lent.answers
         try:
             while True:
                 answer = await answers.get()
                 if isinstance(answer, StageLost):
-                    await _last_word(channel, _lost(lent.wanted.run, self.machine, answer))
+                    await _last_word(channel, _lost(lent.order.run, self.machine, answer))
                     break
                 self._n_answered += 1
                 self._count(n_out=len(answer))
@@ -338,10 +336,11 @@ class StageHost:
         except (AppError, OSError):
             pass
         finally:
-            await close_channel(channel)  # ends _take too
+            await close_channel(channel)  # also ends `_take`
 
     async def _watch(self) -> None:
-        """End workers that hang, grow, or compute for a host that is gone, and release runs whose worker has ended."""
+        """Kill workers that hang, use too much memory, or compute for a host that is gone. Release the memory of those
+        that have ended."""
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
@@ -351,17 +350,17 @@ class StageHost:
                 reason = self._objection(lent, now)
                 if reason is not None:
                     lent.kill(reason)
-                if lent.carried().died is not None and lent.channel is None:
+                if lent.running_worker().died is not None and lent.channel is None:
                     self._forget(lent)
 
-    def _objection(self, lent: Lent, now: float) -> Reason | None:
-        """Return why this run must end now, or None."""
-        worker, allowed = lent.carried(), int(lent.wanted.needed_bytes * GROWTH) + PROCESS_BYTES
+    def _objection(self, lent: LentRun, now: float) -> Reason | None:
+        """Return the reason why this run must end now, or None."""
+        worker, allowed = lent.running_worker(), int(lent.order.needed_bytes * GROWTH) + PROCESS_BYTES
         used = worker.resident_bytes()
         if used > allowed:
             return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})
         busy_s = now - worker.busy_since if worker.busy_since is not None else 0.0
-        if worker.stands_still_s(now) > self._deadlines.still_s:
+        if worker.stopped_s(now) > self._deadlines.still_s:
             return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
         if busy_s > self._deadlines.of_worker(worker.slowest_s):
             return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
@@ -373,7 +372,7 @@ class StageHost:
 
 
 async def _last_word(channel: FrameChannel, lost: bytes) -> None:
-    """Send a LOST frame before the channel closes, without waiting long for a host that does not read."""
+    """Send a LOST frame before the channel closes. A host that does not read it is not waited for long."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WORD_S):
             await channel.send(lost)
@@ -381,7 +380,7 @@ async def _last_word(channel: FrameChannel, lost: bytes) -> None:
 
 
 def _check(data: bytes, agreed: Agreed) -> int:
-    """Return how many rows a frame computes, without copying or reading its payload.
+    """Return the number of rows that a frame computes, without copying or reading its payload.
 
     Raises BadFrame if the host may not send this frame.
     """
@@ -394,15 +393,14 @@ def _check(data: bytes, agreed: Agreed) -> int:
 
 
 def _most_payload(frame: Frame, agreed: Agreed) -> int:
-    """Return the largest payload allowed for a frame other than a step, or a negative number if its kind is not
-    allowed."""
+    """Return the largest payload allowed in a frame other than a step, or -1 if its kind is not allowed."""
     if frame.kind is Kind.BEGIN and agreed.number is Number.IDS:
         return BEGIN_BYTES + ID_BYTES * agreed.context
     return 0 if frame.kind is Kind.FORGET else -1
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
-    """Return a LOST frame. It tells the host how the run ended; the worker's own output stays here."""
+    """Return a LOST frame, which tells the host how the run ended. The worker's output is not included."""
     facts: dict[str, Fact] = {**error.reason.facts, "machine": machine, "words": Reason("worker_log")}
     payload = json.dumps(Reason(error.reason.code, facts).to_json()).encode()
     return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))

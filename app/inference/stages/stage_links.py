@@ -1,6 +1,6 @@
 """Links to a stage: the pipe of this machine's own worker, or a channel to a lender, which is reopened if it breaks.
 
-After a reconnect, unanswered frames are sent again. The run on the other side keeps its KV cache and its last
+After a reconnect, unanswered frames are sent again. The run at the other end keeps its KV cache and its last
 answers (backends/worker/runs.py), so nothing is computed twice and nothing is lost.
 """
 
@@ -16,64 +16,64 @@ from app.core.recovery.recovery import RECONNECT_S
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel, Run, StageClient
 from app.inference.worker.worker import ORDER_S, Worker
-from app.inference.worker.worker_errors import refused
+from app.inference.worker.worker_errors import refusal_error
 from backends import worker_orders
 from backends.contract import StageConfig
 from backends.worker.process import bound
 
-ASK_S = 1.0  # interval between inquiries about the other side's progress
-# grace after a deadline before opening a new channel, since an answer that arrives now makes it unnecessary
+ASK_S = 1.0  # interval between inquiries about the peer's progress
+# Grace period after a deadline before a new channel is opened, since an answer that arrives now makes it unnecessary.
 LATE_S = 0.1
 CLOSE_S = 2.0  # time limit for closing a channel gracefully
-LEAST_RECONNECT_S = 0.25  # minimum, even if the silence has already lasted longer than RECONNECT_S
-STEADY_S = 1.0  # a channel that stayed up this long, or delivered a frame, counts as repaired
-PAUSE_S = 0.05  # pause before the next channel if the last one broke before that
+LEAST_RECONNECT_S = 0.25  # minimum time for reconnecting, even if the silence has lasted longer than RECONNECT_S
+STEADY_S = 1.0  # a channel that stays up this long, or delivers a frame, counts as repaired
+PAUSE_S = 0.05  # pause before the next channel if the last one did not become steady
 
-OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
+OPEN_S = 300.0  # loading reads the whole file: 10 GB from a slow disk
 
 
 class Peer(Protocol):
-    """The machine behind a channel, and a way to reconnect to it."""
+    """The machine at the other end of a channel."""
 
     async def reopen(self) -> FrameChannel:
-        """Open a new channel for the same run, retrying until one opens. Raises AppError once that has become
+        """Open a new channel to the same run, retrying until one opens. Raises AppError once that has become
         impossible."""
         ...
 
     async def ask(self) -> None:
-        """Ask the peer for its progress. Never raises."""
+        """Ask the machine for its progress. Never raises."""
         ...
 
     def computes(self) -> bool:
-        """Return whether the peer recently reported that it is computing."""
+        """Return whether the machine recently reported that it is computing."""
         ...
 
 
 class ChannelLink:
-    """The host's end of one data connection."""
+    """The host's end of a link to a lender."""
 
-    is_elsewhere = True
+    is_remote = True
 
     def __init__(self, channel: FrameChannel, peer: Peer | None = None) -> None:
         self._channel, self._peer = channel, peer
         self._sending = asyncio.Lock()  # keeps frames in order: a channel has one sender at a time
         self._last_done_at = time.monotonic()
         self._given_up = asyncio.Event()
-        self._hearing: asyncio.Task[AppError | OSError | None] | None = None
+        self._receiving: asyncio.Task[AppError | OSError | None] | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._number = 0  # the channel's number, which grows with each reconnect
+        self._number = 0  # number of the current channel, increased with each reconnect
         self._asked_at = 0.0  # when the peer was last asked about the overdue answer
         self._closed = False
-        self._mended = False  # whether a new channel was already opened for that answer
+        self._has_reopened = False  # whether a new channel was opened for that answer
         self._opened_at = time.monotonic()  # when the current channel was opened
-        self._broken_since: float | None = None  # since when no channel has been steady
-        self._doubted_since: float | None = None  # since when nothing has arrived, if that was reported
+        self._broken_since: float | None = None  # when channels began to break without a steady one in between
+        self._silent_since: float | None = None  # when answers stopped arriving, if that was reported
 
     async def send(self, frame: bytes) -> None:
         number = self._number
         async with self._sending:
             if self._number != number:
-                return  # a reconnect has already sent it with the other unanswered frames
+                return  # a reconnect has already resent it with the other unanswered frames
             try:
                 await self._channel.send(frame)
             except (AppError, OSError):
@@ -86,10 +86,10 @@ class ChannelLink:
         async with asyncio.TaskGroup() as group:
             self._group = group
             while not self._given_up.is_set():
-                hearing = group.create_task(self._hear(stage), name=f"hear {stage.name}")
-                self._hearing = hearing
-                await asyncio.wait({hearing})
-                lost = None if hearing.cancelled() else hearing.result()
+                receiving = group.create_task(self._receive(stage), name=f"hear {stage.name}")
+                self._receiving = receiving
+                await asyncio.wait({receiving})
+                lost = None if receiving.cancelled() else receiving.result()
                 if self._given_up.is_set() or (self._peer is None and lost is not None):
                     break
                 lost = await self._renew(stage, group)
@@ -111,8 +111,8 @@ class ChannelLink:
             self._group.create_task(self._inquire(in_s), name=f"ask after {stage.name}")
         return self._peer.computes()
 
-    def stands_still_s(self, now: float) -> float:
-        return 0.0  # the node on that machine watches for this
+    def stopped_s(self, now: float) -> float:
+        return 0.0  # the node on the other machine watches for this
 
     def silence(self, machine: str, seconds: float) -> StageLost:
         return StageLost("stage_silent", machine=machine, seconds=seconds)
@@ -122,23 +122,23 @@ class ChannelLink:
         self._break()
 
     async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
-        await stage.begin_there(order)
+        await stage.send_begin(order)
 
     async def close(self) -> None:
         self._given_up.set()
-        if not self._closed:  # wait only once for a peer that is gone
+        if not self._closed:  # a peer that is gone is waited for only once
             self._closed = True
             await close_channel(self._channel)
 
-    async def _hear(self, stage: StageClient) -> AppError | OSError | None:
-        """Receive until the channel breaks; return the error as a value."""
+    async def _receive(self, stage: StageClient) -> AppError | OSError | None:
+        """Receive frames until the channel breaks, and return its error."""
 
         def received(data: bytes) -> None:
             if not self._given_up.is_set():
-                if stage.received(data):  # a frame that merely accompanies an answer does not count as one
+                if stage.received(data):  # frames that merely accompany an answer do not count
                     self._last_done_at = time.monotonic()
-                    self._eased(stage)
-                self._mended, self._broken_since = False, None
+                    self._report_response(stage)
+                self._has_reopened, self._broken_since = False, None
 
         try:
             await self._channel.deliver(received)
@@ -147,25 +147,25 @@ class ChannelLink:
         return None
 
     async def _inquire(self, in_s: float) -> None:
-        """Find out whether the peer is slow or the answer was lost. The answer is due in `in_s` seconds."""
+        """Find out whether the lender is slow or its answer, which is due in `in_s` seconds, was lost."""
         assert self._peer is not None
         asked_at, number = time.monotonic(), self._number
         await self._peer.ask()
         await asyncio.sleep(max(0.0, asked_at + in_s + LATE_S - time.monotonic()))
         if self._peer.computes() or self._last_done_at > asked_at:
             return
-        if not self._mended and number == self._number:
-            self._mended = True
-            self._break()  # the existing connection may stall far longer than a new one takes to open
+        if not self._has_reopened and number == self._number:
+            self._has_reopened = True
+            self._break()  # the current channel may stall far longer than a new one takes to open
 
     async def _renew(self, stage: StageClient, group: asyncio.TaskGroup) -> StageLost | None:
-        """Open a new channel and resend the unanswered frames. Return the reason if that is impossible."""
+        """Open a new channel and resend the unanswered frames. Return an error if that is impossible."""
         assert self._peer is not None
-        stage.doubted()
+        stage.report_silence()
         began = time.monotonic()
         stalled_s, broken_s = stage.stalled_s(began), self._broken_s(began)
-        if self._doubted_since is None:
-            self._doubted_since = began - stalled_s
+        if self._silent_since is None:
+            self._silent_since = began - stalled_s
         if broken_s > RECONNECT_S:  # channels open but keep breaking
             return StageLost("stage_unreachable", machine=stage.machine)
         left_s = RECONNECT_S - stalled_s
@@ -175,30 +175,30 @@ class ChannelLink:
                 async with asyncio.timeout(max(left_s, LEAST_RECONNECT_S)):
                     if broken_s:
                         await asyncio.sleep(PAUSE_S)
-                    while not await self._again(stage, self._peer, group):
+                    while not await self._try_channel(stage, self._peer, group):
                         pass
             except (AppError, OSError) as error:
                 closing.cancel()
                 code = "stage_missing" if isinstance(error, Refused) else "stage_unreachable"
                 return StageLost(code, machine=stage.machine)
         if stage.waits_since is None:
-            self._eased(stage)
-        return None  # with answers due, a new channel alone is no sign of life: the worker there may be stopped
+            self._report_response(stage)
+        return None  # if answers are due, a new channel alone proves nothing: the worker there may be stopped
 
-    def _eased(self, stage: StageClient) -> None:
-        """Report that the stage is responding again, or that no answer was due."""
-        if self._doubted_since is not None:
-            stage.doubted(time.monotonic() - self._doubted_since)
-            self._doubted_since = None
+    def _report_response(self, stage: StageClient) -> None:
+        """Report that the stage responds again, or that no answer was due."""
+        if self._silent_since is not None:
+            stage.report_silence(time.monotonic() - self._silent_since)
+            self._silent_since = None
 
     def _broken_s(self, now: float) -> float:
-        """Return how long channels have been breaking without a steady one in between."""
+        """Return the seconds for which channels have kept breaking without a stable one in between."""
         if self._broken_since is None or now - self._opened_at > STEADY_S:
             self._broken_since = now
         return now - self._broken_since
 
-    async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
-        """Try one new channel. Return False if it breaks while unanswered frames are resent."""
+    async def _try_channel(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
+        """Try one new channel. Return False if it breaks while frames are resent."""
         channel = await peer.reopen()
         if self._closed:  # `close` has already run and would not close this channel
             await close_channel(channel)
@@ -215,13 +215,13 @@ class ChannelLink:
         return True
 
     def _break(self) -> None:
-        """Receive nothing more from this channel."""
-        if self._hearing is not None:
-            self._hearing.cancel()
+        """Stop receiving from the current channel."""
+        if self._receiving is not None:
+            self._receiving.cancel()
 
 
 async def close_channel(channel: FrameChannel) -> None:
-    """Close a channel without waiting long for a peer that may be gone."""
+    """Close a channel without waiting long for a machine that may be gone."""
     with contextlib.suppress(AppError, OSError):
         async with asyncio.timeout(CLOSE_S):
             await channel.close()
@@ -230,7 +230,7 @@ async def close_channel(channel: FrameChannel) -> None:
 class PipeLink:
     """A link to a run in this machine's own worker."""
 
-    is_elsewhere = False
+    is_remote = False
 
     def __init__(self, worker: Worker, pipeline: bytes) -> None:
         self.worker = worker
@@ -246,17 +246,17 @@ class PipeLink:
         raise await self.worker.wait_dead()
 
     def _begun(self, answer: worker_orders.Answer | StageLost) -> None:
-        if isinstance(answer, worker_orders.Failed):  # later steps that depend on it have already been sent
-            self.worker.kill(refused(answer, self.worker.name).reason)
+        if isinstance(answer, worker_orders.Failed):  # later steps that depend on the order have already been sent
+            self.worker.kill(refusal_error(answer, self.worker.name).reason)
 
     def last_done_at(self) -> float:
         return self.worker.last_done_at
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
-        return False  # a pipe does not break, so only the worker can be slow, and its deadline is running
+        return False  # a pipe does not break, so only the worker can be slow, and it has its own deadline
 
-    def stands_still_s(self, now: float) -> float:
-        return self.worker.stands_still_s(now)
+    def stopped_s(self, now: float) -> float:
+        return self.worker.stopped_s(now)
 
     def silence(self, machine: str, seconds: float) -> StageLost:
         return StageLost("worker_hung", worker=self.worker.name, seconds=seconds)
@@ -267,10 +267,10 @@ class PipeLink:
     async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
         sampling = order.sampling
         if sampling.grammar or sampling.logit_bias or order.drawn:
-            # wait, so that nothing is computed if it is refused
+            # Wait, so that nothing is computed if the order is refused.
             await self.worker.ask(order, worker_orders.Begun, OPEN_S)
-        else:  # the pipe keeps the order, so there is no need to wait for the steps in flight
-            self.worker.tell(order, self._begun)
+        else:  # The pipe keeps the order, so there is no need to wait for the steps in flight.
+            self.worker.send_order(order, self._begun)
 
     async def close(self) -> None:
         if self._stage is not None:
@@ -291,20 +291,20 @@ async def open_run(
         config=config,
     )
     if memory_limit_bytes:
-        worker.may_grow_by(bound(memory_limit_bytes, config.threads))
+        worker.limit_growth(bound(memory_limit_bytes, config.threads))
     return await worker.ask(order, worker_orders.Opened, OPEN_S)
 
 
 async def close_run(worker: Worker, run: Run) -> None:
-    """Release one run's memory while the worker continues."""
+    """Release the memory of one run. The worker continues."""
     order = worker_orders.CloseStage(request=0, pipeline=run.pipeline.hex())
     await worker.ask(order, worker_orders.Closed, ORDER_S)
 
 
 def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:
-    """Return a client for a run in this machine's worker.
+    """Return a client for a run in this machine's own worker.
 
-    `machine` must be the same for all runs on this machine, because they share its time.
+    machine: the same name for all runs on this machine, because they share its computing time.
     """
     link = PipeLink(worker, run.pipeline)
     return StageClient(run, link, name, machine=machine, deadlines=deadlines)
@@ -315,6 +315,6 @@ def lent_stage(
 ) -> StageClient:
     """Return a client for a run on another machine, whose name appears in messages to the user.
 
-    peer: how to reach that machine if the channel breaks; without it, a broken channel loses the run.
+    peer: reconnects to that machine if the channel breaks. Without it, a broken channel means that the run is lost.
     """
     return StageClient(run, ChannelLink(channel, peer), name, deadlines=deadlines)

@@ -1,1 +1,1 @@
-"""Worker processes of this machine: how they are started, limited, addressed and measured."""
+"""Runs worker processes on this machine: starts and limits them, sends them orders, and measures their speed."""

@@ -1,4 +1,4 @@
-"""An embedding model or a reranker in a worker of this machine: texts in, vectors or scores out."""
+"""An embedding model or a reranker in a worker of this machine, which converts texts to vectors or scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Text = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The vector of a text, of length one or all zeros."""
+    """The embedding of a text, scaled to length one unless it is all zeros."""
 
     values: Sequence[float]
     n_tokens: int
@@ -33,21 +33,21 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The relevance of a text to a query. Higher is better; only scores of the same model are comparable."""
+    """The relevance of a text to a query. Higher is better, and only scores of the same model are comparable."""
 
     value: float
     n_tokens: int  # tokens of the query and the text
 
 
 class Embedder:
-    """One loaded model, which processes texts one at a time."""
+    """A loaded embedding model or reranker. It processes one text at a time."""
 
     def __init__(self, worker: Worker, width: int, context: int) -> None:
         self._worker, self.width, self.context = worker, width, context
 
     @classmethod
     async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
-        """Load the model at low priority, so that answers go first. Raises BadInput, DoesNotFit or StageLost."""
+        """Load a model, at low priority so that chat answers come first. Raises BadInput, DoesNotFit or StageLost."""
         reads = part_paths(Path(path))
         worker = await Worker.start(HERE, threads=Threads(threads), low_priority=True, reads=reads)
         order = worker_orders.OpenEmbedder(
@@ -65,7 +65,8 @@ class Embedder:
         return self._worker.died is None
 
     async def embed(self, text: Text, size: int, *, cut: bool) -> Vector:
-        """Return the first `size` values of a text's vector, scaled to length one. Raises BadInput or StageLost.
+        """Return the embedding of a text, truncated to `size` values and scaled to length one. Raises BadInput or
+        StageLost.
 
         cut: truncate a text that is too long instead of refusing it.
         """
@@ -91,7 +92,7 @@ class Embedder:
         return Score(got.score, got.n_tokens)
 
     def kill(self) -> None:
-        """Kill the worker, which releases its memory at once."""
+        """Kill the worker, which releases its memory immediately."""
         self._worker.kill(Reason("worker_closed", {"worker": "embedder"}))
 
     async def close(self) -> None:
@@ -99,6 +100,6 @@ class Embedder:
 
 
 def normalized(values: Sequence[float]) -> Sequence[float]:
-    """Return the vector scaled to length one. A zero vector is unchanged."""
+    """Return a vector scaled to length one. A zero vector stays unchanged."""
     length = sqrt(sum(value * value for value in values))
     return array("f", (value / length for value in values)) if length else values

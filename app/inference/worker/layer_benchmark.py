@@ -1,4 +1,4 @@
-"""Measures the seconds per layer: a worker computes layers with random weights in the shape of a given model."""
+"""Measures the seconds per layer of a model by computing layers of the same shape with random weights in a worker."""
 
 from __future__ import annotations
 
@@ -39,48 +39,49 @@ from backends.contract import (
 )
 
 DEPTH = 512  # positions before the deep steps: the length of the benchmark's prompt
-CHUNKS_S = 2.5  # time for the chunks, once the minimum number is done
+CHUNKS_S = 2.5  # time for all chunks, after the minimum number
 LEAST_CHUNKS = 3
 LEAST_STEPS, MOST_STEPS = 4, 24
 N_PHASES = 7  # phases in a complete measurement
 
 Report = Callable[[int, int], None]  # called with the phases done and the total
-_VALUES = (0.5, -1.0, 1.5, -0.25)  # values of hidden states: ordinary numbers
-ROWS = 509  # distinct rows: if they were alike, layers with experts would send them all to the same ones
+_VALUES = (0.5, -1.0, 1.5, -0.25)  # values in hidden states
+ROWS = 509  # Number of distinct rows. If all were the same, layers with experts would send them to the same experts.
 _EXPONENT = bytes(EXPONENT_BYTES)  # exponent bytes of a row in f16
 
 SLOTS = 8  # rows in a wide decode step
 CELLS = 1280  # enough for DEPTH positions or two chunks of the largest size, plus some steps
 OTHER_BYTES = 8 << 20  # other contents of a stage's file: header, shared tensors, the unused embedding
-SINGLE_S, WIDE_S = 0.5, 0.6  # time for each kind of step, once the minimum number is done
-DISK_SHARE = 0.5  # maximum share of the free disk space for a file that exists for seconds
-MOST_S = 90.0  # limit for the whole measurement on the slowest machine; then the worker is ended
+SINGLE_S, WIDE_S = 0.5, 0.6  # time for each kind of step, after the minimum number
+DISK_SHARE = 0.5  # maximum share of the free disk space, for a file that exists only for seconds
+MOST_S = 90.0  # limit for the whole measurement on the slowest machine, after which the worker is killed
 
 
-def silent(_done: int, _total: int) -> None:
-    """Report nothing, for callers that show no progress."""
+def report_nothing(_done: int, _total: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(slots=True)
-class Watched:
-    """Stops the trial when this machine is needed for other work, reports progress, and provides the clock."""
+class BenchmarkMonitor:
+    """A monitor of a measurement, which reports its progress and stops it when other work needs this machine."""
 
     busy: Callable[[], bool]
     report: Report
     clock: Callable[[], float]
     phases: int = 0
 
-    def phase(self) -> None:
+    def next_phase(self) -> None:
         self.report(self.phases, N_PHASES)
         self.phases += 1
 
-    def look(self) -> None:
+    def check_idle(self) -> None:
         if self.busy():
             raise Busy("speed_busy")
 
 
-def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
-    """Return the seconds of the chunk at position 0 and the increase per position, fitted to successive chunks.
+def fit_line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
+    """Fit a line to the durations of successive chunks. Return the duration at position 0 and the increase per
+    position.
 
     The fit uses medians over all pairs (Theil-Sen), so a single slow moment of the machine does not tilt the line.
     The slope is never negative, and never so steep that DEPTH positions cost more than the chunk itself, because
@@ -94,19 +95,19 @@ def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
 
 
 class TrialRun:
-    """An open run to be timed by repeating the same step."""
+    """An open run that is timed by repeating steps."""
 
-    def __init__(self, client: StageClient, run: Run, watched: Watched) -> None:
-        self._client, self._run, self._watched = client, run, watched
+    def __init__(self, client: StageClient, run: Run, monitor: BenchmarkMonitor) -> None:
+        self._client, self._run, self._monitor = client, run, monitor
         self._row = 0  # the number of the next row
         chance = random.Random(run.width)  # noqa: S311  no secret
         self._halves = as_f16(chance.choices(_VALUES, k=run.width + ROWS))[EXPONENT_BYTES:]
 
-    async def repeated(self, n_rows: int, within_s: float, pos: int = 0) -> float:
+    async def time_steps(self, n_rows: int, within_s: float, pos: int = 0) -> float:
         """Return the median seconds of a step with one token for each of `n_rows` sequences, starting at position
         `pos`.
 
-        Afterwards the first `pos` positions are kept and the rest is forgotten.
+        Afterwards, everything from position `pos` on is forgotten.
         """
         if self._run.samples:
             for slot in range(n_rows):
@@ -123,8 +124,8 @@ class TrialRun:
             await self._client.forget(slot, pos)
         return statistics.median(taken)
 
-    async def chunks(self, n_rows: int) -> tuple[float, float, int]:
-        """Measure a prompt's chunks, which stay in the KV cache.
+    async def time_chunks(self, n_rows: int) -> tuple[float, float, int]:
+        """Compute the chunks of a prompt, which stay in the KV cache.
 
         Return the seconds of the first chunk, the increase per position before a chunk, and the position reached.
         """
@@ -132,42 +133,43 @@ class TrialRun:
         while len(taken) * n_rows < DEPTH and (len(taken) < LEAST_CHUNKS or sum(taken) < CHUNKS_S):
             segment = Segment(0, n_rows, len(taken) * n_rows)
             taken.append(await self._step([segment]))
-        return *line(taken, n_rows), len(taken) * n_rows
+        return *fit_line(taken, n_rows), len(taken) * n_rows
 
     async def forget(self) -> None:
-        """Forget all chunks."""
+        """Empty the KV cache."""
         await self._client.forget(0)
 
     async def _step(self, segments: list[Segment]) -> float:
-        self._watched.look()
+        self._monitor.check_idle()
         n_rows = sum(segment.n_tokens for segment in segments)
         due = segments if self._run.samples else ()
         step = Step.of(segments, due, b"".join(self._next_row() for _ in range(n_rows)))
-        began = self._watched.clock()
+        began = self._monitor.clock()
         await self._client.forward(step)
-        return self._watched.clock() - began
+        return self._monitor.clock() - began
 
     def _next_row(self) -> bytes:
-        """Return a hidden state in f16, different each time: a window onto the same values that moves by one."""
+        """Return a hidden state in f16 that differs from the previous one: a window onto fixed values that moves by
+        one."""
         start = 2 * self._row
         self._row = (self._row + 1) % ROWS
         return _EXPONENT + self._halves[start : start + 2 * self._run.width]
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
-    """The settings with which this node would run these layers."""
+class BenchmarkSettings:
+    """The settings of a measurement, which match those with which this node would run the layers."""
 
     threads: Threads
     batch_rows: int
-    allowed_bytes: int  # memory that the trial may use
-    head: bool  # whether to include the output matrix, which only the host computes
-    low_priority: bool = True  # as lent layers run
+    allowed_bytes: int  # memory that the measurement may use
+    head: bool  # whether to measure the output matrix, which only the host computes
+    low_priority: bool = True  # as for lent layers
 
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """The timings of a run of several layers."""
+    """The timings of the longest run."""
 
     single_s: float
     deep_s: float
@@ -185,87 +187,94 @@ class _Few:
     wide_s: float
 
 
-def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
-    """Return the memory needed for this run, or for the shortest one with the output matrix if that needs more.
+def needed_bytes(shape: ModelShape, run: LayerRun, settings: BenchmarkSettings) -> int:
+    """Return the memory needed to measure a run, or the shortest run with the output matrix if that needs more.
 
     The KV cache is assumed to be as large as in most models.
     """
     weights = run_bytes(shape, run)
-    if gauge.head:
+    if settings.head:
         weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
     kv = CELLS * len(run.kinds) * 4 * shape.width  # f16 keys and values, at most as wide as the model
-    return weights + OTHER_BYTES + kv + work_bytes(shape.width, gauge.batch_rows)
+    return weights + OTHER_BYTES + kv + work_bytes(shape.width, settings.batch_rows)
 
 
-def longest_run(shape: ModelShape, gauge: Gauge) -> LayerRun:
+def longest_run(shape: ModelShape, settings: BenchmarkSettings) -> LayerRun:
     """Return the longest run that fits in memory. Raises DoesNotFit if none does."""
     for run in reversed(shape.runs):
-        needed = needed_bytes(shape, run, gauge)
-        if needed <= gauge.allowed_bytes:
+        needed = needed_bytes(shape, run, settings)
+        if needed <= settings.allowed_bytes:
             return run
-    raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=gauge.allowed_bytes)
+    raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=settings.allowed_bytes)
 
 
 async def measure(
     shape: ModelShape,
     folder: Path,
-    gauge: Gauge,
+    settings: BenchmarkSettings,
     *,
     busy: Callable[[], bool] = lambda: False,
-    report: Report = silent,
+    report: Report = report_nothing,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """Measure how long this machine takes for an average layer of this model, in a worker started for the purpose.
+    """Measure the seconds that this machine needs for an average layer of a model, in a worker started for the
+    purpose.
 
-    folder: created for the measurement and deleted at the end. busy: called before each step; Busy is raised as
-    soon as it returns True. If there is no head to measure, its seconds are 0. Raises BadInput for an impossible
-    shape, DoesNotFit, StageLost or Busy.
+    folder: created for the measurement and deleted at the end. busy: called before each step; if it returns True,
+    Busy is raised. The seconds of the head are 0 if it is not measured. Raises BadInput for an impossible shape,
+    DoesNotFit, StageLost or Busy.
     """
     synthetic_stage.check(shape)
-    longest_run(shape, gauge)  # raises before anything is started
+    longest_run(shape, settings)  # raises DoesNotFit before anything is started
     try:
         with _own_folder(folder):
             async with asyncio.timeout(MOST_S):
-                return await _measured(shape, folder, gauge, Watched(busy, report, clock))
+                return await _measured(shape, folder, settings, BenchmarkMonitor(busy, report, clock))
     except TimeoutError:
         raise StageLost("worker_hung", worker=HERE, seconds=MOST_S) from None
     except OSError as error:
         raise DoesNotFit("disk_failed", folder=str(folder), why=str(error)) from None
 
 
-async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
-    longest = longest_run(shape, gauge)
-    start = Worker.start(HERE, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder])
+async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings, monitor: BenchmarkMonitor) -> Speed:
+    longest = longest_run(shape, settings)
+    start = Worker.start(HERE, threads=settings.threads, low_priority=settings.low_priority, reads=[folder])
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
-            trial = _Trial(shape, folder, gauge, worker, group, watched)
+            trial = _Trial(shape, folder, settings, worker, group, monitor)
             return await trial.speed(longest)
     except BaseExceptionGroup as errors:
         raise _first(errors) from None
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the first error in a group, however deeply nested."""
+    """Return the first error in a group that may be nested."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 class _Trial:
-    """A measurement: several runs of layers, opened one after another in one worker."""
+    """A measurement of several runs of layers, which are opened one after another in one worker."""
 
     def __init__(
-        self, shape: ModelShape, folder: Path, gauge: Gauge, worker: Worker, group: asyncio.TaskGroup, watched: Watched
+        self,
+        shape: ModelShape,
+        folder: Path,
+        settings: BenchmarkSettings,
+        worker: Worker,
+        group: asyncio.TaskGroup,
+        monitor: BenchmarkMonitor,
     ) -> None:
-        self._shape, self._folder, self._gauge = shape, folder, gauge
-        self._worker, self._group, self._watched = worker, group, watched
+        self._shape, self._folder, self._settings = shape, folder, settings
+        self._worker, self._group, self._monitor = worker, group, monitor
 
     async def speed(self, longest: LayerRun) -> Speed:
         """Measure all runs and return the seconds per layer, averaged over the model."""
         many = await self._many(longest)
         floor_s = await self._nothing()
         few = await self._few(Role.MIDDLE)
-        head_s, head_row_s = await self._head(few) if self._gauge.head else (0.0, 0.0)
+        head_s, head_row_s = await self._head(few) if self._settings.head else (0.0, 0.0)
         step_s = floor_s
         part = self._shape.runs[0].average_layers / longest.average_layers
         if part < 1:
@@ -288,27 +297,27 @@ class _Trial:
         )
 
     async def _many(self, longest: LayerRun) -> _Many:
-        """Measure a run of many layers: single, wide and deep steps, and chunks up to DEPTH."""
+        """Measure the longest run: single, wide and deep steps, and chunks up to DEPTH."""
         async with self._open(longest, Role.MIDDLE) as run:
-            self._watched.phase()
-            before_s = await run.repeated(1, SINGLE_S)
-            self._watched.phase()
-            wide_s = await run.repeated(SLOTS, WIDE_S)
-            self._watched.phase()
-            chunk_s, chunk_position_s, depth = await run.chunks(self._gauge.batch_rows)
-            self._watched.phase()
-            deep_s = await run.repeated(1, SINGLE_S, depth)
+            self._monitor.next_phase()
+            before_s = await run.time_steps(1, SINGLE_S)
+            self._monitor.next_phase()
+            wide_s = await run.time_steps(SLOTS, WIDE_S)
+            self._monitor.next_phase()
+            chunk_s, chunk_position_s, depth = await run.time_chunks(self._settings.batch_rows)
+            self._monitor.next_phase()
+            deep_s = await run.time_steps(1, SINGLE_S, depth)
             await run.forget()
-            # averaged with the first one, so that a drift in speed does not distort the comparison
-            after_s = await run.repeated(1, SINGLE_S)
+            # averaged with the first one, so that a drift in speed affects the comparison less
+            after_s = await run.time_steps(1, SINGLE_S)
         return _Many((before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s)
 
     async def _few(self, role: Role) -> _Few:
         """Measure the shortest run."""
-        self._watched.phase()
+        self._monitor.next_phase()
         async with self._open(self._shape.runs[0], role) as run:
-            single_s = await run.repeated(1, SINGLE_S / 2)
-            return _Few(single_s, await run.repeated(SLOTS, WIDE_S / 2))
+            single_s = await run.time_steps(1, SINGLE_S / 2)
+            return _Few(single_s, await run.time_steps(SLOTS, WIDE_S / 2))
 
     async def _head(self, without: _Few) -> tuple[float, float]:
         """Return the seconds that the output matrix adds to the shortest run: for the first row, and for each further
@@ -319,48 +328,48 @@ class _Trial:
         return one_s, max(0.0, all_s - one_s) / (SLOTS - 1)
 
     async def _nothing(self) -> float:
-        """Measure a step that computes nothing, which leaves the overhead of the pipe, the worker and this process."""
-        self._watched.phase()
+        """Measure a step without computation, which shows the overhead of the pipe, the worker and this process."""
+        self._monitor.next_phase()
         config = self._config("fake", "fake:", Role.MIDDLE, 1, USUAL)
         async with self._opened(config) as run:
-            return await run.repeated(1, SINGLE_S / 4)
+            return await run.time_steps(1, SINGLE_S / 4)
 
     @asynccontextmanager
     async def _open(self, layers: LayerRun, role: Role) -> AsyncIterator[TrialRun]:
-        """Load layers with random weights. Their file exists only while they load."""
-        self._watched.look()
-        # a new name each time, because the thread of a canceled trial may still be writing
+        """Load layers with random weights. Their file is deleted as soon as they are loaded."""
+        self._monitor.check_idle()
+        # a new name each time, because the thread of a canceled measurement may still be writing
         path = self._folder / f"{os.urandom(8).hex()}.gguf"
         model = await asyncio.to_thread(self._write, path, layers, role)
         kv = model.kv_bytes(model.layers, CELLS, SLOTS)
-        needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
+        needed = model.file_bytes + kv + work_bytes(model.width, self._settings.batch_rows)
         self._must_fit(needed)
         config = self._config(LLAMACPP, str(path), role, model.n_layers, model.cuts.traits(role))
         async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
             yield run
 
     def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
-        """Write the stage file, in a thread. Raises DoesNotFit if the disk is too full, or BadInput."""
+        """Write the stage file. Blocks. Raises DoesNotFit if the disk is too full, or BadInput."""
         needed, free = (synthetic_stage.file_bytes(self._shape, layers, role), disk_usage(path.parent).free)
         if needed > DISK_SHARE * free:
             raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free)
         return synthetic_stage.write(path, self._shape, layers, role)
 
     def _must_fit(self, needed: int) -> None:
-        """Raise DoesNotFit if this exceeds the allowed memory: the actual file's KV cache may be unusually large."""
-        free = self._gauge.allowed_bytes
+        """Raise DoesNotFit if a run needs too much memory after all: its KV cache may be larger than assumed."""
+        free = self._settings.allowed_bytes
         if needed > free:
             raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)
 
     @asynccontextmanager
     async def _opened(self, config: StageConfig, loaded: Callable[[], None] = lambda: None) -> AsyncIterator[TrialRun]:
         run = Run(os.urandom(16), config.role, self._shape.width, Number.F16)
-        limit = self._gauge.allowed_bytes
+        limit = self._settings.allowed_bytes
         await open_run(self._worker, run, CELLS, config, limit)
         loaded()
         client = own_stage(self._worker, run, "a trial", "a trial")
         listening = self._group.create_task(client.listen(), name="listen to a trial")
-        yield TrialRun(client, run, self._watched)
+        yield TrialRun(client, run, self._monitor)
         listening.cancel()
         await close_run(self._worker, run)
 
@@ -368,14 +377,14 @@ class _Trial:
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
-            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads.most,
-            begin_threads=self._gauge.threads.begin, any_engine=True, traits=traits,
+            batch_rows=self._settings.batch_rows, threads=self._settings.threads.most,
+            begin_threads=self._settings.threads.begin, any_engine=True, traits=traits,
         )  # fmt: skip
 
 
 @contextmanager
 def _own_folder(folder: Path) -> Iterator[None]:
-    """Yield an empty folder and delete it afterwards. Files left by a killed trial are deleted first."""
+    """Create an empty folder, and delete it afterwards. If a killed measurement left one, it is deleted first."""
     rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

@@ -1,4 +1,4 @@
-"""Conversion between text and tokens, in a separate worker that loads the vocabulary from the model's file."""
+"""Converts between text and tokens, in a worker of its own that loads only the vocabulary of a model."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from backends.contract import LocalTime, Scalar
 
 VOCABULARY_S = 60.0
 TOKENIZE_S = 10.0
-# The worker itself stops a template after 1 s of CPU time (SAFETY.md 7), and after another second while it finds out
-# which features the template supports. This limit is for anything the worker cannot stop, on a busy computer.
+# The worker itself limits a template to 1 s of CPU time (SAFETY.md 7), and to another second for finding out which
+# features it supports. This limit is for anything that the worker cannot stop, and allows for a busy computer.
 RENDER_S = 10.0
-RENDER_BYTES = 64 << 20  # how far a worker's memory may grow while it renders
+RENDER_BYTES = 64 << 20  # allowed growth of a worker's memory while it renders
 RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
 MOST_OPTIONS, MOST_OPTION_CHARS = 64, 4096
-Message = Mapping[str, Any]  # the role, the content, and other fields for the chat template
+Message = Mapping[str, Any]  # role, content, and other fields for the chat template
 Answers = asyncio.Queue[worker_orders.Answer | StageLost]
 
 
 class Detokenizer:
-    """Turns tokens into text piece by piece. An incomplete character is held back."""
+    """A converter of tokens to text. It holds back the bytes of incomplete characters."""
 
     def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
-        """Prepare for a vocabulary. signs: texts to show for control tokens, which otherwise have none."""
+        """Prepare for a vocabulary. signs: texts for control tokens, which otherwise have none."""
         self._pieces, self._signs = pieces, signs or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -47,12 +47,12 @@ class Detokenizer:
         return self._decoder.decode(piece or self._signs.get(token, b""))
 
     def flush(self) -> str:
-        """Return the bytes of a character that was never completed, as text."""
+        """Return replacement characters for the bytes of an incomplete character, if any."""
         return self._decoder.decode(b"", final=True)
 
 
 class StopFinder:
-    """Finds stop strings in text that arrives in parts."""
+    """A search for stop strings in text that arrives in parts."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
@@ -65,7 +65,7 @@ class StopFinder:
         return self.match is not None
 
     def push(self, text: str) -> str:
-        """Return the text that can be shown now, which excludes the stop string and everything after it."""
+        """Return the text that may be shown now. It excludes a stop string and everything after it."""
         if self.found or not self._stops:
             return "" if self.found else text
         text = self._held + text
@@ -78,7 +78,7 @@ class StopFinder:
         return text[: len(text) - keep]
 
     def flush(self) -> str:
-        """Return the text that was held back, at the end of the input."""
+        """Return the text that was held back, at the end of the text."""
         held, self._held = self._held, ""
         return held
 
@@ -92,15 +92,15 @@ def _tail(text: str, stop: str) -> int:
 
 
 class Prompt(NamedTuple):
-    """A rendered chat, up to the point where the answer begins or continues."""
+    """A rendered chat, up to where the answer begins or continues."""
 
     ids: tuple[int, ...]
     text: str  # the output of the template
     folded: tuple[str, ...] = ()  # features that the template does not support: "system", "tools", "turns"
 
 
-class Text:
-    """The text worker of one model. It executes orders one at a time and is restarted when it dies."""
+class TextWorker:
+    """The text worker of one model. It executes one order at a time, and is restarted if it dies."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -109,11 +109,11 @@ class Text:
         self._pieces: list[bytes] = []
         self._most_bytes = 0
         self._vocabulary: worker_orders.Vocabulary | None = None
-        self._left: tuple[Worker, Answers] | None = None  # rendering in progress whose caller was canceled
+        self._left: tuple[Worker, Answers] | None = None  # a rendering in progress whose caller was canceled
 
     @classmethod
-    async def open(cls, path: str) -> Text:
-        """Load the vocabulary of a GGUF. Raises BadInput or StageLost."""
+    async def open(cls, path: str) -> TextWorker:
+        """Load the vocabulary of a GGUF file. Raises BadInput or StageLost."""
         text = cls(path)
         try:
             async with text._one_order:
@@ -138,7 +138,7 @@ class Text:
 
     @property
     def pieces(self) -> Sequence[bytes]:
-        """Return the bytes of each token; empty for control tokens."""
+        """Return the bytes of each token. Control tokens have none."""
         return self._pieces
 
     @property
@@ -149,7 +149,7 @@ class Text:
         return Detokenizer(self._pieces, signs)
 
     async def tokenize(self, text: str, *, special: bool = False, bos: bool = True) -> tuple[int, ...]:
-        """Return the token ids of a text.
+        """Return the token ids of a text. Raises BadInput or StageLost.
 
         special: parse the names of control tokens. bos: prepend the BOS token if the model expects it.
         """
@@ -160,7 +160,7 @@ class Text:
             try:
                 return (await worker.ask(order, worker_orders.Tokenized, TOKENIZE_S)).ids
             except StageLost as error:
-                if _took_too_long(error):  # blame the text rather than a machine
+                if _took_too_long(error):  # the text is to blame, not a machine
                     raise BadInput("text_too_slow", seconds=TOKENIZE_S) from None
                 raise
 
@@ -187,11 +187,11 @@ class Text:
     ) -> Prompt:
         """Return the token ids and the text of a chat, up to where the answer begins.
 
-        If the last message is the assistant's, the answer continues it. options: extra template variables;
-        begun_at: when the chat began, for templates that state the date. Raises BadInput.
+        If the last message is the assistant's, the answer continues it. options: additional template variables.
+        begun_at: when the chat began, for templates that state the date. Raises BadInput or StageLost.
         """
         order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
-        async with self._one_order:  # one order both renders and tokenizes, since each order wakes the worker
+        async with self._one_order:  # a single order renders and tokenizes, since each order has to wake the worker
             prompt = await self._render(order)
         ids, vocabulary = prompt.ids, self.vocabulary
         twice = len(ids) > 1 and vocabulary.adds_bos and ids[0] == ids[1] == vocabulary.bos
@@ -202,7 +202,7 @@ class Text:
             await self._worker.close()
 
     async def _ready(self) -> Worker:
-        """Return the worker with its vocabulary loaded, or a new one if the last has died."""
+        """Return the worker, after starting a new one with the vocabulary if there is none or it has died."""
         if self._worker is not None and self._worker.died is None:
             return self._worker
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
@@ -226,10 +226,10 @@ class Text:
 
     async def _render(self, order: worker_orders.Render) -> Prompt:
         """Return the rendered text, with its token ids if requested. Raises BadInput or StageLost."""
-        await self._over_with_what_was_left()
+        await self._finish_abandoned_render()
         worker = await self._ready()
         answers: Answers = asyncio.Queue()
-        worker.tell(order, answers.put_nowait)
+        worker.send_order(order, answers.put_nowait)
         rendered = await self._rendered(worker, answers)
         _check_length(len(rendered.text))
         if rendered.last:
@@ -244,7 +244,7 @@ class Text:
             await worker.wait_dead()
             raise error from None
 
-    async def _over_with_what_was_left(self) -> None:
+    async def _finish_abandoned_render(self) -> None:
         """Wait for abandoned work to finish, so that its time does not count against the next caller."""
         left, self._left = self._left, None
         if left is not None and left[0].died is None:
@@ -254,7 +254,7 @@ class Text:
     async def _rendered(self, worker: Worker, answers: Answers) -> worker_orders.Rendered:
         """Return the rendered chat.
 
-        A template is untrusted code, so its time and memory are limited, and a worker that exceeds them is killed.
+        A template is untrusted code, so its time and memory are limited. A worker that exceeds a limit is killed.
         """
         try:
             return await self._watched(worker, answers)
@@ -268,7 +268,7 @@ class Text:
             try:
                 async with asyncio.timeout(RENDER_LOOK_S):
                     rendered = worker.expected(await answers.get(), worker_orders.Rendered)
-                if looks:  # it took long and may have left memory behind, which must not count against the next text
+                if looks:  # it took long and may have retained memory, which must not count against the next text
                     self._look()
                 return rendered
             except TimeoutError:
@@ -290,14 +290,14 @@ def _took_too_long(error: StageLost) -> bool:
 
 
 def local_time(epoch_seconds: float | None = None) -> LocalTime:
-    """Return a moment in local time, by default now."""
+    """Return a moment in local time. The default is now."""
     now = time.time() if epoch_seconds is None else epoch_seconds
     offset = datetime.fromtimestamp(now).astimezone().utcoffset()
     return LocalTime(now, int(offset.total_seconds()) if offset is not None else 0)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Check that template options are small and flat. Raises BadInput."""
+    """Raise BadInput unless the template options are few, short and not nested."""
     for at, (name, value) in enumerate(options.items()):
         is_plain = isinstance(value, str | int | float | bool | None)
         is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS
@@ -337,6 +337,6 @@ def _order(
 
 
 def _is_begun(messages: Sequence[Message]) -> bool:
-    """Return whether the last message is an unfinished answer to continue."""
+    """Return whether the last message is an unfinished answer, which is to be continued."""
     last = messages[-1]
     return len(messages) > 1 and last["role"] == "assistant" and "tool_calls" not in last

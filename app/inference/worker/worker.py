@@ -1,4 +1,4 @@
-"""A worker process on this machine: start it, exchange frames and orders, limit its resources, explain its death."""
+"""Worker processes on this machine: starts them, exchanges frames and orders, limits resources, and explains deaths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import backends
 from app.core.errors import Fact, Reason, StageLost
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
-from app.inference.worker.worker_errors import death_of, ended, refused, telling
+from app.inference.worker.worker_errors import death_error, exit_reason, explaining_lines, refusal_error
 from app.machine.hardware.cores import Threads, threads_beside_others
 from app.machine.hardware.devices import OtherProgramsLoad
 from backends import worker_orders
@@ -34,7 +34,7 @@ from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, 
 from backends.worker.confine import READS
 from backends.worker.process import ALLOCATOR, FORMS
 
-# On Windows, a job object ends a worker with its node and limits its memory. This has not been run on Windows yet.
+# On Windows, a job object ends a worker with its node and limits its memory. This has not been tested on Windows yet.
 
 EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 KILL_ON_CLOSE = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
@@ -42,8 +42,8 @@ PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY: committed memory, wit
 SET_QUOTA_AND_TERMINATE = 0x0101  # access rights to the process that AssignProcessToJobObject needs
 
 
-class Basic(ctypes.Structure):
-    """JOBOBJECT_BASIC_LIMIT_INFORMATION."""
+class BasicLimits(ctypes.Structure):
+    """The Windows structure JOBOBJECT_BASIC_LIMIT_INFORMATION."""
 
     _fields_ = (
         ("process_time", c_int64),
@@ -58,11 +58,11 @@ class Basic(ctypes.Structure):
     )
 
 
-class Limits(ctypes.Structure):
-    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+class ExtendedLimits(ctypes.Structure):
+    """The Windows structure JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
     _fields_ = (
-        ("basic", Basic),
+        ("basic", BasicLimits),
         ("io", c_uint64 * 6),
         ("process_memory", c_size_t),
         ("job_memory", c_size_t),
@@ -71,9 +71,9 @@ class Limits(ctypes.Structure):
     )
 
 
-def limits(most_bytes: int = 0) -> Limits:
-    """Return the limits of a job. most_bytes: private memory per process; 0 means unlimited."""
-    made = Limits()
+def limits(most_bytes: int = 0) -> ExtendedLimits:
+    """Return the limits of a job. most_bytes: the private memory of a process; 0 means unlimited."""
+    made = ExtendedLimits()
     made.basic.flags = KILL_ON_CLOSE | (PROCESS_MEMORY if most_bytes else 0)
     made.process_memory = most_bytes
     return made
@@ -85,10 +85,10 @@ if sys.platform == "win32":
     import psutil
 
     class Job:
-        """A Windows job that contains a process and ends it when the last handle closes, even if our process dies."""
+        """A Windows job object with one process, which ends when the last handle closes, even if our process dies."""
 
         def __init__(self, pid: int) -> None:
-            """Put the process into a job object. Raises OSError if the system refuses."""
+            """Create a job object for a process. Raises OSError if the system refuses."""
             self._pid = pid
             kernel = self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             for name in ("CreateJobObjectW", "OpenProcess"):
@@ -102,19 +102,19 @@ if sys.platform == "win32":
                 self.close()
                 raise ctypes.WinError(error)
 
-        def may_grow_by(self, n_bytes: int) -> None:
-            """Limit growth of the process's private memory to `n_bytes`; larger allocations fail. Raises OSError."""
+        def limit_growth(self, n_bytes: int) -> None:
+            """Limit the growth of the process's private memory. Larger allocations fail. Raises OSError."""
             try:
                 most_bytes = psutil.Process(self._pid).memory_info().private + n_bytes
             except psutil.NoSuchProcess:
-                return  # the process is gone, as the next caller will learn
+                return  # the process is gone, which the next caller will notice
             if not self._ask(limits(most_bytes)):
                 raise ctypes.WinError(ctypes.get_last_error())
 
         def close(self) -> None:
             self._kernel.CloseHandle(self._handle)
 
-        def _ask(self, limits: Limits) -> bool:
+        def _ask(self, limits: ExtendedLimits) -> bool:
             size = ctypes.sizeof(limits)
             set_them = self._kernel.SetInformationJobObject
             return bool(set_them(self._handle, EXTENDED_LIMITS, ctypes.byref(limits), size))
@@ -122,12 +122,13 @@ if sys.platform == "win32":
 else:
 
     class Job:
-        """A stand-in: on other systems a worker watches its parent and its own memory (backends/worker/process.py)."""
+        """A stand-in for other systems, on which a worker watches its parent and its own memory
+        (backends/worker/process.py)."""
 
         def __init__(self, pid: int) -> None:
             """Do nothing: this system has no jobs."""
 
-        def may_grow_by(self, n_bytes: int) -> None:
+        def limit_growth(self, n_bytes: int) -> None:
             """Do nothing: this system has no limit to set."""
 
         def close(self) -> None:
@@ -138,17 +139,17 @@ else:
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
-# How long a thread spins at the end of each of a layer's operations, waiting for the other threads, before it sleeps.
-# By default OpenMP spins for milliseconds. If anything else is computing, idle threads then keep the threads that they
-# wait for from running: three nodes on two cores answered five times as slowly (README). This many turns last about ten
-# microseconds, which is as fast as endless spinning on a quiet machine (bench/parts/threads.py).
+# How long a thread spins at the end of each operation, waiting for the other threads, before it sleeps. By default,
+# OpenMP spins for milliseconds. If anything else is computing, idle threads then occupy the cores that the threads they
+# wait for need: three nodes on two cores answered five times as slowly (README). This many turns last about ten
+# microseconds, which is as fast as endless spinning on an idle machine (bench/parts/threads.py).
 SPINNING = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # in turns for GCC's OpenMP; in ms for LLVM's
 
 Reads = Sequence[str | Path]
 
 
 def environment(threads: int, reads: Reads | None = None, *, forms: bool = False) -> dict[str, str]:
-    """Return this process's environment with explicit thread counts and `backends` first on the path.
+    """Return this process's environment with explicit thread counts and with `backends` first on the path.
 
     reads, forms: see Worker.start.
     """
@@ -157,7 +158,7 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
     variables = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
     variables |= {FORMS: "1"} if forms else {}
     return {
-        **ALLOCATOR,  # set from the start, so that the worker does not restart itself to apply it
+        **ALLOCATOR,  # set from the start, since the worker would otherwise restart itself to apply it
         **SPINNING,
         **os.environ,
         **dict.fromkeys(THREADS, str(threads)),
@@ -165,25 +166,24 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8",
-        # otherwise a debugger starts when the engine aborts, and its output hides the engine's last words
+        # otherwise a debugger starts when the engine aborts, and its output hides the engine's message
         "GGML_NO_BACKTRACE": "1",
     }
 
 
-class FrameCutter:
-    """Cuts a worker's output into whole frames, like frames.Decoder, but leaves them as bytes: most are passed on
-    unread."""
+class FrameSplitter:
+    """A splitter of a worker's output into frames, which stay bytes because most are passed on undecoded."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
-        self._needed = HEADER.size  # bytes needed before the next frame can be cut or its size read
+        self._needed = HEADER.size  # bytes needed to read the next header or to complete the next frame
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return all complete frames. Raises BadFrame on the first invalid header."""
+        """Return all frames that are complete now. Raises BadFrame on the first invalid header."""
         whole: list[bytes] = []
         rest = self._rest
         if not rest and _whole(data):
-            return [data]  # the usual case: one read, one frame, no copy
+            return [data]  # the usual case: one read is one frame, which is not copied
         rest += data
         while len(rest) >= self._needed:
             end = HEADER.size + read_head(rest).n_rest
@@ -202,32 +202,32 @@ def _whole(data: bytes) -> bool:
 
 
 log = logging.getLogger(__name__)
-HERE = Reason("this_computer")  # the name, in error messages, of a worker that serves only this node
+HERE = Reason("this_computer")  # name, in error messages, of a worker that serves only this node
 A = TypeVar("A", bound=worker_orders.Order)
 
 ONE_THREAD = Threads(1)
 RUNNING: WeakSet[Worker] = WeakSet()  # the workers of this process
-PIPE_BYTES = 1 << 20  # the largest that Linux grants without privileges; the default of 64 KiB splits large frames
+PIPE_BYTES = 1 << 20  # the maximum that Linux allows without privileges; the default of 64 KiB splits large frames
 LAST_LINES = 40
-GRACE_S = 2.0  # wait between the end of a pipe and a kill, because a natural exit reveals more about the cause
+GRACE_S = 2.0  # wait between the end of a pipe and a kill, because an exit of its own reveals more about the cause
 ORDER_S = 10.0  # time limit for an order that loads nothing
 DRAIN_S = 0.2  # time to read a worker's last lines after it exits
 LOW_PRIORITY = 10
 STILL = frozenset((psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP))
-SHARE_S = 2.0  # how often a busy worker is told how many threads it may use
-STILL_LOOK_S = 0.5  # a step that takes longer is a reason to check the state of the process
+SHARE_S = 2.0  # interval at which a busy worker is told how many threads it may use
+STILL_LOOK_S = 0.5  # if a step takes longer, the state of the process is checked
 
 
-def threads_now() -> int:
-    """Return the most threads any worker of this machine used recently, or 0 if none has reported."""
+def threads_in_use() -> int:
+    """Return the largest number of threads that a worker of this machine used recently, or 0 if none reported it."""
     return max((worker.threads_used for worker in RUNNING if worker.died is None), default=0)
 
 
-class Receiver(Protocol):
-    """Receives the frames of one run. Called from the event loop; must not block."""
+class FrameReceiver(Protocol):
+    """A receiver of the frames of one run. It is called on the event loop and must not block."""
 
     def received(self, data: bytes) -> object:
-        """Process one whole frame of this run, whose header has been checked."""
+        """Process a frame of this run, whose header has been checked."""
         ...
 
     def fail(self, error: StageLost) -> None:
@@ -236,7 +236,7 @@ class Receiver(Protocol):
 
 
 class StderrTail:
-    """The last lines that a process wrote to stderr."""
+    """The last lines that a process has written to stderr."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -249,23 +249,23 @@ class StderrTail:
         self._unfinished = self._unfinished[-1000:]
 
     def lines(self) -> list[str]:
-        """Return the lines; the last may be incomplete."""
+        """Return the lines. The last one may be incomplete."""
         return [*self._lines, *filter(None, [self._unfinished])]
 
 
 class ThreadShare:
-    """The number of threads that a worker should use: all, or fewer while other programs compute."""
+    """The number of threads that a worker should use, which is lower while other programs compute."""
 
     def __init__(self, threads: Threads, pid: int, *, yields: bool) -> None:
         self._threads, self._yields = threads, yields
         self._shared_at = 0.0
-        self.used = 0  # the number that the worker last reported, or 0
+        self.used = 0  # number of threads that the worker last reported, or 0
         self._others: OtherProgramsLoad | None = None
         with contextlib.suppress(psutil.Error):
             self._others = OtherProgramsLoad(pid)
 
     def due(self, now: float) -> int | None:
-        """Return the number to send now, or None if one was sent recently."""
+        """Return the number of threads to send to the worker now, or None if it was sent recently."""
         if now - self._shared_at <= SHARE_S:
             return None
         self._shared_at, most = now, self._threads.most
@@ -284,29 +284,29 @@ class PendingOrders:
         self._asked_at: list[float] = []
 
     def add(self, then: Callable[[worker_orders.Answer | StageLost], None]) -> int:
-        """Return the number of a new order; `then` is called with each answer up to the last."""
+        """Return the number of a new order. `then` is called with each of its answers, or with an error."""
         self._last += 1
         self._answers[self._last] = then
         return self._last
 
     def remove(self, request: int) -> None:
-        """Expect no more answers to this order."""
+        """Expect no more answers to an order."""
         self._answers.pop(request, None)
 
     def answered(self, answer: worker_orders.Answer) -> None:
-        """Pass on an answer, or drop it if nothing waits for it any longer."""
+        """Pass an answer on, unless nothing waits for it any longer."""
         if then := self._answers.get(answer.request):
             then(answer)
 
     def fail(self, why: StageLost) -> None:
-        """Fail all orders, because the worker is gone."""
+        """Fail all pending orders, because the worker is gone."""
         answers, self._answers = list(self._answers.values()), {}
         for then in answers:
             then(why)
 
     @contextlib.contextmanager
     def awaited(self) -> Iterator[float]:
-        """Count the enclosed block as waiting for an order. Yield the time at which it began."""
+        """Count the enclosed block as a wait for an order. Yields the time at which it began."""
         asked_at = time.monotonic()
         self._asked_at.append(asked_at)
         try:
@@ -315,18 +315,18 @@ class PendingOrders:
             self._asked_at.remove(asked_at)
 
     def oldest(self) -> float | None:
-        """Return when the wait for the oldest order began, or None."""
+        """Return when the longest current wait began, or None."""
         return min(self._asked_at, default=None)
 
 
 class Worker(asyncio.SubprocessProtocol):
-    """A child process `python -m backends` and its pipes. It always ends with the process that started it."""
+    """A child process `python -m backends` and its pipes. It always ends when the process that started it ends."""
 
     def __init__(self, name: Fact) -> None:
-        self.name = name  # as error messages show it: the name of a machine, or a phrase
+        self.name = name  # name in error messages: that of a machine, or a phrase
         self.pid = 0
-        self.died: StageLost | None = None  # the reason, once it has died
-        self.under_way = 0  # steps and other queued work that was sent and not answered
+        self.died: StageLost | None = None  # why it died, once it has
+        self.under_way = 0  # steps and other frames that were sent and not answered
         self.last_done_at = time.monotonic()  # when the last step was answered
         self.busy_since: float | None = None  # when the current step began
         self.slowest_s = 0.0  # the longest step so far, or 0 before the first answer
@@ -335,14 +335,14 @@ class Worker(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
-        self._process: psutil.Process | None = None  # created once, because it is polled
-        self._cutter = FrameCutter()
-        self._receivers: dict[bytes, Receiver] = {}
+        self._process: psutil.Process | None = None  # kept because it is polled
+        self._cutter = FrameSplitter()
+        self._receivers: dict[bytes, FrameReceiver] = {}
         self._pending = PendingOrders()
         self._stderr = StderrTail()
-        self._why: Reason | None = None  # the reason if we ended it ourselves
+        self._why: Reason | None = None  # the reason for ending it ourselves
         self._exited = asyncio.Event()  # set when the process is gone
-        self._ended = asyncio.Event()  # set when `died` explains its death
+        self._ended = asyncio.Event()  # set once `died` is
 
     @classmethod
     async def start(
@@ -357,10 +357,11 @@ class Worker(asyncio.SubprocessProtocol):
         """Start a worker process. `name` stands for it in error messages. Raises StageLost if it cannot be started.
 
         reads: the only files and folders of the user that it may read; None means all (backends/worker/confine.py).
-        forms: allow answers of a prescribed form; without it, the worker starts no process and follows no grammar.
+        forms: allow answers in a prescribed form, for which the worker starts a separate grammar process.
         """
         worker = cls(name)
-        flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # on Windows, keeps our Ctrl-C from reaching it
+        # on Windows, keeps our Ctrl-C from reaching the worker
+        flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
         try:
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: worker,
@@ -391,11 +392,11 @@ class Worker(asyncio.SubprocessProtocol):
 
     @property
     def threads_used(self) -> int:
-        """Return the number of threads it used recently, or 0 if it has not reported any."""
+        """Return the number of threads that the worker used recently, or 0 if it has not reported any."""
         return self._share.used if self._share is not None else 0
 
     def send(self, data: bytes) -> None:
-        """Write one whole frame. The stages' credit limits how many are in flight."""
+        """Write a frame. The stages' credit limits the number of frames in flight."""
         if self.died or self._stdin is None:
             raise self.died or StageLost("worker_died", worker=self.name, how=Reason("end_closed"), words="")
         n_answers = _WORK.get(data[3], 0)
@@ -409,7 +410,7 @@ class Worker(asyncio.SubprocessProtocol):
         self._stdin.write(data)
 
     async def ask(self, order: worker_orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
-        """Send an order and return its answer. Its `request` number is set here.
+        """Send an order and return its answer. The order's `request` number is assigned here.
 
         Raises StageLost if the worker dies, or is killed because it did not answer in time, and BadInput or
         DoesNotFit if it refuses the order.
@@ -419,7 +420,7 @@ class Worker(asyncio.SubprocessProtocol):
     async def ask_parts(
         self, order: worker_orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
     ) -> list[A]:
-        """Send an order that has several answers: one of each type, then more of the last type until an answer is
+        """Send an order and return its several answers: one of each type, then more of the last type until one is
         marked `last`."""
         queue: asyncio.Queue[worker_orders.Answer | StageLost] = asyncio.Queue()
         request = self._pending.add(queue.put_nowait)
@@ -448,11 +449,11 @@ class Worker(asyncio.SubprocessProtocol):
                 async with asyncio.timeout(STILL_LOOK_S):
                     return await queue.get()
             except TimeoutError:
-                if self.stands_still_s(time.monotonic()) > STILL_S:
+                if self.stopped_s(time.monotonic()) > STILL_S:
                     raise
 
-    def tell(self, order: worker_orders.Asked, then: Callable[[worker_orders.Answer | StageLost], None]) -> None:
-        """Send an order without waiting. `then` is called with each answer, or with the error."""
+    def send_order(self, order: worker_orders.Asked, then: Callable[[worker_orders.Answer | StageLost], None]) -> None:
+        """Send an order without waiting. `then` is called with each of its answers, or with an error."""
 
         def heard(answer: worker_orders.Answer | StageLost) -> None:
             if getattr(answer, "last", True):
@@ -467,14 +468,14 @@ class Worker(asyncio.SubprocessProtocol):
             if isinstance(answer, worker_orders.Shared):
                 share.used = answer.used
 
-        self.tell(worker_orders.Share(request=0, most=most), heard)
+        self.send_order(worker_orders.Share(request=0, most=most), heard)
 
-    def route(self, pipeline: bytes, receiver: Receiver) -> None:
-        """Send the frames of this run to `receiver` from now on."""
+    def route(self, pipeline: bytes, receiver: FrameReceiver) -> None:
+        """Pass the frames of a run to `receiver` from now on."""
         self._receivers[pipeline] = receiver
 
-    def unroute(self, pipeline: bytes, receiver: Receiver) -> None:
-        """Stop sending frames to `receiver`. A receiver that replaced it keeps its frames."""
+    def unroute(self, pipeline: bytes, receiver: FrameReceiver) -> None:
+        """Stop passing frames of a run to `receiver`. If another receiver has replaced it, nothing changes."""
         if self._receivers.get(pipeline) is receiver:
             del self._receivers[pipeline]
 
@@ -489,8 +490,8 @@ class Worker(asyncio.SubprocessProtocol):
         except psutil.Error:
             return 0
 
-    def stands_still_s(self, now: float) -> float:
-        """Return how long the system has kept the process stopped, or 0 if it is running or idle."""
+    def stopped_s(self, now: float) -> float:
+        """Return the seconds for which the system has kept the process stopped, or 0 if it is running or idle."""
         begun = (self._pending.oldest() or now) if self.busy_since is None else self.busy_since
         if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
@@ -505,26 +506,26 @@ class Worker(asyncio.SubprocessProtocol):
         self._still_since = self._still_since or now
         return now - self._still_since + STILL_LOOK_S
 
-    def may_grow_by(self, n_bytes: int) -> None:
-        """Limit the process's memory from now on if the system can enforce it. On Linux the worker does so itself."""
+    def limit_growth(self, n_bytes: int) -> None:
+        """Limit the growth of the process's memory if the system can enforce it. On Linux, the worker does so."""
         try:
             if self._job is not None:
-                self._job.may_grow_by(n_bytes)
-        except OSError as error:  # its node still watches it
-            log.warning("the system does not hold worker %s below a limit: %s", self.name, error)
+                self._job.limit_growth(n_bytes)
+        except OSError as error:  # its node still watches its memory
+            log.warning("the system cannot limit the memory of worker %s: %s", self.name, error)
 
     def unwritten_bytes(self) -> int:
         """Return the number of bytes waiting for the worker to read them."""
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
-    def last_words(self) -> str:
-        """Return the last lines that the process wrote to stderr."""
+    def stderr_tail(self) -> str:
+        """Return the last lines that the process has written to stderr."""
         return "\n".join(self._stderr.lines()).strip()
 
     # Ending it
 
     def kill(self, why: Reason) -> None:
-        """Kill the process. Everything that waits for it fails with the reason `why`."""
+        """Kill the process. Everything that waits for it fails with this reason."""
         if self._why is None:
             self._why = why
         if self._transport is not None:
@@ -532,13 +533,13 @@ class Worker(asyncio.SubprocessProtocol):
                 self._transport.kill()
 
     async def wait_dead(self) -> StageLost:
-        """Wait until the process is gone and return why."""
+        """Wait until the process has ended, and return the reason."""
         await self._ended.wait()
         assert self.died is not None
         return self.died
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """End the process by closing its input, or by a kill after `grace_s`. Return once it is gone."""
+        """End the process by closing its input, or by killing it after `grace_s`. Return once it has ended."""
         if self._why is None:
             self._why = Reason("worker_closed", {"worker": self.name})
         if self._stdin is not None:
@@ -549,7 +550,7 @@ class Worker(asyncio.SubprocessProtocol):
         except TimeoutError:
             self.kill(self._why)
         finally:
-            if not self._exited.is_set():  # reached also when this call is canceled
+            if not self._exited.is_set():  # also the case if this call is canceled
                 self.kill(self._why)
         await self._ended.wait()
 
@@ -578,7 +579,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd != 2 and not self._exited.is_set():
-            # it is useless without its pipes: end it if it has not exited by then
+            # Without its pipes it is useless, so it is killed unless it exits by then.
             asyncio.get_running_loop().call_later(GRACE_S, self._end_if_alive)
 
     def process_exited(self) -> None:
@@ -602,11 +603,11 @@ class Worker(asyncio.SubprocessProtocol):
         if self._job is not None:
             self._job.close()
         code = self._transport.get_returncode() if self._transport else None
-        death = death_of(self.name, code, self._stderr.lines())
+        death = death_error(self.name, code, self._stderr.lines())
         self.died = death if self._why is None else fault_table.loss_error(self._why)
-        log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
+        log.info("worker %s (%d) has ended (%s): %s", self.name, self.pid, exit_reason(code), self.died)
         if self._why is None:
-            log.info("its last words: %s", telling(self._stderr.lines()))
+            log.info("its last output: %s", explaining_lines(self._stderr.lines()))
         receivers, self._receivers = list(self._receivers.values()), {}
         for receiver in receivers:
             receiver.fail(self.died)
@@ -620,7 +621,7 @@ class Worker(asyncio.SubprocessProtocol):
             return
         receiver = self._receivers.get(data[4:20])
         if receiver is not None:
-            # it measures from the end of the previous step, so last_done_at is updated afterwards
+            # The receiver measures from the end of the previous step, so last_done_at is updated afterwards.
             receiver.received(data)
         if kind in _ANSWERS:
             self.last_done_at = time.monotonic()
@@ -629,11 +630,11 @@ class Worker(asyncio.SubprocessProtocol):
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
     def expected(self, answer: worker_orders.Answer | StageLost, kind: type[A]) -> A:
-        """Return the answer if it has the right type; otherwise raise the errors of `ask`."""
+        """Return an answer that has the right type. Raises the errors of `ask` for any other."""
         if isinstance(answer, StageLost):
             raise answer
         if isinstance(answer, worker_orders.Failed):
-            raise refused(answer, self.name)
+            raise refusal_error(answer, self.name)
         if not isinstance(answer, kind):
             self.kill(Reason("worker_garbled", {"worker": self.name, "cause": Reason("answer_mismatched")}))
             raise StageLost("worker_garbled", worker=self.name, cause=Reason("answer_mismatched"))
@@ -660,11 +661,11 @@ def _text(order: worker_orders.Asked) -> Frame:
 
 
 def _enlarge(transport: asyncio.BaseTransport | None) -> None:
-    """Enlarge a pipe's buffer for large frames if the system allows it."""
+    """Enlarge the buffer of a pipe for large frames, if the system allows it."""
     if sys.platform != "linux" or transport is None:
         return
     import fcntl
 
-    # ValueError: the start was abandoned, so its pipes are already closed
+    # ValueError: the start was abandoned, so the pipes are already closed
     with contextlib.suppress(OSError, AttributeError, ValueError):
         fcntl.fcntl(transport.get_extra_info("pipe").fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -1,4 +1,4 @@
-"""Errors made from the reports of workers and other machines."""
+"""Converts the reports of workers and other machines into errors."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from backends import worker_orders
 from backends.contract import NO_MEMORY
 
 MOST_FACT_CHARS = 1000  # limit on text from another machine
-NAMES = ("machine", "worker", "name")  # facts that name the sender
-SAID_LINES = 3  # how many of a worker's last lines an error message quotes; the log has all
-# The line with which ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
+NAMES = ("machine", "worker", "name")  # facts in which a machine names itself
+SAID_LINES = 3  # number of a worker's last lines that an error message quotes; the log has all
+# The line that ggml's GGML_ASSERT and GGML_ABORT print: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
-# What C++ and Python print when they end a process. Its other last lines before a crash are noise.
+# The lines that C++ and Python print when they end a process. Other lines before a crash are noise.
 _LAST_CRY = re.compile(r"\s*(?:terminate called|what\(\):|Fatal Python error:) ?")
 # The engine's messages about a model that it cannot load (backends/llamacpp/binding.py).
 _UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
 _UNKNOWN_PRE = re.compile(r"unknown (?:pre-tokenizer type|tokenizer): '([^']{1,64})'")
 _SLOT = re.compile(r"[0-9]{1,5}")
-# Signals that a process causes by its own computation. On Windows, the corresponding exit codes start at
-# _WINDOWS_CRASH.
+# Signals that a process causes by its own computation. On Windows, such exit codes start at _WINDOWS_CRASH.
 _CRASHES = frozenset(
     getattr(signal, name).value
     for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
@@ -37,8 +36,8 @@ _WINDOWS_CRASH = 0xC0000000
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
-def refused(answer: worker_orders.Failed, worker: Fact) -> AppError:
-    """Return the error for a refused order. The worker's own words are kept in its facts."""
+def refusal_error(answer: worker_orders.Failed, worker: Fact) -> AppError:
+    """Return the error for an order that a worker refused. Its facts include the worker's own text."""
     kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
     code = answer.code if answer.code in SENTENCES else "worker_refused"
     if code == "model_not_loaded":
@@ -59,10 +58,11 @@ class _Lost(msgspec.Struct, forbid_unknown_fields=True):
     facts: dict[str, Fact]
 
 
-def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
-    """Return the error in a LOST frame.
+def decode_lost(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
+    """Return the error that a LOST frame reports.
 
-    The frame is untrusted: it may speak only of the sender's own layers and name no machine but the sender, `name`.
+    The frame is untrusted. It may only report on the sender's own layers, and any machine that it names is replaced
+    by the sender, `name`.
     """
     try:
         lost = decode(payload, _Lost)
@@ -79,20 +79,20 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
 
 
 def _plain(fact: str | int | float) -> str | int | float:
-    """Return untrusted text shortened to a single line."""
+    """Return untrusted text as a single line of limited length."""
     if not isinstance(fact, str):
         return fact
     return "".join(char if char.isprintable() else " " for char in fact[:MOST_FACT_CHARS])
 
 
 def slots_of(why: Reason) -> frozenset[int]:
-    """Return the slots that a worker blames for its end, or none if it names none."""
+    """Return the slots that a worker blames for its end. The set is empty if it names none."""
     said = str(why.facts.get("slots", "")).split(",")
     return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
 
-def ended(code: int | None) -> Reason:
-    """Return a phrase for a process's exit code, such as `it was ended by SIGKILL`."""
+def exit_reason(code: int | None) -> Reason:
+    """Return the reason that describes a process's exit code, such as `it was ended by SIGKILL`."""
     if code is None:
         return Reason("end_vanished")
     if code >= 0:
@@ -103,10 +103,10 @@ def ended(code: int | None) -> Reason:
         return Reason("end_signal_number", {"number": -code})
 
 
-def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
-    """Return the error for a process that ended by itself, from its exit code and its last output."""
-    how = ended(code)
-    words: Fact = telling(lines)
+def death_error(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
+    """Return the error for a process that ended by itself, based on its exit code and its last output."""
+    how = exit_reason(code)
+    words: Fact = explaining_lines(lines)
     if any(sign in line for line in lines for sign in NO_MEMORY):
         reason = Reason("worker_memory_short", {"worker": name, "how": how, "words": words})
     elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
@@ -119,8 +119,9 @@ def death_of(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
     return fault_table.loss_error(reason)
 
 
-def telling(lines: Sequence[str]) -> str:
-    """Return the lines that explain a worker's end: the engine's own reason if any, otherwise the last lines."""
+def explaining_lines(lines: Sequence[str]) -> str:
+    """Return the lines that explain a worker's end: the engine's own message if there is one, otherwise the last
+    lines."""
     for line in reversed(lines):
         if gave_up := _GAVE_UP.fullmatch(line.strip()):
             return f"{gave_up[1]}."

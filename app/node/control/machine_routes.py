@@ -15,7 +15,7 @@ from app.api.computer import Autostart, Disk, Game, Memory, Programs, UnusedGrap
 from app.core.errors import Reason
 from app.core.reasons import said, sentence
 from app.decoding import convert
-from app.inference.worker.worker import threads_now
+from app.inference.worker.worker import threads_in_use
 from app.machine import autostart
 from app.machine.hardware import devices, graphics
 from app.machine.hardware.engines import Engine
@@ -43,7 +43,7 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
         processor=hardware.processor,
         cores=devices.usable_cores(),
         threads=hardware.threads.most,
-        threads_now=threads_now() or hardware.threads.begin or hardware.threads.most,
+        threads_now=threads_in_use() or hardware.threads.begin or hardware.threads.most,
         hottest_c=await asyncio.to_thread(owner_activity.hottest_celsius),
         memory=Memory(memory.total_bytes, memory.free_bytes),
         disk=Disk(str(models), disk.total, disk.free),

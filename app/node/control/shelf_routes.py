@@ -18,7 +18,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput
 from app.core.reasons import sentence
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from app.machine.paths import expanded
 from app.node.cancellation import in_thread
 from app.node.control.json_bodies import Report, answer, body, hashing, stream, with_progress
@@ -89,11 +89,11 @@ class Models:
 
         Raises BadInput for these two problems only. Others are reported when the file is used.
         """
-        header_facts, splits_words = await asyncio.to_thread(self._shelf.looked_at, path)
+        header_facts, splits_words = await asyncio.to_thread(self._shelf.inspect_file, path)
         if header_facts.architecture in FAMILIES and splits_words in KNOWN:
             return
         try:
-            async with await Text.open(str(path)):
+            async with await TextWorker.open(str(path)):
                 return
         except AppError as error:
             if error.reason.code in ("engine_knows_not", "engine_pre_unknown"):

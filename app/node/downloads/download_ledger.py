@@ -12,7 +12,7 @@ from msgspec import structs
 from app.api.downloads import Download
 from app.catalog.files import Disk
 from app.catalog.transfers.download_records import DownloadFolders, DownloadRecords, Record
-from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, no_room, to_its_end
+from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, no_room, run_to_completion
 from app.core.errors import BadInput, Reason
 from app.core.reasons import sentence
 from app.node.downloads.transfer_rate import TransferRate
@@ -160,7 +160,7 @@ class DownloadLedger:
     async def add(self, record: Record) -> None:
         """Add a record. Raises AppError if it cannot be written to disk."""
         async with self._writing:
-            await to_its_end(lambda: self.book.write(record))
+            await run_to_completion(lambda: self.book.write(record))
         self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
         self._records[record.id] = record
 
@@ -168,7 +168,7 @@ class DownloadLedger:
         """Change a record. Raises AppError if it cannot be written to disk; then nothing changes."""
         async with self._writing:
             changed = structs.replace(self[download_id], **fields)
-            await to_its_end(lambda: self.book.write(changed))
+            await run_to_completion(lambda: self.book.write(changed))
             if download_id in self._records:  # it may have been removed in the meantime
                 self._records[download_id] = changed
 
@@ -180,7 +180,7 @@ class DownloadLedger:
         """Delete a download's partial file and its record, and return the bytes freed. Raises AppError; then the
         record stays."""
         async with self._writing:
-            freed = await to_its_end(lambda: self.book.remove(download_id))
+            freed = await run_to_completion(lambda: self.book.remove(download_id))
             self._records.pop(download_id, None)
             self._live.pop(download_id, None)
             return freed

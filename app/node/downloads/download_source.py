@@ -17,9 +17,16 @@ from app.catalog.files import Disk, part_bytes
 from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_address import MAIN, Hub
 from app.catalog.hub.hub_files import FileFacts, FileRequest, HubFiles, OutageWatch
-from app.catalog.model_catalog import Catalog, Offer, OfferedFile
+from app.catalog.model_catalog import Catalog, OfferedFile, OfferedModel
 from app.catalog.transfers.download_records import PartFacts, Record, id_of, joint_hash
-from app.catalog.transfers.file_transfer import DownloadTarget, Files, Hooks, PartialFile, Transfer, to_its_end
+from app.catalog.transfers.file_transfer import (
+    DownloadTarget,
+    FileClient,
+    PartialFile,
+    Transfer,
+    TransferHooks,
+    run_to_completion,
+)
 from app.catalog.transfers.hash_pins import Pin
 from app.core.errors import BadInput, Busy, Damaged, Reason, Refused, Unreachable
 from app.node.downloads.download_ledger import DownloadLedger
@@ -32,7 +39,7 @@ class FetchServices:
     """The services that a fetch uses."""
 
     ledger: DownloadLedger
-    files: Files
+    files: FileClient
     disk: Disk
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]
@@ -50,7 +57,7 @@ class Fetch:
     async def run(self) -> Path:
         """Fetch the model and return its path, or that of its first file. Raises AppError."""
         book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
-        await to_its_end(lambda: book.ensure(folder))  # no folder is created in place of a disconnected disk
+        await run_to_completion(lambda: book.ensure(folder))  # no folder is created in place of a disconnected disk
         if not self._record.parts:
             return await self._single()
         await self._fetch_all_facts()
@@ -58,7 +65,7 @@ class Fetch:
         for number in range(len(self._record.parts)):
             before += await self._part(number, before)
         record = self._record
-        return await to_its_end(lambda: self._ledger.book.gather(record))
+        return await run_to_completion(lambda: self._ledger.book.assemble(record))
 
     @property
     def _record(self) -> Record:
@@ -68,12 +75,12 @@ class Fetch:
 
     async def _single(self) -> Path:
         record, book = self._record, self._ledger.book
-        part = PartialFile(book.part(record.id), self._services.disk)
+        part = PartialFile(book.partial_path(record.id), self._services.disk)
 
         async def learnt(target: DownloadTarget) -> None:
             await self._ledger.change(
                 self._id,
-                revision=target.asked.revision,
+                revision=target.request.revision,
                 total_bytes=target.total_bytes,
                 sha256=target.sha256,
                 hash_from=record.hash_from or ("server" if target.sha256 else None),
@@ -81,8 +88,8 @@ class Fetch:
 
         target = DownloadTarget(self._file_request(record.file), record.total_bytes, record.sha256)
         transfer = self._transfer(target, part, learnt, 0)
-        path = await transfer.run(lambda sha256: part.path.with_name(book.whole(sha256).name))
-        await self._ledger.change(self._id, sha256=transfer.wanted.sha256)
+        path = await transfer.run(lambda sha256: part.path.with_name(book.complete_path(sha256).name))
+        await self._ledger.change(self._id, sha256=transfer.target.sha256)
         return path
 
     # a model in several files
@@ -111,21 +118,21 @@ class Fetch:
 
     async def _file_facts(self, file: FileRequest) -> FileFacts:
         """Return the hub's facts of one file, retrying if the connection breaks."""
-        lookout = OutageWatch(self._services.files.place, self._held_up)
+        outage_watch = OutageWatch(self._services.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._services.waits, None), 1):
             token = await self._services.token()
             try:
-                with lookout.asking():
+                with outage_watch.waiting_for_response():
                     answer = await self._services.files.facts_of(file, token)
             except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
                 log.info("the question about %s broke: %s", file.file, error)
                 if wait_s is None:
-                    raise lookout.gave_up(error, tries) from error
-                lookout.broke(error)
+                    raise outage_watch.final_error(error, tries) from error
+                outage_watch.failed(error)
                 await asyncio.sleep(wait_s)
             else:
-                lookout.answered()
+                outage_watch.responded()
                 return answer
         raise AssertionError("the last try ends the loop")
 
@@ -142,7 +149,7 @@ class Fetch:
         """Fetch one of several files unless it is here, and return its size. `before`: the bytes of the files before
         it."""
         record, book = self._record, self._ledger.book
-        facts, final = record.parts[number], book.piece(record, number)
+        facts, final = record.parts[number], book.part_path(record, number)
         if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
             return facts.total_bytes
         part = PartialFile(final.with_name(final.name + ".part"), self._services.disk)
@@ -154,7 +161,7 @@ class Fetch:
         target = DownloadTarget(self._file_request(name), facts.total_bytes, facts.sha256)
         transfer = self._transfer(target, part, learnt, before)
         await transfer.run(lambda _: final)
-        await self._note(number, PartFacts(part.n_bytes, transfer.wanted.sha256))
+        await self._note(number, PartFacts(part.n_bytes, transfer.target.sha256))
         return part.n_bytes
 
     async def _note(self, number: int, facts: PartFacts) -> None:
@@ -188,7 +195,7 @@ class Fetch:
             return self._ledger.room_bytes(self._record)
 
         around = self._services
-        hooks = Hooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
+        hooks = TransferHooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
         transfer = Transfer(self._services.files, target, part, hooks, self._services.waits)
         self._live.starting()
         self._services.changed()
@@ -212,7 +219,7 @@ class PeerCopy:
     sha256: str | None = None  # if the catalog does not know the file
 
 
-def no_members(_: Record) -> Files:
+def no_members(_: Record) -> FileClient:
     """Raise the error for a copy where there is no household."""
     raise Refused("copy_not_offered", name="")
 
@@ -235,7 +242,7 @@ class DownloadServices:
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]  # called when something shown has changed
     contacted: Callable[[], None] = lambda: None  # called when the hub is contacted
-    member: Callable[[Record], Files] = no_members  # returns the files to copy from
+    member: Callable[[Record], FileClient] = no_members  # returns the files to copy from
     is_near: Callable[[str], bool] = lambda _: False  # returns whether that machine is connected
     pin: Callable[[str, str], Awaitable[Pin | None]] = no_pin  # of a file, from any machine of the household
     keep_pin: Callable[[Pin], Awaitable[None]] = keep_no_pin
@@ -308,7 +315,9 @@ def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
     return known is not None and known[1].whole_hash is None
 
 
-def promised(catalog: Catalog, repository: str, file: str, revision: str | None) -> tuple[Offer, OfferedFile] | None:
+def promised(
+    catalog: Catalog, repository: str, file: str, revision: str | None
+) -> tuple[OfferedModel, OfferedFile] | None:
     """Return the catalog's facts of a file, or None if it has none for the requested revision."""
     known = catalog.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):
@@ -316,7 +325,7 @@ def promised(catalog: Catalog, repository: str, file: str, revision: str | None)
     return known
 
 
-def files_of(record: Record, around: DownloadServices, session: ClientSession) -> Files:
+def files_of(record: Record, around: DownloadServices, session: ClientSession) -> FileClient:
     """Return the source of a download's bytes. Raises AppError."""
     if record.machine is not None:
         return around.member(record)

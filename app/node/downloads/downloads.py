@@ -16,7 +16,7 @@ from aiohttp import ClientSession
 from app.api.downloads import Download, DownloadRemoved
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_file import part_names
-from app.catalog.hub.hub_address import MAIN, checked
+from app.catalog.hub.hub_address import MAIN, check_file_names
 from app.catalog.hub.hub_files import new_session
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
 from app.catalog.transfers.download_records import DownloadFolders, Record, delete_model, id_of, whole_bytes
@@ -109,7 +109,7 @@ class Downloads:
 
         copy: the machine of the household to copy from. Bytes already here are kept. Raises AppError.
         """
-        checked(repository, file, revision)
+        check_file_names(repository, file, revision)
         file = part_names(file)[0]
         name = name or name_for(whole_stem(file.rsplit("/", 1)[-1].rsplit(".", 1)[0]))
         if not NAME.fullmatch(name) or name_for(name) != name:
@@ -288,7 +288,7 @@ class Downloads:
 
     async def _fetch_and_shelve(self, download_id: str) -> None:
         record, live = self._ledger[download_id], self._ledger.live(download_id)
-        path = self._ledger.book.whole_of(record)
+        path = self._ledger.book.final_path(record)
         there = await asyncio.to_thread(whole_bytes, path)
         if not (record.sha256 and there):
             path = await Fetch(self._fetching(record), download_id).run()
@@ -353,7 +353,7 @@ class Downloads:
     def _name_on_shelf(self, record: Record) -> str | None:
         """Return the name of the download's file on the shelf, preferably its original name, or None if it is not
         there."""
-        path = self._ledger.book.whole_of(record).absolute()
+        path = self._ledger.book.final_path(record).absolute()
         if not whole_bytes(path):
             return None
         names = [entry.name for entry in self._shelf.entries() if Path(entry.path) == path]
@@ -365,7 +365,7 @@ class Downloads:
             return 0
         if self._name_on_shelf(record) is not None:
             return 0
-        return delete_model(self._ledger.book.whole_of(record))
+        return delete_model(self._ledger.book.final_path(record))
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -27,7 +27,7 @@ from app.catalog.files import CHUNK_BYTES
 from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
 from app.catalog.transfers.download_records import Record
-from app.catalog.transfers.file_transfer import MY_TURN, to_its_end
+from app.catalog.transfers.file_transfer import MY_TURN, run_to_completion
 from app.catalog.transfers.hash_pins import Pin
 from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
 from app.core.household.membership import Member
@@ -186,7 +186,7 @@ class ModelServer:
         file is truncated."""
         file.seek(start)
         while start < total:
-            chunk = await to_its_end(lambda: file.read(CHUNK_BYTES))
+            chunk = await run_to_completion(lambda: file.read(CHUNK_BYTES))
             if not chunk or not self._choices.now.share_models:
                 raise ConnectionAbortedError("it is not given any more")
             start += len(chunk)
@@ -267,7 +267,7 @@ class MemberPlace:
     host: str
 
     @property
-    def away_codes(self) -> tuple[str, str]:
+    def outage_codes(self) -> tuple[str, str]:
         return "copy_held_up", "copy_unreached"
 
 

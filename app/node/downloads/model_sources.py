@@ -31,7 +31,7 @@ from app.catalog.gguf.gguf_file import part_names, part_paths
 from app.catalog.hub import hub_search as online
 from app.catalog.hub.hub_address import HUB, Hub
 from app.catalog.hub.hub_search import HubFile, HubModel
-from app.catalog.model_catalog import Offer, shipped
+from app.catalog.model_catalog import OfferedModel, load_catalog
 from app.catalog.other_apps import ForeignModel, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
@@ -97,7 +97,7 @@ class HouseholdPins:
     async def keep(self, pin: Pin) -> None:
         """Save a pin. Errors are only reported, because the model is already on the shelf."""
         try:
-            await asyncio.to_thread(self._pins.keep, pin)
+            await asyncio.to_thread(self._pins.store, pin)
         except Damaged as error:
             self._tell(error)
         except AppError as error:  # such as a full disk
@@ -131,7 +131,7 @@ class ModelSources:
         self.pins = HouseholdPins(Pins(home.pins), copies.pin, note)
         around = DownloadServices(
             Hub.of,
-            shipped,
+            load_catalog,
             self._tokens.get,
             changed,
             self._contacted,
@@ -145,7 +145,7 @@ class ModelSources:
         shelf.why_away = self.folders.why_away
         moving = FolderServices(self.folders, shelf, self.downloads, in_use, changed, Disk())
         self.folder = ModelsFolder(moving, choices, home.root)
-        self.server = ModelServer(self.complete_files, choices, network.pace, shelf.called, changed, self.pins.here)
+        self.server = ModelServer(self.complete_files, choices, network.pace, shelf.name_of, changed, self.pins.here)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -156,7 +156,7 @@ class ModelSources:
 
     async def catalog(self) -> Catalog:
         """Return the catalog that ships with the app, without asking any server."""
-        known = await asyncio.to_thread(shipped)
+        known = await asyncio.to_thread(load_catalog)
         on_shelf = await asyncio.to_thread(self._by_hash)
         return Catalog(known.made, [self._catalog_model(offer, on_shelf) for offer in known.models])
 
@@ -174,7 +174,7 @@ class ModelSources:
         """Return the GGUF files of one repository. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         self._contacted()
-        listing = await online.listing(hub, repository, token)
+        listing = await online.list_files(hub, repository, token)
         on_shelf = await asyncio.to_thread(self._by_hash)
         files = [self._described_file(repository, file, on_shelf) for file in listing.files]
         return HubListing(**_hub_facts(listing.about, hub), revision=listing.revision, files=files)
@@ -190,7 +190,7 @@ class ModelSources:
     async def copies_of(self, order: requests.FindCopies) -> list[MachineRef]:
         """Return the machines of the household that have the same file."""
         file = part_names(order.file)[0]
-        known = promised(shipped(), order.repository, file, order.revision)
+        known = promised(load_catalog(), order.repository, file, order.revision)
         several = len(part_names(file)) > 1
         sha256 = (known[1].whole_hash if known else None) or (None if several else order.sha256)
         holders = await self._copies.having(sha256) if sha256 else []
@@ -245,7 +245,7 @@ class ModelSources:
         return msgspec.structs.replace(
             described,
             downloaded=is_own,
-            in_catalog=sha256 is not None and shipped().has(sha256),
+            in_catalog=sha256 is not None and load_catalog().has(sha256),
             source=app,
             away=away is not None,  # its disk is disconnected; otherwise a missing file has been deleted
             missing=sentence(missing),
@@ -279,7 +279,7 @@ class ModelSources:
         """Return the hash that identifies the model everywhere. Reads the disk."""
         return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
 
-    def _catalog_model(self, offer: Offer, on_shelf: dict[str, str]) -> CatalogModel:
+    def _catalog_model(self, offer: OfferedModel, on_shelf: dict[str, str]) -> CatalogModel:
         files = [
             HubFile(
                 file.file,

@@ -80,7 +80,7 @@ class Move:
 
     async def run(self) -> None:
         """Move everything. Raises AppError. A cancelled move stops at once and loses nothing."""
-        every = await asyncio.to_thread(self._around.downloads.book.elsewhere)
+        every = await asyncio.to_thread(self._around.downloads.book.in_other_folders)
         parts = [item for item in every if item.is_part]
         whole = [item for item in every if not item.is_part] if self._whole else []
         self.total_bytes = sum(item.n_bytes for item in (*parts, *whole))
@@ -110,7 +110,7 @@ class Move:
         if names and not await asyncio.to_thread(self._names, held.path):  # deleted in the meantime
             await asyncio.to_thread(self._dropped, new)
         else:
-            await asyncio.to_thread(self._around.shelf.follow, held.path, new)
+            await asyncio.to_thread(self._around.shelf.record_move, held.path, new)
         await asyncio.to_thread(self._dropped, held.path)
         self._around.changed()
 
@@ -466,7 +466,7 @@ class ModelsFolder:
             inside = path.relative_to(place)
             for other in folders.all:
                 if other not in folders.unreachable and (other / inside).exists():
-                    shelf.follow(path, other / inside)
+                    shelf.record_move(path, other / inside)
                     break
 
 

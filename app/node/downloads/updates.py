@@ -23,9 +23,9 @@ from packaging.version import InvalidVersion, Version
 
 from app import __version__
 from app.api.computer import Updates as UpdatesState
-from app.catalog.hub.hub_address import proxy_of, trusting
-from app.catalog.hub.hub_files import why_away
-from app.catalog.transfers.file_transfer import to_its_end
+from app.catalog.hub.hub_address import proxy_of, system_tls_context
+from app.catalog.hub.hub_files import connection_failure
+from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.decoding import decode
 from app.machine.json_state import read_json_or_default
@@ -179,7 +179,7 @@ class Updates:
         self._kept = kept
         try:
             content = msgspec.json.encode(kept)
-            await to_its_end(lambda: write_atomically(self._file, content))
+            await run_to_completion(lambda: write_atomically(self._file, content))
         except OSError as error:
             log.warning("what is known of updates cannot be kept: %s", error)
 
@@ -188,7 +188,7 @@ async def _newest(place: ReleasePlace) -> Release | None:
     """Return the newest release, or None if none is published. Raises AppError."""
     source = place.host
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=trusting()),
+        connector=aiohttp.TCPConnector(ssl=system_tls_context()),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=SECONDS),
         headers={"User-Agent": AGENT, "Accept": "application/vnd.github+json"},
@@ -205,7 +205,7 @@ async def _newest(place: ReleasePlace) -> Release | None:
             body = await whole_body(answer.content, answer.content_length, MOST_BYTES)
             return decode(body, Release)
     except (aiohttp.ClientError, OSError, TooSlow) as error:
-        raise Unreachable("updates_unreached", source=source, why=why_away(error)) from error
+        raise Unreachable("updates_unreached", source=source, why=connection_failure(error)) from error
     except (TooLong, ValueError) as error:
         raise Unreachable("hub_odd", source=source) from error
 

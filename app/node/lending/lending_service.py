@@ -25,7 +25,7 @@ from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.stage_memory import work_bytes
 from app.inference.stages.stage_client import FrameChannel, Run
-from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
+from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
@@ -48,7 +48,7 @@ ANSWER_GAP_SECONDS = 1.0  # the longest gap between two tokens of a running answ
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
-def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> Wanted:
+def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> RunOrder:
     """Return the request that opens an offered stage. Reads its file. Raises BadInput if the order does not match the
     offer."""
     header = read_header(path)
@@ -78,7 +78,7 @@ def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threa
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
     scores = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
-    return Wanted(
+    return RunOrder(
         run,
         order.context,
         config,
@@ -211,9 +211,9 @@ class LendingService:
         return self.stage_host.used_bytes
 
     @property
-    def passed(self) -> Passed:
+    def passed(self) -> RelayedWork:
         """The work done here for others since the start."""
-        return self.stage_host.passed
+        return self.stage_host.relayed_work
 
     @property
     def machine(self) -> str:
@@ -231,7 +231,7 @@ class LendingService:
 
     def work(self) -> tuple[int, float]:
         """Return the steps answered since the start, and the seconds that the current one has been computing."""
-        return self.stage_host.work()
+        return self.stage_host.progress()
 
     def busy(self) -> bool:
         """Return whether layers are being loaded here or are in use by an answer."""
@@ -284,7 +284,7 @@ class LendingService:
         run = self._runs.get(pipeline)
         if run is None or run.member != member.id:
             raise Refused("lend_not_open")
-        self.stage_host.required(pipeline)
+        self.stage_host.get_open(pipeline)
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the host's channel ends."""
@@ -376,7 +376,7 @@ class LendingService:
         if count >= MAX_OPENINGS:
             raise Busy("lend_busy", count=count)
         offer = self._offers.take(member.id, pipeline, order.manifest)
-        self._stages.keep(offer.stage_id)
+        self._stages.protect(offer.stage_id)
         run = self._runs[pipeline] = _Run(member.id, offer, order, send)
         return run
 

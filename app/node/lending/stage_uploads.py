@@ -15,7 +15,7 @@ import msgspec
 
 from app.catalog.shelf import Shelf
 from app.catalog.stages.manifest import Manifest, from_json, wants_to_json
-from app.catalog.stages.stage_receiver import Receiver
+from app.catalog.stages.stage_receiver import StageReceiver
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Busy, Fact, Reason, Refused
 from app.core.ids import MachineId, PipelineId
@@ -53,10 +53,10 @@ class StageOffer:
     manifest: Manifest
     stage_id: str
     fetched_bytes: int = 0
-    receiver: Receiver | None = None  # while pieces are awaited, so that existing ones are hashed only once
+    receiver: StageReceiver | None = None  # while pieces are awaited, so that existing ones are hashed only once
     idle: asyncio.TimerHandle | None = None
 
-    def take_receiver(self) -> Receiver | None:
+    def take_receiver(self) -> StageReceiver | None:
         """Return the receiver to write to or close, and stop the idle timer."""
         if self.idle is not None:
             self.idle.cancel()
@@ -150,7 +150,7 @@ class StageOffers:
         offer.idle = asyncio.get_running_loop().call_later(IDLE_S, offer.close)
         return wants_to_json(receiver.wants)
 
-    def _begin(self, manifest: Manifest) -> Receiver | None:
+    def _begin(self, manifest: Manifest) -> StageReceiver | None:
         """Copy the pieces that other stages and the shelf have. Return the receiver of the rest, or None if nothing is
         missing. Runs in a thread."""
         donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))

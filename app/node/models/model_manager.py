@@ -302,7 +302,7 @@ class ModelManager:
             raise BadInput("nothing_loaded")
         with (
             self._outcomes.concurrent.count() as guest,
-            self._journal.answering(running.entry.name, question.request, question.whose) as noted,
+            self._journal.answering(running.entry.name, question.request, question.requester) as noted,
         ):
             self._changed()
             async with aclosing(counted_answer(running.completer, question, self.on_answer_made)) as answer:

@@ -54,7 +54,7 @@ class Failover:
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # at which layers were loaded here before
 
-    def wanted(self) -> bool:
+    def is_needed(self) -> bool:
         """Return whether the pipeline has, or is about to have, requests that no other pipeline can take over."""
         if self._state.is_several:
             return self.intends
@@ -90,7 +90,7 @@ class Failover:
         """Return the machines that failed repeatedly in the last few minutes."""
         return frozenset(map(MachineId, self.failures.left_out()))
 
-    async def alone(self) -> bool:
+    async def can_host_alone(self) -> bool:
         excluded = frozenset[MachineId]()
         for _ in range(MOST_LOOKS):
             try:
@@ -194,7 +194,7 @@ class Failover:
         is_gone = isinstance(error, Unreachable | Refused | DoesNotFit)
         return "" if self.stage_set.is_here(stage) else stage.machine, stage.name, is_gone
 
-    def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
+    def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
         return recovery.Misfit(recovery.shortage_reason(loss, error.reason))
 
 

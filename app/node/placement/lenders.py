@@ -11,7 +11,7 @@ from typing import Protocol
 
 from app.catalog.shelf import Entry
 from app.catalog.stages.cut import Cut, read_pieces
-from app.catalog.stages.manifest import Want, to_json, wanted_bytes, wants_from_json
+from app.catalog.stages.manifest import WantedPiece, to_json, wanted_bytes, wants_from_json
 from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.recovery import fault_table
@@ -242,7 +242,7 @@ async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut:
 
 
 async def _chunks(
-    cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tell: SendProgress
+    cut: Cut, wants: tuple[WantedPiece, ...], limit: asyncio.Timeout, tell: SendProgress
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of the pieces. Each chunk that the lender accepts extends `limit`."""
     clock = asyncio.get_running_loop().time
@@ -284,6 +284,6 @@ def _changed(cut: Cut, piece: object) -> bool:
     if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
         return False
     digest = hashlib.sha256()
-    for chunk in read_pieces(cut, [Want(piece, 0)]):
+    for chunk in read_pieces(cut, [WantedPiece(piece, 0)]):
         digest.update(chunk)
     return digest.hexdigest() != cut.manifest.pieces[piece].sha256

@@ -39,9 +39,9 @@ from app.core.recovery.placement_lifecycle import (
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.schedule import QueuedRequest
 from app.inference.pipeline.completion import Completer
-from app.inference.pipeline.replica_set import Replica, Replicas
+from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.inference.worker.tokenizer import Text
+from app.inference.worker.tokenizer import TextWorker
 from app.node.cancellation import run_until
 from app.node.control.json_bodies import Report
 from app.node.placement.failover import describe_notice
@@ -103,7 +103,7 @@ class Placement:
         return self.state.order
 
     @property
-    def _replicas(self) -> Replicas | None:
+    def _replicas(self) -> ReplicaSet | None:
         """The open pipelines, or None until the placement answers. One machine or a split is a single replica."""
         return self.state.pipelines if self._supervisor is not None else None
 
@@ -168,7 +168,7 @@ class Placement:
         with suppress(AppError):
             failover = self._supervisor.only
             if failover is not None:  # otherwise the other replicas are already there
-                say = partial(self._replicas.tell_leaving, self._loss(machine, why).name)
+                say = partial(self._replicas.announce_leaving, self._loss(machine, why).name)
                 await failover.hand_over(frozenset({machine}), say)
             if self.is_ready and self.uses(machine):  # even if the last answer has ended by now
                 self.state.is_moving = failover is not None
@@ -352,7 +352,7 @@ class Placement:
             self.ended.set()
             self.state.changed()
 
-    def _begin(self, text: Text, replicas: Replicas, supervisor: ReplicaSupervisor) -> None:
+    def _begin(self, text: TextWorker, replicas: ReplicaSet, supervisor: ReplicaSupervisor) -> None:
         """Start answering."""
         self.claims.is_loaded = True
         self._supervisor, self.completer = supervisor, Completer(text, replicas)
@@ -361,8 +361,10 @@ class Placement:
         self._step(Noticed(replicas.news))
         self._outcome.set_result(None)
 
-    async def _opened(self, supervisor: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack) -> Text:
-        text = await Text.open(self.entry.path)
+    async def _opened(
+        self, supervisor: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack
+    ) -> TextWorker:
+        text = await TextWorker.open(self.entry.path)
         await stack.enter_async_context(text)
         await supervisor.begin(group)
         return text
@@ -379,7 +381,7 @@ class Placement:
         """Return the result of `work`. Raises StageLost as soon as the load is stopped."""
         return await run_until(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
-    async def _until_over(self, replicas: Replicas) -> None:
+    async def _until_over(self, replicas: ReplicaSet) -> None:
         async with asyncio.TaskGroup() as group:
             stopped = group.create_task(self._stop.wait(), name="stop a placement")
             lost = group.create_task(replicas.wait_lost(), name="lose a placement")

@@ -13,7 +13,7 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_part
-from app.inference.pipeline.replica_set import Replicas
+from app.inference.pipeline.replica_set import ReplicaSet
 from app.node.planning.planning import lent_bytes_by_machine
 from app.node.snapshot import describe_plan
 
@@ -83,7 +83,7 @@ class PlacementState:
         self.n_requests = 0  # running or waiting
         self.unused = asyncio.Event()  # set while there are no requests
         self.unused.set()
-        self.pipelines = Replicas()  # the open ones
+        self.pipelines = ReplicaSet()  # the open ones
         self.is_moving = False  # to a better placement, without any request
         self.replaced: dict[MachineId, Reason] = {}  # why others take over a machine's layers
 
@@ -102,7 +102,7 @@ class PlacementState:
 
     def place(self, place: int, part: Plan, described: plans.Plan) -> None:
         """Record that this pipeline has moved to other machines."""
-        self.pipelines.moved(place, frozenset(stage.machine for stage in part.stages))
+        self.pipelines.set_machines(place, frozenset(stage.machine for stage in part.stages))
         if self.n_parts > 1:
             self._parts[place] = part
             part = with_part(self.plan, place, part, self.entry.model)

@@ -18,7 +18,7 @@ from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.recovery_loop import loss_of
+from app.inference.pipeline.recovery_loop import loss_from_error
 from app.inference.pipeline.replica_set import Replica
 from app.inference.pipeline.result_checks import KnownAnswer, Samples, check_known_answer, fits_whole_prompt
 from app.inference.pipeline.scheduler import PipelineConfig
@@ -79,7 +79,7 @@ class PipelineOpener:
         try:
             clients = await stage_set.open(plan)
         except AppError as error:
-            failover.failed(loss_of(error, failover))
+            failover.failed(loss_from_error(error, failover))
             raise
         shape = PipelineConfig(
             sizes.slots,
@@ -103,12 +103,12 @@ class PipelineOpener:
         alone yields the known answer."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
-        pipeline.is_tried = True
+        pipeline.is_trial = True
         proof = await check_known_answer(pipeline.generate, shape, self._entry.name, known)
-        pipeline.is_tried = False
+        pipeline.is_trial = False
         if here and fits_whole_prompt(shape):
             self._known = proof
-            await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, proof.steps)
+            await asyncio.to_thread(self._sources.shelf.save_known_answer, self._entry, proof.steps)
 
 
 class ReplanPlacement(Protocol):
@@ -169,7 +169,7 @@ class ReplicaSupervisor:
 
     async def _run_pipeline(self, place: int, opened: asyncio.Future[None]) -> None:
         pause_s = LEAST_PAUSE_SECONDS
-        while not self._state.pipelines.drop_if_over():
+        while not self._state.pipelines.check_all_lost():
             try:
                 async with AsyncExitStack() as stack:
                     await self._place(place, again=place in self._lost)
@@ -188,7 +188,7 @@ class ReplicaSupervisor:
                     self._changed()
                     why = await self._until_lost(place, pipeline, failover)
                     log.warning("the replica of %s is lost: %s", first.name, why.reason)
-                    if self._state.pipelines.drop_if_over():
+                    if self._state.pipelines.check_all_lost():
                         return
             except AppError as error:
                 if not opened.done():
@@ -199,7 +199,7 @@ class ReplicaSupervisor:
                 fault_entry = fault_table.classify(error.reason)
                 if fault_entry.retry is Retry.NEVER and fault_entry.fault in (Fault.MODEL, Fault.ENGINE):
                     self._lost.add(place)  # another try would fail in the same way
-                    self._state.pipelines.drop_if_over()
+                    self._state.pipelines.check_all_lost()
                     self._changed()
                     return
             self._lost.add(place)

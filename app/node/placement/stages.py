@@ -363,9 +363,11 @@ class StageSet:
             done += n_bytes
             self._tell(stage, "cutting", done, total, "bytes")
 
-        self._sources.stages.keep(stage_id)  # on the event loop, so that nothing can come between this and the release
+        self._sources.stages.protect(
+            stage_id
+        )  # on the event loop, so that nothing can come between this and the release
         closing.callback(self._sources.stages.release, stage_id)
-        return str(await in_thread(lambda report: self._sources.stages.fill(cut, report), tell))
+        return str(await in_thread(lambda report: self._sources.stages.write_stage(cut, report), tell))
 
     async def _open_remote(self, stage: PlannedStage, closing: AsyncExitStack) -> OpenRun:
         run = self._run(stage)

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from app.api.models import Speeds
 from app.api.plans import Progress
 from app.api.requests import MeasureModel
-from app.catalog.families.effort_reader import effort_of, main_kind, stand_in, stand_in_effort
-from app.catalog.families.family_table import FAMILIES, windows
+from app.catalog.families.effort_reader import effort_of, main_kind, stand_in_effort, stand_in_shape
+from app.catalog.families.family_table import FAMILIES, window_layers
 from app.catalog.gguf.gguf_file import Header
 from app.catalog.gguf.model_shape_reader import shape_of
 from app.catalog.shelf import Entry, Shelf
@@ -85,7 +85,7 @@ def basis_of(header: Header, model: Model) -> Basis:
         return plain
     if isinstance(plain, BadInput):
         return Basis(shape)
-    near = plain.effort if any(windows(header, FAMILIES[model.architecture]) or ()) else None
+    near = plain.effort if any(window_layers(header, FAMILIES[model.architecture]) or ()) else None
     return Basis(shape, near=near, instead=plain)
 
 
@@ -95,7 +95,7 @@ def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
         effort = effort_of(header, model)
     except BadInput as error:
         return error
-    return Basis(stand_in(main_kind(header, model)), effort)
+    return Basis(stand_in_shape(main_kind(header, model)), effort)
 
 
 def windowed(measured: Speed, effort: Effort) -> Speed:

@@ -20,7 +20,7 @@ from msgspec import Meta
 from app.core.errors import Busy
 from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed
-from app.inference.worker.layer_benchmark import Gauge, Report, measure, silent
+from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
@@ -271,7 +271,7 @@ class OwnSpeed:
         setup = await self._here.hardware.setup(batch_rows)
         return self._cache.last(key_of(setup, shape, head=True))
 
-    async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
+    async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = report_nothing) -> Speed:
         """Return the speed including the output matrix, for this machine's own user. Waits for a trial under way.
 
         Raises the errors of `measure`, including Busy.
@@ -284,7 +284,7 @@ class OwnSpeed:
             if known := self._cache.get(key):
                 return known
             free = int(devices.memory().free_bytes * OWN_SHARE)
-            gauge = Gauge(self._here.hardware.threads, batch_rows, free, head=True, low_priority=False)
+            gauge = BenchmarkSettings(self._here.hardware.threads, batch_rows, free, head=True, low_priority=False)
             return await self._trial(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
@@ -305,9 +305,9 @@ class OwnSpeed:
             raise Busy("speed_busy")
         async with self._turn:
             began = time.monotonic()
-            gauge = Gauge(threads, batch_rows, self._here.lent_bytes(), head=False)
+            gauge = BenchmarkSettings(threads, batch_rows, self._here.lent_bytes(), head=False)
             try:
-                speed = await self._trial(key, shape, gauge, self._must_stop, silent)
+                speed = await self._trial(key, shape, gauge, self._must_stop, report_nothing)
                 if again:
                     self._cooldown.done(key)
                 return speed
@@ -338,7 +338,7 @@ class OwnSpeed:
         return self._here.busy()
 
     async def _trial(
-        self, key: str, shape: ModelShape, gauge: Gauge, busy: Callable[[], bool], report: Report
+        self, key: str, shape: ModelShape, gauge: BenchmarkSettings, busy: Callable[[], bool], report: Report
     ) -> Speed:
         if busy():
             raise Busy("speed_busy")

@@ -10,10 +10,10 @@ from typing import Any
 from app.api import requests
 from app.api.models import MemoryParts, Starter, Verdict, Verdicts
 from app.api.plans import Plan
-from app.catalog.families.effort_reader import kind_of, stand_in
+from app.catalog.families.effort_reader import kind_of, stand_in_shape
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf import tensor_types
-from app.catalog.model_catalog import Offer, OfferedFile, shipped
+from app.catalog.model_catalog import OfferedFile, OfferedModel, load_catalog
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
@@ -33,10 +33,10 @@ MOST_CONTEXT = 1 << 24  # if nothing is known
 
 async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Starter | None:
     """Return the model of the catalog to begin with, or None if none fits with room to spare. Nothing is measured."""
-    known = await asyncio.to_thread(shipped)
+    known = await asyncio.to_thread(load_catalog)
     host, lenders = planner_inputs.machines(released, {})
     together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
-    versions: dict[str, tuple[Offer, OfferedFile]] = {}
+    versions: dict[str, tuple[OfferedModel, OfferedFile]] = {}
     for offer in (*known.starters(), *known.other_starters()):
         version = offer.version_for(together if offer.splits else host.lends_bytes)
         if version is not None:
@@ -67,7 +67,7 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
     )
 
 
-def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
+def _sketch(offer: OfferedModel, file: OfferedFile) -> requests.Sketch:
     return requests.Sketch(
         key=offer.id,
         file_bytes=file.size_bytes or 1,
@@ -82,7 +82,7 @@ def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
     )
 
 
-def _option(offer: Offer, file: OfferedFile, verdict: Verdict) -> StarterOption:
+def _option(offer: OfferedModel, file: OfferedFile, verdict: Verdict) -> StarterOption:
     share = 1.0
     if offer.active_parameters and offer.parameters:
         share = offer.active_parameters / offer.parameters
@@ -132,7 +132,7 @@ def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
     kind = kind_of(sketch.quantization)
     _, values, n_bytes = next(tensor for tensor in tensor_types.TENSORS.values() if tensor[0] == kind)
     effort = estimated_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
-    return Basis(stand_in(kind), effort)
+    return Basis(stand_in_shape(kind), effort)
 
 
 def _unforecast(sketch: requests.Sketch) -> Reason:

@@ -13,7 +13,7 @@ import msgspec
 
 from app.api.answers import UsedAgain
 from app.api.snapshot import MachineRef
-from app.catalog.transfers.file_transfer import to_its_end
+from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import BadInput, Reason
 from app.core.household.household import Machine
 from app.core.ids import MachineId
@@ -98,6 +98,6 @@ class Quarantine:
         try:
             async with self._turn:
                 content = msgspec.json.encode(_File(self._since))
-                await to_its_end(partial(write_atomically, self._file, content))
+                await run_to_completion(partial(write_atomically, self._file, content))
         except OSError as error:
             log.warning("which machines are doubted cannot be kept: %s", error)

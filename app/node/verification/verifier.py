@@ -120,7 +120,7 @@ class Verifier:
 
     def _tried_enough(self, sample: Sample) -> bool:
         """Return whether to give up the sample, because requests or a need for memory or disk interrupted every try."""
-        n_tries = self._samples.put_off(sample)
+        n_tries = self._samples.postpone(sample)
         if n_tries < MOST_TRIES:
             return False
         stage = self._stage_set.stage_of(sample.run)
@@ -251,7 +251,7 @@ class SampleRecomputer:
     async def _file(self, cut: Cut) -> AsyncIterator[Path]:
         """Yield the path of the stage file, either the stored one or a temporary one that is removed afterward."""
         stage_id = cut.manifest.id
-        self._stages.keep(stage_id)  # on the event loop, so that nothing can come between this and the release
+        self._stages.protect(stage_id)  # on the event loop, so that nothing can come between this and the release
         try:
             if (here := await asyncio.to_thread(self._stages.path, stage_id)) is not None:
                 yield here
@@ -259,7 +259,7 @@ class SampleRecomputer:
         finally:
             self._stages.release(stage_id)
         own = await asyncio.to_thread(self._own_store)
-        yield await in_thread(lambda tell: own.fill(cut, tell, as_others=True), lambda _: None)
+        yield await in_thread(lambda tell: own.write_stage(cut, tell, as_others=True), lambda _: None)
         await asyncio.to_thread(own.remove, stage_id)  # if this fails, the whole folder is deleted at the end
 
     def _own_store(self) -> StageStore:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.families.effort_reader import effort_of, kind_of, main_kind, stand_in, stand_in_effort
+from app.catalog.families.effort_reader import effort_of, kind_of, main_kind, stand_in_effort, stand_in_shape
 from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
@@ -117,7 +117,7 @@ def test_the_number_type_behind_a_mix(quantization: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Q4_K", "Q8_0", "F16", "MXFP4", "NVFP4", "I8"])
 def test_the_layer_that_stands_for_others_can_be_measured(kind: str, tmp_path: Path) -> None:
-    shape = stand_in(kind)
+    shape = stand_in_shape(kind)
     synthetic_stage.check(shape)
     if kind == "Q4_K":
         path = tmp_path / "one.gguf"

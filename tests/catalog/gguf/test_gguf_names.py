@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantization_of, recommended
+from app.catalog.gguf.gguf_file import is_model, part_names, parts_of, quantization_of, recommended_file
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,6 @@ def test_parts_and_companions_are_told_apart() -> None:
 
 def test_the_one_to_begin_with() -> None:
     files = ["x-Q2_K.gguf", "x-Q8_0.gguf", "x-Q4_K_M-00001-of-00002.gguf", "x-Q5_K_M.gguf"]
-    assert recommended(files) == "x-Q4_K_M-00001-of-00002.gguf"
-    assert recommended([*files, "x-Q4_K_M.gguf"]) == "x-Q4_K_M.gguf"
-    assert recommended(["x-Q2_K.gguf"]) is None
+    assert recommended_file(files) == "x-Q4_K_M-00001-of-00002.gguf"
+    assert recommended_file([*files, "x-Q4_K_M.gguf"]) == "x-Q4_K_M.gguf"
+    assert recommended_file(["x-Q2_K.gguf"]) is None

@@ -12,7 +12,7 @@ import pytest
 
 from app.catalog.hub import hub_files
 from app.catalog.hub.hub_address import Hub
-from app.catalog.hub.hub_files import NOTHING_ANSWERS, why_away
+from app.catalog.hub.hub_files import NOTHING_ANSWERS, connection_failure
 from app.core.errors import Fact, Reason, Unreachable
 from app.core.reasons import said
 from tests.catalog.hub_server import HubServer, closed_hub, serving
@@ -135,10 +135,10 @@ KEY = aiohttp.client_reqrep.ConnectionKey(
     ],
 )  # fmt: skip
 def test_words_for_what_went_wrong(error: Exception, words: str) -> None:
-    assert said(why_away(error)) == words
+    assert said(connection_failure(error)) == words
 
 
 async def test_an_answer_that_was_an_error_is_given_up_as_that_error() -> None:
-    lookout = hub_files.OutageWatch(Hub(), lambda _: None)
+    outage_watch = hub_files.OutageWatch(Hub(), lambda _: None)
     busy = Unreachable("hub_fault", source="x", status=500)
-    assert lookout.gave_up(busy, 3) is busy
+    assert outage_watch.final_error(busy, 3) is busy

@@ -30,7 +30,7 @@ async def search(server: HubServer, text: str = "tiny", seconds: float = 20) -> 
 
 
 async def listing(server: HubServer, repository: str = REPOSITORY) -> Listing:
-    return await online.listing(server.hub, repository, None)
+    return await online.list_files(server.hub, repository, None)
 
 
 async def refused(server: HubServer, seconds: float = 20) -> str:
@@ -114,11 +114,11 @@ async def test_who_does_not_wait_any_more_ends_the_search(server: HubServer) -> 
 
 
 async def test_a_token_goes_to_the_hub_alone(server: HubServer) -> None:
-    await online.listing(server.hub, REPOSITORY, TOKEN)
+    await online.list_files(server.hub, REPOSITORY, TOKEN)
     assert server.requests[-1].headers["Authorization"] == f"Bearer {TOKEN}"
     server.faults.listing_redirect = f"http://localhost:{server.store_port}/blob"  # another host
     with pytest.raises(AppError):
-        await online.listing(server.hub, REPOSITORY, TOKEN)
+        await online.list_files(server.hub, REPOSITORY, TOKEN)
     assert server.requests[-1].path == "/blob"
     assert "Authorization" not in server.requests[-1].headers
 
@@ -127,7 +127,7 @@ async def test_a_token_goes_to_the_hub_alone(server: HubServer) -> None:
 async def test_a_refused_token_is_told_apart_from_what_is_not_there(server: HubServer, status: int, code: str) -> None:
     server.faults.listing_status = status
     with pytest.raises(AppError) as caught:
-        await online.listing(server.hub, REPOSITORY, TOKEN)
+        await online.list_files(server.hub, REPOSITORY, TOKEN)
     assert caught.value.reason.code == code
 
 

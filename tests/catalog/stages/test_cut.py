@@ -39,7 +39,7 @@ def load(home: Home, entry: Entry, layers: Layers, role: Role) -> Stage:
     from backends.llamacpp.stage import LlamaStage
 
     whole = role is Role.WHOLE
-    path = entry.path if whole else str(home.stages.fill(home.shelf.cut(entry, layers, role)))
+    path = entry.path if whole else str(home.stages.write_stage(home.shelf.cut(entry, layers, role)))
     width = entry.model.width
     return LlamaStage(StageConfig("llamacpp", path, entry.path, role, layers, width, 1, 256, 64, threads=1))
 
@@ -75,7 +75,7 @@ def test_cut_stages_say_what_the_whole_says(home: Home, quant: str, width: int, 
         assert np.std(said[-1]) > 0.1
         for cuts in ((1,), (4,), (1, 4), (2, 3, 4)):
             assert np.array_equal(answer(pipeline(*cuts)), said), f"cut at {cuts}"
-        sent = str(home.stages.fill(home.shelf.cut(entry, Layers(0, 5), Role.WHOLE)))
+        sent = str(home.stages.write_stage(home.shelf.cut(entry, Layers(0, 5), Role.WHOLE)))
         there = load(home, replace(entry, path=sent), Layers(0, 5), Role.WHOLE)
         assert np.array_equal(answer([stack.enter_context(closing(there))]), said)
         known = [key for key in read_header(Path(sent)).entries if key.startswith("tokenizer.")]
@@ -105,7 +105,7 @@ def test_what_a_stage_file_holds(home: Home) -> None:
     whole = read_header(Path(entry.path))
     for layers, role in runs(6, 2, 4):
         cut = home.shelf.cut(entry, layers, role)
-        header = read_header(home.stages.fill(cut))
+        header = read_header(home.stages.write_stage(cut))
         assert header.integer("llama.block_count", 1, 99) == 2
         assert [key for key in header.entries if key.startswith("tokenizer.")] == ["tokenizer.ggml.model"]
         rows = 300 if role is Role.LAST else 32

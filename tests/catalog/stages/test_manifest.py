@@ -14,7 +14,7 @@ from app.catalog.stages.manifest import (
     MAX_JSON_BYTES,
     Manifest,
     Piece,
-    Want,
+    WantedPiece,
     from_json,
     to_json,
     wanted_bytes,
@@ -110,11 +110,17 @@ def test_garbage_is_refused(data: bytes) -> None:
 
 
 def test_wants_are_checked_against_the_manifest() -> None:
-    wants = (Want(0, 10), Want(2, 0))
+    wants = (WantedPiece(0, 10), WantedPiece(2, 0))
     assert wants_from_json(wants_to_json(wants), MANIFEST) == wants
     assert wanted_bytes(wants, MANIFEST) == 91
-    wrong = [(Want(3, 0),), (Want(-1, 0),), (Want(0, 100),), (Want(0, -1),), (Want(1, 0),) * 2]
-    for case in (*wrong, (Want(1, 0), Want(0, 0))):
+    wrong = [
+        (WantedPiece(3, 0),),
+        (WantedPiece(-1, 0),),
+        (WantedPiece(0, 100),),
+        (WantedPiece(0, -1),),
+        (WantedPiece(1, 0),) * 2,
+    ]
+    for case in (*wrong, (WantedPiece(1, 0), WantedPiece(0, 0))):
         with pytest.raises(BadInput):
             wants_from_json(wants_to_json(case), MANIFEST)
     for data in (b"x", b"[1]", b"[" * 100_000):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.stages.cut import Cut, read_pieces
-from app.catalog.stages.manifest import Want
+from app.catalog.stages.manifest import WantedPiece
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import BadInput, Busy, Damaged
 from app.core.reasons import said
@@ -62,7 +62,7 @@ def test_an_interrupted_piece_goes_on_where_it_broke_off(cut: Cut, lender: Home)
     with lender.stages.receive(cut.manifest) as receiver:
         receiver.write(b"".join(read_pieces(cut, receiver.wants))[: first + 100])
     with lender.stages.receive(cut.manifest) as receiver:
-        assert receiver.wants[0] == Want(1, 100)
+        assert receiver.wants[0] == WantedPiece(1, 100)
 
 
 def test_what_was_damaged_while_waiting_is_fetched_again(cut: Cut, lender: Home) -> None:
@@ -73,7 +73,7 @@ def test_what_was_damaged_while_waiting_is_fetched_again(cut: Cut, lender: Home)
     data[cut.manifest.pieces[1].offset + 5] ^= 1
     part.write_bytes(data)
     with lender.stages.receive(cut.manifest) as receiver:
-        assert receiver.wants[0] == Want(1, 0)
+        assert receiver.wants[0] == WantedPiece(1, 0)
         assert len(receiver.wants) == 2
         for chunk in sent(cut, receiver.wants):
             receiver.write(chunk)
@@ -111,7 +111,7 @@ def test_a_wrong_piece_is_thrown_away_alone(cut: Cut, lender: Home) -> None:
         with pytest.raises(BadInput):
             receiver.write(b"more")
     with lender.stages.receive(cut.manifest) as receiver:
-        assert receiver.wants == tuple(Want(index, 0) for index in range(3, len(pieces)))
+        assert receiver.wants == tuple(WantedPiece(index, 0) for index in range(3, len(pieces)))
     assert files(lender) == [".have", ".part"]
 
 
@@ -131,7 +131,7 @@ def test_no_stage_before_all_has_come_and_nothing_beyond(cut: Cut, lender: Home)
 
 def test_moving_a_boundary_moves_only_the_new_layers(home: Home, lender: Home) -> None:
     entry = home.add("m", layers=8)
-    lender.stages.fill(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
+    lender.stages.write_stage(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
     moved = home.shelf.cut(entry, Layers(4, 7), Role.MIDDLE)
     with lender.stages.receive(moved.manifest) as receiver:
         assert receiver.wanted_bytes == sum(entry.model.weights.layer_bytes[5:7])
@@ -142,10 +142,10 @@ def test_moving_a_boundary_moves_only_the_new_layers(home: Home, lender: Home) -
 
 def test_a_damaged_donor_gives_nothing(home: Home, lender: Home) -> None:
     entry = home.add("m", layers=8)
-    old = lender.stages.fill(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
+    old = lender.stages.write_stage(home.shelf.cut(entry, Layers(2, 5), Role.MIDDLE))
     old.write_bytes(bytes(old.stat().st_size))
     moved = home.shelf.cut(entry, Layers(3, 6), Role.MIDDLE)
-    assert lender.stages.fill(moved).read_bytes() == expected(moved)
+    assert lender.stages.write_stage(moved).read_bytes() == expected(moved)
 
 
 def test_tensors_of_an_own_model_file_are_used(home: Home, lender: Home, cut: Cut) -> None:

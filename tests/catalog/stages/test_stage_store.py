@@ -50,17 +50,17 @@ class BadDisk(Disk):
 
 
 def test_a_second_load_moves_nothing(cut: Cut, lender: Home) -> None:
-    path = lender.stages.fill(cut)
+    path = lender.stages.write_stage(cut)
     again = StageStore(lender.folder / "stages", LIMIT_BYTES)
     assert again.path(cut.manifest.id) == path
     values: list[int] = []
-    assert again.fill(cut, values.append) == path
+    assert again.write_stage(cut, values.append) == path
     assert values == []
 
 
 def test_progress_adds_up(cut: Cut, lender: Home) -> None:
     values: list[int] = []
-    lender.stages.fill(cut, values.append)
+    lender.stages.write_stage(cut, values.append)
     assert sum(values) == cut.manifest.total_bytes
 
 
@@ -69,16 +69,16 @@ def test_a_disk_that_fills_up_is_left_clean(cut: Cut, lender: Home, percent: int
     room = cut.manifest.total_bytes * percent // 100
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(room))
     with pytest.raises(DoesNotFit) as error:
-        store.fill(cut)
+        store.write_stage(cut)
     assert "full" in said(error.value)
     assert files(lender) == []
-    assert lender.stages.fill(cut).read_bytes() == expected(cut)
+    assert lender.stages.write_stage(cut).read_bytes() == expected(cut)
 
 
 def test_a_failing_fsync_leaves_no_stage(cut: Cut, lender: Home) -> None:
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(sync_fails=True))
     with pytest.raises(BadInput) as error:
-        store.fill(cut)
+        store.write_stage(cut)
     assert error.value.reason.code == "disk_failed"
     assert files(lender) == []
 
@@ -89,7 +89,7 @@ def test_a_rename_that_fails_leaves_no_stage(cut: Cut, lender: Home, monkeypatch
 
     monkeypatch.setattr(lender.stages, "_install", fail)
     with pytest.raises(BadInput) as error:
-        lender.stages.fill(cut)
+        lender.stages.write_stage(cut)
     assert error.value.reason.code == "disk_failed"
     assert files(lender) == []
     lender.stages.receive(cut.manifest).close()  # and it can be tried again
@@ -103,7 +103,7 @@ def test_a_disk_too_small_is_said_before_a_byte_moves(cut: Cut, lender: Home) ->
     assert error.value.reason.facts["needed_bytes"] == needed
     assert files(lender) == []
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, BadDisk(free=needed))
-    store.fill(cut)
+    store.write_stage(cut)
 
 
 def test_a_header_that_lies_is_refused_at_the_end(cut: Cut, lender: Home) -> None:
@@ -112,7 +112,7 @@ def test_a_header_that_lies_is_refused_at_the_end(cut: Cut, lender: Home) -> Non
     for header in (b"GGUF" + bytes(100), stranger, cut.manifest.header[:-1] + b"\x01"):
         manifest: Manifest = replace(cut.manifest, header=header)
         with pytest.raises(BadInput) as error:
-            lender.stages.fill(Cut(manifest, cut.sources))
+            lender.stages.write_stage(Cut(manifest, cut.sources))
         assert said(error.value)
         assert files(lender) == []
 
@@ -122,7 +122,7 @@ def test_60_flips_and_cuts_of_a_stage_are_found(cut: Cut, lender: Home) -> None:
     whole = expected(cut)
     inside = [place for piece in cut.manifest.pieces for place in (piece.offset, piece.n_bytes)]
     for turn in range(60):
-        path = lender.stages.fill(cut)
+        path = lender.stages.write_stage(cut)
         data = bytearray(whole)
         if turn % 3 == 0:
             del data[chance.randrange(len(data)) :]
@@ -144,7 +144,7 @@ def test_an_untouched_stage_is_not_hashed_again(
     def refuse(path: Path, data: bytes) -> None:
         raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
 
-    path = lender.stages.fill(cut)
+    path = lender.stages.write_stage(cut)
     checked: list[Path] = []
     check = lender.stages._check
 
@@ -164,20 +164,20 @@ def test_an_untouched_stage_is_not_hashed_again(
 
 
 def test_a_flip_that_keeps_size_and_time_is_found(cut: Cut, lender: Home) -> None:
-    path = lender.stages.fill(cut)
+    path = lender.stages.write_stage(cut)
     before = path.stat()
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert lender.stages.path(cut.manifest.id) is None
-    assert lender.stages.fill(cut).read_bytes() == expected(cut)
+    assert lender.stages.write_stage(cut).read_bytes() == expected(cut)
 
 
 def test_what_a_disk_lost_is_found_in_a_week(cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1e9]
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, clock=lambda: now[0])
-    store.fill(cut)
+    store.write_stage(cut)
     checked: list[Path] = []
     monkeypatch.setattr(store, "_check", lambda manifest, path: checked.append(path))
     now[0] += 6 * 86_400
@@ -196,10 +196,10 @@ def test_what_a_disk_lost_is_found_in_a_week(cut: Cut, lender: Home, monkeypatch
 def test_a_folder_in_the_place_of_a_file_gives_way(cut: Cut, lender: Home, end: str) -> None:
     store = lender.stages
     if end == ".gguf":
-        store.fill(cut).unlink()
+        store.write_stage(cut).unlink()
     (lender.folder / "stages" / f"{cut.manifest.id}{end}" / "inside").mkdir(parents=True)
     assert store.path(cut.manifest.id) is None
-    assert store.fill(cut).read_bytes() == expected(cut)
+    assert store.write_stage(cut).read_bytes() == expected(cut)
     assert store.path(cut.manifest.id)
 
 
@@ -211,14 +211,14 @@ def test_stages_long_unused_go_first_and_held_ones_stay(home: Home, lender: Home
         cuts.append(home.shelf.cut(entry, Layers(1, 3), Role.MIDDLE))
     ids = [cut.manifest.id for cut in cuts]
     for turn, cut in enumerate(cuts[:3]):
-        lender.stages.fill(cut)
+        lender.stages.write_stage(cut)
         os.utime(folder / f"{ids[turn]}.json", ns=(turn, turn))
         os.utime(folder / f"{ids[turn]}.gguf", ns=(turn, turn))
     held = lender.stages.hold(ids[0])
     assert held
     os.utime(folder / f"{ids[0]}.json", ns=(0, 0))
     lender.stages.limit_bytes = lender.stages.used_bytes() - 1
-    lender.stages.fill(cuts[3])
+    lender.stages.write_stage(cuts[3])
     there = [stage_id for stage_id in ids if (folder / f"{stage_id}.gguf").exists()]
     assert there in ([ids[0], ids[3]], [ids[0], ids[2], ids[3]])
     lender.stages.limit_bytes = 0
@@ -232,8 +232,8 @@ def test_stages_long_unused_go_first_and_held_ones_stay(home: Home, lender: Home
 def test_both_stages_of_one_model_stay_whatever_the_limit(home: Home) -> None:
     entry = home.add("m", layers=4)
     home.stages.limit_bytes = 0
-    first = home.stages.fill(home.shelf.cut(entry, Layers(0, 2), Role.FIRST))
-    last = home.stages.fill(home.shelf.cut(entry, Layers(2, 4), Role.LAST))
+    first = home.stages.write_stage(home.shelf.cut(entry, Layers(0, 2), Role.FIRST))
+    last = home.stages.write_stage(home.shelf.cut(entry, Layers(2, 4), Role.LAST))
     assert first.exists()
     assert last.exists()
 
@@ -241,11 +241,11 @@ def test_both_stages_of_one_model_stay_whatever_the_limit(home: Home) -> None:
 def test_room_is_made_from_what_nobody_uses(home: Home, lender: Home) -> None:
     old = home.shelf.cut(home.add("old", layers=4), Layers(1, 3), Role.MIDDLE)
     new = home.shelf.cut(home.add("new", layers=4, seed=9), Layers(1, 3), Role.MIDDLE)
-    lender.stages.fill(old)
+    lender.stages.write_stage(old)
     disk = BadDisk(free=RESERVE_BYTES)
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, disk)
     with pytest.raises(DoesNotFit):
-        store.fill(new)
+        store.write_stage(new)
     assert files(lender) == []
     assert lender.stages.path(old.manifest.id) is None
 
@@ -253,7 +253,7 @@ def test_room_is_made_from_what_nobody_uses(home: Home, lender: Home) -> None:
 def test_two_stages_at_once_in_two_threads(home: Home, lender: Home) -> None:
     entry = home.add("m", layers=8)
     cuts = [home.shelf.cut(entry, Layers(1, 4), Role.MIDDLE), home.shelf.cut(entry, Layers(3, 6), Role.MIDDLE)]
-    threads = [threading.Thread(target=lender.stages.fill, args=(cut,)) for cut in cuts]
+    threads = [threading.Thread(target=lender.stages.write_stage, args=(cut,)) for cut in cuts]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -337,7 +337,7 @@ def test_others_leave_more_of_the_disk_free_than_its_owner(cut: Cut, lender: Hom
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, disk, reserve_bytes=RESERVE_BYTES + 1)
     with pytest.raises(DoesNotFit):
         store.accept(cut.manifest)
-    assert store.fill(cut).exists()
+    assert store.write_stage(cut).exists()
 
 
 @pytest.mark.parametrize(
@@ -352,8 +352,8 @@ def test_limits_follow_the_size_of_the_disk(
 
 
 def test_a_stage_is_kept_before_it_is_there(cut: Cut, lender: Home) -> None:
-    lender.stages.keep(cut.manifest.id)
-    lender.stages.fill(cut)
+    lender.stages.protect(cut.manifest.id)
+    lender.stages.write_stage(cut)
     lender.stages.limit_bytes = 0
     lender.stages.trim()
     assert files(lender) == [".gguf", ".json"]

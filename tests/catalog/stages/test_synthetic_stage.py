@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
-from app.catalog.gguf.model_shape_reader import alike, layer_bytes, run_bytes, shape_of
+from app.catalog.gguf.model_shape_reader import layer_bytes, run_bytes, shape_of, uniform_runs
 from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput
 from app.core.model import LayerKind, LayerRun, ModelShape, Setting, Tensor
@@ -61,12 +61,12 @@ def test_it_is_small_on_the_wire_and_survives_it(mix: ModelShape) -> None:
 def test_layers_beyond_the_caches_are_enough(tmp_path: Path) -> None:
     """Large layers are few, and of small ones no more than MAX_RUN_LAYERS are written."""
     matrix = Tensor("ffn_up.weight", tensor_types.F16, (4096, 4096))  # 32 MiB
-    lengths = [len(run.kinds) for run in alike(LayerKind((matrix,)), 40)]
+    lengths = [len(run.kinds) for run in uniform_runs(LayerKind((matrix,)), 40)]
     assert lengths == [1, 3]
     small = LayerKind((replace(matrix, dims=(1024, 1024)),))
-    assert [len(run.kinds) for run in alike(small, 40)] == [1, 16]
-    assert [len(run.kinds) for run in alike(small, 2)] == [1, 2]
-    assert [len(run.kinds) for run in alike(small, 1)] == [1]
+    assert [len(run.kinds) for run in uniform_runs(small, 40)] == [1, 16]
+    assert [len(run.kinds) for run in uniform_runs(small, 2)] == [1, 2]
+    assert [len(run.kinds) for run in uniform_runs(small, 1)] == [1]
 
 
 @pytest.mark.parametrize("quant", ["F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q4_K_M"])

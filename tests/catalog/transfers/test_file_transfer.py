@@ -14,7 +14,7 @@ import pytest
 
 from app.catalog.files import Disk
 from app.catalog.hub.hub_files import FileRequest, HubFiles, new_session
-from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, DownloadTarget, Hooks, PartialFile, Transfer
+from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, DownloadTarget, PartialFile, Transfer, TransferHooks
 from app.core.errors import AppError, Reason
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
 
@@ -50,7 +50,7 @@ class Line:
             self.moved.set()
 
         self.part = PartialFile(self.folder / "x.part", self.disk)
-        hooks = Hooks(token, learnt, moved, lambda: self.room, self.held_up.append)
+        hooks = TransferHooks(token, learnt, moved, lambda: self.room, self.held_up.append)
         async with new_session() as session:
             files = HubFiles(self.server.hub, session)
             transfer = Transfer(files, self.wanted, self.part, hooks, waits=(0.0,) * tries)
@@ -78,7 +78,7 @@ async def test_a_file_comes_whole_verified_and_by_its_hash(line: Line) -> None:
     (learnt,) = line.learnt
     assert learnt.total_bytes == len(DATA)
     assert learnt.sha256 == line.server.sha256
-    assert learnt.asked.revision == COMMIT
+    assert learnt.request.revision == COMMIT
     assert line.moves == sorted(line.moves)
 
 
@@ -111,13 +111,13 @@ async def test_a_part_of_something_else_is_begun_again(line: Line, monkeypatch: 
     (line.folder / "x.part").write_bytes(bytes(len(DATA) + 1))
     line.wanted = replace(line.wanted, total_bytes=len(DATA))
     threads: list[threading.Thread] = []
-    begin_again = PartialFile.begin_again
+    discard = PartialFile.discard
 
     def noted(part: PartialFile) -> None:
         threads.append(threading.current_thread())
-        begin_again(part)
+        discard(part)
 
-    monkeypatch.setattr(PartialFile, "begin_again", noted)
+    monkeypatch.setattr(PartialFile, "discard", noted)
     assert (await line.run()).read_bytes() == DATA
     assert threads
     assert threading.main_thread() not in threads  # the loop goes on meanwhile

@@ -20,9 +20,9 @@ import pytest
 from app.core.errors import BadInput
 from app.core.reasons import said
 from app.inference.pipeline import completion
-from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Reader, Summary
+from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary, TokenReader
 from app.inference.worker import tokenizer as text_module
-from app.inference.worker.tokenizer import Detokenizer, Message, Prompt, Text
+from app.inference.worker.tokenizer import Detokenizer, Message, Prompt, TextWorker
 from backends import worker_orders
 from backends.contract import GREEDY, LocalTime, Scalar
 from backends.templates.sandboxed_rendering import render
@@ -39,7 +39,7 @@ HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
 
 @asynccontextmanager
 async def answerer(path: str = "fake:", **sizes: int) -> AsyncIterator[Completer]:
-    async with await Text.open("fake:") as text, pool(2, 4, 2, paths=[path], form=shape(**sizes)) as built:
+    async with await TextWorker.open("fake:") as text, pool(2, 4, 2, paths=[path], form=shape(**sizes)) as built:
         yield Completer(text, built.pipeline)
 
 
@@ -88,7 +88,7 @@ async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
 
 
 async def test_the_three_ways_to_ask_are_one() -> None:
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         rendered = await text.render(HELLO)
         ids, output, _ = await text.prompt(HELLO)
         assert output == rendered
@@ -108,7 +108,7 @@ async def test_the_three_ways_to_ask_are_one() -> None:
 
 async def test_a_cut_answer_is_continued() -> None:
     begun: list[Message] = [*HELLO, {"role": "assistant", "content": "I am"}]
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         before = (await text.prompt(HELLO)).ids
         ids = (await text.prompt(begun)).ids
         assert ids[: len(before)] == before
@@ -173,7 +173,7 @@ async def test_a_text_is_counted() -> None:
 
 
 async def test_tokens_and_pieces() -> None:
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         ids = await text.tokenize("grüß dich 🏊", bos=False)
         detokenizer = text.detokenizer()
         assert "".join(map(detokenizer.push, ids)) == "grüß dich 🏊"
@@ -184,13 +184,13 @@ async def test_tokens_and_pieces() -> None:
 async def test_a_vocabulary_that_cannot_be_opened_leaves_no_process() -> None:
     before = len(psutil.Process().children())
     with pytest.raises(BadInput) as raised:
-        await Text.open("fake:nonsense")
+        await TextWorker.open("fake:nonsense")
     assert said(raised.value)
     assert len(psutil.Process().children()) == before
 
 
 async def test_text_too_long_is_refused() -> None:
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         with pytest.raises(BadInput) as raised:
             await text.tokenize("x" * ((1 << 20) + 1))
         assert raised.value.reason.code == "text_too_long"
@@ -219,7 +219,7 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
     monkeypatch: pytest.MonkeyPatch, times: int, answers: int
 ) -> None:
     messages = [{"role": "user", "content": times * "hi"}]
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         assert text.worker is not None
         routes = Counter[str]()
         for way in ("send", "_received"):
@@ -239,7 +239,7 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
 async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the worker cannot stop itself: here it is stopped from outside."""
     monkeypatch.setattr(text_module, "RENDER_S", 0.3)
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         assert text.worker is not None
         stopped = text.worker.pid
         os.kill(stopped, signal.SIGSTOP)
@@ -253,7 +253,7 @@ async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(monkeypatc
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 async def test_who_leaves_while_a_template_works_takes_no_time_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_module, "RENDER_S", 0.3)
-    async with await Text.open("fake:") as text, asyncio.TaskGroup() as group:
+    async with await TextWorker.open("fake:") as text, asyncio.TaskGroup() as group:
         assert text.worker is not None
         stopped = text.worker.pid
         os.kill(stopped, signal.SIGSTOP)
@@ -267,7 +267,7 @@ async def test_who_leaves_while_a_template_works_takes_no_time_of_the_next_one(m
 
 async def test_a_template_that_allocates_too_much_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_module, "RENDER_BYTES", -(1 << 40))
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         assert text.worker is not None
         if sys.platform != "win32":
             os.kill(text.worker.pid, signal.SIGSTOP)
@@ -306,7 +306,7 @@ async def test_a_template_is_given_the_tools() -> None:
         "{% endfor %}{% endfor %}"
     )
     assert render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone": "UTC"}'
-    async with await Text.open("fake:") as text:
+    async with await TextWorker.open("fake:") as text:
         assert text.vocabulary.calls is None
         assert (await text.prompt(messages, (tool,))).ids  # one that knows none is none the worse
 
@@ -318,7 +318,7 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
     template = "{{ strftime_now('%Y-%m-%d %H:%M') }} {{ enable_thinking }} {{ messages|length }}"
     monkeypatch.setattr(text_module, "local_time", lambda: LocalTime(86_400.0, -3600))
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
-    async with await Text.open(str(model)) as text:
+    async with await TextWorker.open(str(model)) as text:
         options: dict[str, Scalar] = {"enable_thinking": False, "messages": "mine"}
         reports = await text.prompt(HELLO, options=options, begun_at=LocalTime(86_400.0, 5400))
         assert reports.text == "1970-01-02 01:30 False 1"
@@ -334,7 +334,7 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
 async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path: Path) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template="")
     request = GenerationRequest(messages=HELLO, max_tokens=2)
-    async with await Text.open(str(model)) as text, pool(2, 4, 2, paths=["fake:"], form=shape()) as built:
+    async with await TextWorker.open(str(model)) as text, pool(2, 4, 2, paths=["fake:"], form=shape()) as built:
         assert (await text.prompt(HELLO)).text.startswith("<|im_start|>user\nHello.")
         _, summary = await ask(Completer(text, built.pipeline), request)
         assert summary.notes == ("template_none",)
@@ -349,7 +349,7 @@ async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path:
 async def test_what_a_template_refuses_is_told_in_words_or_refused_in_its_own(tmp_path: Path, template: str) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
     messages: list[Message] = [{"role": "system", "content": "Be kind."}, *HELLO]
-    async with await Text.open(str(model)) as text:
+    async with await TextWorker.open(str(model)) as text:
         if template == TAKES_TURNS:
             reports = await text.prompt(messages)
             assert (reports.text, reports.folded) == ("[user]Be kind.\nHello. Who are you?", ("system",))
@@ -379,7 +379,7 @@ def test_a_conversation_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> 
     """A later turn must begin with the same text even on another day."""
     days = iter(range(100))
     monkeypatch.setattr(completion, "local_time", lambda: LocalTime(86_400.0 * next(days)))
-    known = completion.Beginnings(most=2)
+    known = completion.StartTimes(most=2)
 
     def day(conversation: str | None, turns: int) -> float:
         messages = [*HELLO, {"role": "assistant", "content": "I am"}, *HELLO] * (turns - 1)
@@ -404,6 +404,6 @@ async def test_a_control_token_is_known_by_its_name() -> None:
 def test_a_control_token_that_counts_as_text_stands_where_it_came() -> None:
     """Text held back before it, because it might begin a stop string, is sent first."""
     pieces = [b"<|end|>", b'{"a": 1}', b" "]
-    reader = Reader(Detokenizer([b"", *pieces[1:]], {0: pieces[0]}), ["}\n"])
+    reader = TokenReader(Detokenizer([b"", *pieces[1:]], {0: pieces[0]}), ["}\n"])
     reports = [reader.push(token) or reader.deltas((token,), ())[0].text for token in (1, 0, 2)]
     assert reports == ['{"a": 1', "}<|end|>", " "]

@@ -54,7 +54,7 @@ async def test_a_split_says_what_one_machine_says() -> None:
     assert len(known.steps) == ANSWER_TOKENS
     async with pool(3, 2, 3) as split:
         results = await check_known_answer(split.pipeline.generate, shape(), "m", known)
-        after = split.pipeline.standing(Request((1,), GREEDY, 1))
+        after = split.pipeline.state_for(Request((1,), GREEDY, 1))
     assert agree(known, results, REPEAT_TOLERANCE)
     assert after.usual_s == FIRST_S  # that was nobody's request: the next ones take longer
 

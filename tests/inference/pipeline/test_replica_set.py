@@ -13,7 +13,7 @@ import pytest
 from app.core.errors import Reason, StageLost
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss, Notice
 from app.core.scheduler.routing import Pace
-from app.inference.pipeline.replica_set import Replica, Replicas
+from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.sequence import Finish, Request, Token
 from backends.contract import GREEDY, Sampling
 from tests.inference.pool import Pool, answer, pool, request, shape
@@ -25,9 +25,9 @@ GONE = Reason("worker_died", {"worker": "x", "how": "killed", "words": ""})
 
 
 @asynccontextmanager
-async def several(*sizes: tuple[int, ...], **how: Any) -> AsyncIterator[tuple[Replicas, list[Pool]]]:
+async def several(*sizes: tuple[int, ...], **how: Any) -> AsyncIterator[tuple[ReplicaSet, list[Pool]]]:
     """A replica for each list of runs; the first is here."""
-    replicas, pools = Replicas(), []
+    replicas, pools = ReplicaSet(), []
     async with AsyncExitStack() as stack:
         for place, runs in enumerate(sizes):
             built = await stack.enter_async_context(pool(*runs, **how))
@@ -41,7 +41,7 @@ def lost(place: int) -> Loss:
     return Loss(f"machine-{place}", f"machine-{place}", GONE, 0.0, is_gone=True)
 
 
-async def hear(replicas: Replicas, query: Request) -> tuple[list[int], list[Notice], Finish]:
+async def hear(replicas: ReplicaSet, query: Request) -> tuple[list[int], list[Notice], Finish]:
     ids: list[int] = []
     notices: list[Notice] = []
     async with aclosing(replicas.generate(query)) as stream:
@@ -92,7 +92,7 @@ async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
         assert {tuple(notice.state for notice in notices) for notices in moved} == {("rebuilding", "continued")}
         assert pools[1].pipeline.lost is not None
         assert replicas.lost is None
-        assert not replicas.drop_if_over()
+        assert not replicas.check_all_lost()
         assert (await hear(replicas, requests[0]))[0] == expected[0]
 
 
@@ -182,7 +182,7 @@ async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
     ids: list[int] = []
     places: list[int] = []
 
-    async def break_again(replicas: Replicas) -> None:
+    async def break_again(replicas: ReplicaSet) -> None:
         async with aclosing(replicas.generate(query)) as stream:
             async for item in stream:
                 ids.extend([item.id] if isinstance(item, Token) else [])
@@ -216,7 +216,7 @@ async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None
         assert finish.figures.place == 0
         pools[0].host.kill(GONE)
         await until(lambda: pools[0].pipeline.lost is not None)
-        assert replicas.drop_if_over()
+        assert replicas.check_all_lost()
         assert isinstance(await replicas.wait_lost(), StageLost)
         with pytest.raises(StageLost):
             await hear(replicas, query)
@@ -234,7 +234,7 @@ async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> N
                 hearing = group.create_task(hear(replicas, query))
                 await until(lambda: pools[0].pipeline.n_running == 1)
                 await asyncio.sleep(0.05)
-                replicas.tell_leaving(f"machine-{leaver}", ["spare"], 3.0)
+                replicas.announce_leaving(f"machine-{leaver}", ["spare"], 3.0)
                 reports = [replicas.leaves]  # what faces show
                 await replicas.leave(replace(lost(leaver), leaves=True))
                 reports.append(replicas.leaves)

@@ -17,7 +17,7 @@ from app.core.recovery.recovery import Loss, Notice, RecentFailures
 from app.core.scheduler.schedule import Batch, queue_place
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
-from app.inference.pipeline.sequence import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token, check_request
+from app.inference.pipeline.sequence import ALIKE_S, MAX_UNREAD, PAUSE_S, SequenceState, Token, check_request
 from app.inference.stages.stage_client import Run, StageClient
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.worker import Worker
@@ -45,7 +45,7 @@ def test_a_longer_context_is_named_only_where_the_model_can_have_it(
 
 
 def test_of_a_prompt_only_what_entered_counts_as_read() -> None:
-    sequence = Sequence(request("x" * 99, 40), 200, cast("Any", None))
+    sequence = SequenceState(request("x" * 99, 40), 200, cast("Any", None))
     assert sequence.n_read == 0  # it waits for a slot
     sequence.entered = sequence.reused = 30
     assert sequence.n_read == 0
@@ -89,12 +89,12 @@ async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
 
 def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() -> None:
     for gap_s, n, is_alike in ((0.1, 99, True), (0.1, 102, False), (600.0, 4, True), (600.0, 6, False)):
-        item = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+        item = SequenceState(request("hello", 500), 600, None)  # type: ignore[arg-type]
         for number in range(n + 1):
             item.sampled(5, 1000.0 + gap_s * number, tuple)
-        assert item.timing.spoke_s == pytest.approx(n * min(gap_s, PAUSE_S))
+        assert item.timing.generating_s == pytest.approx(n * min(gap_s, PAUSE_S))
         item.rewind(alone=True)
-        assert (item.timing.spoke_s <= ALIKE_S) == is_alike
+        assert (item.timing.generating_s <= ALIKE_S) == is_alike
         assert item.until == (item.n_prompt if is_alike else item.known)
 
 
@@ -144,23 +144,23 @@ async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path:
 
 async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Notices come on top of the tokens: whoever takes one then, and no more, still has a full queue."""
-    item = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+    item = SequenceState(request("hello", 500), 600, None)  # type: ignore[arg-type]
     now = 100.0
     monkeypatch.setattr("app.inference.pipeline.sequence.time.monotonic", lambda: now)
     for token in range(MAX_UNREAD):
         item.put(Token(token))
     item.put(Notice("lost", "attic", Reason("bug")))
-    assert item.unread.full_for(101.0) == 1.0
+    assert item.unread.full_s(101.0) == 1.0
     now = 102.0
-    await item.unread.take()
-    assert (item.unread.is_full, item.unread.full_for(104.0)) == (True, 2.0)  # since it took the last
-    await item.unread.take()
-    assert (item.unread.is_full, item.unread.full_for(200.0)) == (False, 0.0)
+    await item.unread.get()
+    assert (item.unread.is_full, item.unread.full_s(104.0)) == (True, 2.0)  # since it took the last
+    await item.unread.get()
+    assert (item.unread.is_full, item.unread.full_s(200.0)) == (False, 0.0)
 
 
 def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
     """The answer waits again if its pipeline was lost, and somebody is reading it."""
-    item = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
+    item = SequenceState(request("hello", 5), 600, None)  # type: ignore[arg-type]
     assert queue_place([item], goes_first=True) == 0
     item.timing.begun_at = 1.0
     assert queue_place([item], goes_first=True) == 1

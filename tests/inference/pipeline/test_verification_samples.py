@@ -46,7 +46,7 @@ class Clock:
 )
 def test_what_is_no_sample(role: Role, value: Step, chance: float) -> None:
     samples = Samples(lambda: chance)
-    samples.look(run(role=role), value, value)
+    samples.offer(run(role=role), value, value)
     assert samples.oldest is None
 
 
@@ -54,18 +54,18 @@ def test_one_of_each_run_is_kept_and_then_it_rests() -> None:
     clock = Clock()
     samples = Samples(lambda: 0.0, clock)
     other = step(Segment(0, 24, 0))
-    samples.look(run(), FIRST, other)
-    samples.look(run(), other, other)
+    samples.offer(run(), FIRST, other)
+    samples.offer(run(), other, other)
     first = samples.oldest
     assert first is not None
     assert (first.n_rows, first.given, first.answered) == (20, FIRST.rows, other.rows)
     samples.forget(first)
     assert samples.oldest is None
     clock.now_s = REST_S - 1
-    samples.look(run(), FIRST, FIRST)
+    samples.offer(run(), FIRST, FIRST)
     assert samples.oldest is None
     clock.now_s = REST_S
-    samples.look(run(), FIRST, FIRST)
+    samples.offer(run(), FIRST, FIRST)
     assert samples.oldest is not None
 
 
@@ -73,34 +73,34 @@ def test_one_that_came_to_nothing_lets_others_go_first_and_rests_longer_each_tim
     clock = Clock()
     samples = Samples(lambda: 0.0, clock)
     for number in (1, 2):
-        samples.look(run(number), FIRST, FIRST)
+        samples.offer(run(number), FIRST, FIRST)
     first, second = samples._kept.values()
-    assert samples.put_off(first) == 1
+    assert samples.postpone(first) == 1
     assert [samples.oldest] == [second]
     samples.forget(second)
     for n in (2, 3):
         assert [samples.oldest] == [None]
         clock.now_s += (n - 1) * REST_EACH_S
         assert [samples.oldest] == [first]
-        assert samples.put_off(first) == n
+        assert samples.postpone(first) == n
     samples.forget(first)
-    assert not samples._put_off
-    samples.put_off(first)  # it is gone already
-    assert not samples._put_off
+    assert not samples._postponed
+    samples.postpone(first)  # it is gone already
+    assert not samples._postponed
 
 
 def test_runs_that_are_gone_make_room() -> None:
     samples = Samples(lambda: 0.0)
     for number in range(2 * MOST_RUNS):
-        samples.look(run(number), FIRST, FIRST)
-        samples.put_off(next(iter(samples._kept.values())))
+        samples.offer(run(number), FIRST, FIRST)
+        samples.postpone(next(iter(samples._kept.values())))
     assert len(samples._kept) == MOST_RUNS
-    assert samples._put_off.keys() <= samples._kept.keys()
-    samples._put_off.clear()
+    assert samples._postponed.keys() <= samples._kept.keys()
+    samples._postponed.clear()
     while (oldest := samples.oldest) is not None:
         samples.forget(oldest)
     for number in range(2 * MOST_RUNS):
-        samples.look(run(100 + number), FIRST, FIRST)
+        samples.offer(run(100 + number), FIRST, FIRST)
         assert samples.oldest is not None
         samples.forget(samples.oldest)
     assert len(samples._checked_s) == MOST_RUNS

@@ -217,7 +217,7 @@ def test_a_new_channel_alone_is_no_sign_of_life() -> None:
         began = time.monotonic()
         peer = StandsStill(began + 4.0)
         stage = StageClient(RUN, ChannelLink(Holding(), peer), "attic")
-        stage.on_doubt = lambda _, seconds: result.append((time.monotonic() - began, seconds))
+        stage.on_silence = lambda _, seconds: result.append((time.monotonic() - began, seconds))
         step = Step(SEGMENT.pack(0, 1, 7), b"", 1, 1, False, bytes(RUN.number.row_bytes(WIDTH)))
         stage._meter.add(0.02, 0.0, 1, False)  # it was quick so far
         async with asyncio.TaskGroup() as group:
@@ -243,7 +243,7 @@ def test_while_one_is_awaited_another_that_is_back_is_not_all_of_it() -> None:
     pipeline = Pipeline((), shape())
     shown: list[tuple[str, str] | None] = []
     for name, after in DOUBTS:
-        pipeline._doubt(name, after)
+        pipeline._report_silence(name, after)
         news = pipeline.news
         shown.append((news.state, news.machine) if news else None)
     attic, study = ("reconnecting", "attic"), ("reconnecting", "study")

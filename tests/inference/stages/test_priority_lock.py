@@ -13,10 +13,10 @@ async def test_a_first_run_goes_before_a_last_run_that_waited_longer() -> None:
     turns, order = PriorityLock(), list[str]()
 
     async def compute(rank: int, name: str) -> None:
-        await turns.take(rank)
+        await turns.acquire(rank)
         order.append(name)
         await asyncio.sleep(0)
-        turns.leave()
+        turns.release()
 
     async with asyncio.TaskGroup() as group:
         group.create_task(compute(LAST_RUN, "last of A"))
@@ -30,15 +30,15 @@ async def test_the_next_step_of_whoever_leaves_comes_in_time() -> None:
 
     async def group_a() -> None:
         for rank, name in ((LAST_RUN, "last of A"), (FIRST_RUN, "first of A")):
-            await turns.take(rank)
+            await turns.acquire(rank)
             order.append(name)
             await asyncio.sleep(0)
-            turns.leave()
+            turns.release()
 
     async def group_b() -> None:
-        await turns.take(LAST_RUN)
+        await turns.acquire(LAST_RUN)
         order.append("last of B")
-        turns.leave()
+        turns.release()
 
     async with asyncio.TaskGroup() as group:
         group.create_task(group_a())
@@ -50,9 +50,9 @@ async def test_one_rank_keeps_its_order() -> None:
     turns, order = PriorityLock(), list[int]()
 
     async def compute(number: int) -> None:
-        await turns.take(FIRST_RUN)
+        await turns.acquire(FIRST_RUN)
         order.append(number)
-        turns.leave()
+        turns.release()
 
     async with asyncio.TaskGroup() as group:
         for number in range(20):
@@ -62,16 +62,16 @@ async def test_one_rank_keeps_its_order() -> None:
 
 async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
     turns = PriorityLock()
-    await turns.take(FIRST_RUN)
+    await turns.acquire(FIRST_RUN)
     async with asyncio.TaskGroup() as group:
-        cancelled = group.create_task(turns.take(FIRST_RUN))
-        waiting = group.create_task(turns.take(LAST_RUN))
+        cancelled = group.create_task(turns.acquire(FIRST_RUN))
+        waiting = group.create_task(turns.acquire(LAST_RUN))
         await asyncio.sleep(0)
-        turns.leave()
+        turns.release()
         asyncio.get_running_loop().call_soon(cancelled.cancel)  # right after it was given the turn
         async with asyncio.timeout(30):
             await waiting
-    turns.leave()
+    turns.release()
     await asyncio.sleep(0)
     async with asyncio.timeout(30):
-        await turns.take(LAST_RUN)
+        await turns.acquire(LAST_RUN)

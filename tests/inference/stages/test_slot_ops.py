@@ -107,13 +107,13 @@ def test_what_came_behind_a_step_goes_behind_it() -> None:
     course = SlotOpLog()
     first, last = SlotOpCursor(course), SlotOpCursor(course, is_first=False)
     number = first.enter(0)
-    last.put_off(1, 5)
+    last.defer(1, 5)
     assert list(last.due()) == list(last.due(number)) == []
     assert last.enter(number) == number
-    last.put_off(2, 0)
+    last.defer(2, 0)
     assert list(last.due()) == [(1, 5), (2, 0)]
     dropped = first.enter(0)  # it never comes to the last run
-    last.put_off(3, 0)
+    last.defer(3, 0)
     assert list(last.due()) == []
     assert last.is_behind
     assert list(last.due(dropped + 1)) == [(3, 0)]

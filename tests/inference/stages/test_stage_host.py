@@ -15,9 +15,9 @@ from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import said
 from app.inference.stages import stage_host
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_host import StageHost, Wanted
+from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import open_run
-from app.inference.worker.worker_errors import lost_of
+from app.inference.worker.worker_errors import decode_lost
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, decode, encode
@@ -27,14 +27,14 @@ ROWS = bytes(Number.F16.row_bytes(WIDTH))
 MIB = 1 << 20
 
 
-def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> Wanted:
+def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> RunOrder:
     form = shape()
     run = Run(os.urandom(16), Role.MIDDLE, WIDTH, Number.F16)
     config = fake(Role.MIDDLE, Layers(2, 6), form, path)
-    return Wanted(run, form.context, config, needs_bytes - 20 * MIB, 10 * MIB, 10 * MIB)
+    return RunOrder(run, form.context, config, needs_bytes - 20 * MIB, 10 * MIB, 10 * MIB)
 
 
-def step(subject: Wanted, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
+def step(subject: RunOrder, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
     rows = ROWS * n if rows is None else rows
     segments = (Segment(0, n, pos),)
     return encode(Frame(Kind.STEP, subject.run.pipeline, 0, seq, Number.F16, segments, rows))
@@ -107,7 +107,7 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
             most = max(most, child.memory_info().rss)
             await asyncio.sleep(0.05)
         assert answer is Kind.LOST
-        assert lost_of(frame.payload, "den-pc").reason.code == "worker_grew"
+        assert decode_lost(frame.payload, "den-pc").reason.code == "worker_grew"
         psutil.wait_procs([child], timeout=30)
         assert not child.is_running()
         assert most < allowed + 14 * 40 * MIB  # seen in one of the next looks
@@ -148,7 +148,7 @@ async def test_frames_are_passed_on_as_they_are() -> None:
         await near.close()
 
 
-BAD: list[Callable[[Wanted], bytes]] = [
+BAD: list[Callable[[RunOrder], bytes]] = [
     lambda subject: b"garbage",
     lambda subject: step(subject, 1)[:-1],
     lambda subject: step(subject, 1, rows=ROWS * 2),
@@ -170,7 +170,7 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(monk
             near, far = MemoryChannel.pair()
             group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
             await near.send(make(subject))
-            stage_lost = lost_of(decode(await near.receive()).payload, "den-pc")
+            stage_lost = decode_lost(decode(await near.receive()).payload, "den-pc")
             assert stage_lost.reason.code == "stage_bad_step"
             with pytest.raises(AppError):
                 await near.receive()

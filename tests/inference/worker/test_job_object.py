@@ -11,7 +11,7 @@ import pytest
 from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker import worker
-from app.inference.worker.worker import Job, Limits, Worker, limits
+from app.inference.worker.worker import ExtendedLimits, Job, Worker, limits
 from backends.contract import Layers, Number, Role, StageConfig
 from backends.worker import process
 
@@ -29,9 +29,9 @@ sys.stdin.readline()
 @pytest.mark.skipif(ctypes.sizeof(ctypes.c_void_p) != 8, reason="the layout of 64 bits")
 def test_it_has_the_layout_that_windows_reads() -> None:
     """winnt.h: 64 bytes, six counters, four sizes."""
-    assert (ctypes.sizeof(Limits), Limits.process_memory.offset) == (144, 112)
-    assert Limits.basic.offset == 0
-    assert worker.Basic.flags.offset == 16
+    assert (ctypes.sizeof(ExtendedLimits), ExtendedLimits.process_memory.offset) == (144, 112)
+    assert ExtendedLimits.basic.offset == 0
+    assert worker.BasicLimits.flags.offset == 16
 
 
 def test_a_job_ends_with_its_node_and_holds_memory_below_a_bound_that_is_given() -> None:
@@ -49,7 +49,7 @@ def test_the_system_refuses_what_is_beyond_it(may: int, expected: str) -> None:
         job = Job(child.pid)
         assert child.stdin is not None
         assert child.stdout is not None
-        job.may_grow_by(may)
+        job.limit_growth(may)
         child.stdin.write("\n")
         child.stdin.flush()
         assert child.stdout.readline().strip() == expected
@@ -59,7 +59,7 @@ def test_the_system_refuses_what_is_beyond_it(may: int, expected: str) -> None:
 
 async def test_a_run_with_a_limit_is_bounded_with_room_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[int] = []
-    monkeypatch.setattr(Job, "may_grow_by", lambda _, n_bytes: requests.append(n_bytes))
+    monkeypatch.setattr(Job, "limit_growth", lambda _, n_bytes: requests.append(n_bytes))
     run = Run(bytes(16), Role.WHOLE, 8, Number.F32)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 1, 16, 16, 3)
     async with await Worker.start("worker") as worker:

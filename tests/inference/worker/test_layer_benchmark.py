@@ -26,7 +26,14 @@ from app.core.planner.speed_estimates import Speed
 from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker import layer_benchmark
-from app.inference.worker.layer_benchmark import Gauge, TrialRun, Watched, longest_run, measure, needed_bytes
+from app.inference.worker.layer_benchmark import (
+    BenchmarkMonitor,
+    BenchmarkSettings,
+    TrialRun,
+    longest_run,
+    measure,
+    needed_bytes,
+)
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
@@ -39,8 +46,8 @@ MIB = 1 << 20
 MOST_TRIES = 10
 DEPTH = 192
 MIDDLE = 96  # positions before the middle one of the chunks that count
-GAUGE = Gauge(threads=Threads(1), batch_rows=64, allowed_bytes=512 * MIB, head=True)
-NO_HEAD = Gauge(threads=Threads(1), batch_rows=64, allowed_bytes=512 * MIB, head=False)
+GAUGE = BenchmarkSettings(threads=Threads(1), batch_rows=64, allowed_bytes=512 * MIB, head=True)
+NO_HEAD = BenchmarkSettings(threads=Threads(1), batch_rows=64, allowed_bytes=512 * MIB, head=False)
 
 
 def shape_in(path: Path) -> ModelShape:
@@ -106,7 +113,7 @@ async def test_layers_that_need_their_place_are_measured(tmp_path: Path, name: s
 def test_the_rows_of_a_trial_differ() -> None:
     """Rows that were alike would all pick the same experts, and read an eighth of what others' rows do."""
     run = Run(bytes(16), Role.MIDDLE, 64, Number.F16)
-    trial = TrialRun(None, run, Watched(lambda: False, layer_benchmark.silent, time.perf_counter))  # type: ignore[arg-type]
+    trial = TrialRun(None, run, BenchmarkMonitor(lambda: False, layer_benchmark.report_nothing, time.perf_counter))  # type: ignore[arg-type]
     rows = [trial._next_row() for _ in range(2 * layer_benchmark.ROWS)]
     assert {len(row) for row in rows} == {Number.F16.row_bytes(64)}
     assert len(set(rows)) == layer_benchmark.ROWS
@@ -115,7 +122,7 @@ def test_the_rows_of_a_trial_differ() -> None:
 
 async def test_no_memory_is_said_before_anything_begins(tmp_path: Path) -> None:
     with pytest.raises(DoesNotFit) as short:
-        await measure(shape(tmp_path), tmp_path / "trial", Gauge(Threads(1), 64, MIB, head=False))
+        await measure(shape(tmp_path), tmp_path / "trial", BenchmarkSettings(Threads(1), 64, MIB, head=False))
     assert short.value.reason.code == "speed_no_room"
     assert not (tmp_path / "trial").exists()
 

@@ -17,7 +17,7 @@ import pytest
 import app
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
-from app.inference.worker.worker import LAST_LINES, FrameCutter, Worker, environment
+from app.inference.worker.worker import LAST_LINES, FrameSplitter, Worker, environment
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
 from backends.frames import BadFrame, Frame, Kind, encode
@@ -173,7 +173,7 @@ async def test_what_it_said_last_is_kept() -> None:
         why = await worker.wait_dead()
         assert "code 3" in said(why)
         assert "no frame of ours" in said(why)
-        assert len(worker.last_words().splitlines()) <= LAST_LINES
+        assert len(worker.stderr_tail().splitlines()) <= LAST_LINES
 
 
 async def test_a_worker_that_says_nonsense_is_ended() -> None:
@@ -202,13 +202,13 @@ def test_frames_are_cut_at_every_border() -> None:
     frames = [encode(Frame(Kind.TEXT, payload=b"x" * size)) for size in (0, 1, 100, 5000)]
     stream = b"".join(frames)
     for size in (1, 7, 39, 40, 41, 500, len(stream)):
-        cutter, result = FrameCutter(), []
+        cutter, result = FrameSplitter(), []
         for start in range(0, len(stream), size):
             result += cutter.feed(stream[start : start + size])
         assert result == frames
-    assert FrameCutter().feed(frames[2]) == [frames[2]]
+    assert FrameSplitter().feed(frames[2]) == [frames[2]]
     with pytest.raises(BadFrame):
-        FrameCutter().feed(b"x" * 40)
+        FrameSplitter().feed(b"x" * 40)
 
 
 async def test_a_start_that_is_given_up_leaves_no_process_and_logs_no_fault() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.reasons import said
-from app.inference.worker.worker_errors import refused, telling
+from app.inference.worker.worker_errors import explaining_lines, refusal_error
 from backends.worker_orders import Failed
 
 ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed"
@@ -24,7 +24,7 @@ ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps
     ],
 )
 def test_what_is_told_of_the_last_lines(lines: list[str], expected: str) -> None:
-    assert telling(lines) == expected
+    assert explaining_lines(lines) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,6 @@ def test_what_is_told_of_the_last_lines(lines: list[str], expected: str) -> None
 def test_a_model_that_is_not_loaded_is_told_with_its_cure(words: str, sentence: str) -> None:
     cause = "llama_missing" if "be loaded" in words else ""
     facts: dict[str, str | int] = {"error": words.rpartition(": ")[2]}
-    error = refused(Failed(request=1, code="model_not_loaded", text=words, cause=cause, facts=facts), "den")
+    error = refusal_error(Failed(request=1, code="model_not_loaded", text=words, cause=cause, facts=facts), "den")
     assert isinstance(error, BadInput)
     assert said(error) == sentence

@@ -110,7 +110,7 @@ async def test_a_model_whose_file_cannot_be_deleted_stays_on_the_shelf(place: Pl
 async def test_what_a_removal_frees_is_told(place: Place) -> None:
     await place.add()
     entry = place.shelf.get("m")
-    stage = place.stages.fill(place.shelf.cut(entry, Layers(0, 2), Role.FIRST))
+    stage = place.stages.write_stage(place.shelf.cut(entry, Layers(0, 2), Role.FIRST))
     size = stage.stat().st_size
     assert (await place.models.remove("m")).freed_bytes >= size
     assert not stage.exists()

@@ -356,7 +356,7 @@ async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: 
         await bench.bring(pipeline)
         await bench.open(pipeline)
         await bench.answered(1)
-        worker = lender._open[pipeline].carried()
+        worker = lender._open[pipeline].running_worker()
         odd: list[dict[str, Any]] = [{"epoch": 1}, {"epoch": 2, "slots": 3}, {"epoch": 2, "first": 3}]
         for changes in odd:
             await bench.open(pipeline, **changes)
@@ -367,7 +367,7 @@ async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: 
         again = (await bench.answered(6))[-1]
         assert isinstance(again, messages.StageReady)
         assert (again.epoch, again.fetched_bytes) == (2, 0)
-        assert lender._open[pipeline].carried() is worker
+        assert lender._open[pipeline].running_worker() is worker
         assert lender.runs[0].run.epoch == 2
         worker.kill(Reason("worker_closed", {"worker": "it"}))
         await worker.wait_dead()

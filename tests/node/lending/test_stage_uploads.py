@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.stages.manifest import Manifest
-from app.catalog.stages.stage_receiver import Donor, Receiver
+from app.catalog.stages.stage_receiver import Donor, StageReceiver
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit
 from app.core.reasons import said
 from app.network import messages
@@ -24,7 +24,7 @@ async def test_what_is_there_is_hashed_once_for_an_offer_and_its_pieces(
     begun: list[str] = []
     accept = bench.home.stages.accept
 
-    def counted(manifest: Manifest, donors: Mapping[str, Donor]) -> Receiver:
+    def counted(manifest: Manifest, donors: Mapping[str, Donor]) -> StageReceiver:
         begun.append(manifest.id)
         return accept(manifest, donors)
 

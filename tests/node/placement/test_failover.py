@@ -128,6 +128,6 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
         return [(alone, DESCRIBED)]
 
     made = Failover(NOTHING, replan, NOTHING, 0)
-    assert await made.alone() is fits
+    assert await made.can_host_alone() is fits
     assert made.intends is fits
     assert len(machines) == 2

@@ -20,7 +20,7 @@ from app.core.planner.placement_change import kept_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.replica_set import Replicas
+from app.inference.pipeline.replica_set import ReplicaSet
 from app.inference.stages.stage_client import StageClient
 from app.node.placement import replica_supervisor, standby
 from app.node.placement.failover import Failover, Option, Replan
@@ -104,7 +104,7 @@ class Scene:
             self.state.made_s = self.state.idle.since_s = self.last_request_s
 
     @property
-    def replicas(self) -> Replicas:
+    def replicas(self) -> ReplicaSet:
         return self.state.pipelines
 
     async def replan(self, without: frozenset[MachineId], part: Plan | None = None, /) -> list[Option]:
@@ -186,9 +186,9 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(monke
         await until(lambda: why)
         assert [(loss.machine, loss.why.code, loss.is_gone) for loss in why] == [("", "recovery_joining", False)]
         assert [(stage.machine, len(stage.layers)) for stage in scene.opened.placed.prepared] == [(ATTIC.id, 4)]
-        assert split.wanted()  # else a pipeline that nobody asks would end here
+        assert split.is_needed()  # else a pipeline that nobody asks would end here
         await split.plan(frozenset())
-        assert not split.wanted()
+        assert not split.is_needed()
         await split.build()
         assert [len(stage.layers) for stage in scene.state.part(0).stages] == [2, 4, 2]
         assert [replica.machines for replica in scene.replicas.held] == [{HOST.id, ATTIC.id}, {SHED.id}]

@@ -14,7 +14,7 @@ from app.catalog.files import Disk
 from app.catalog.shelf import Entry
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.manifest import from_json, wants_to_json
-from app.catalog.stages.stage_receiver import Receiver
+from app.catalog.stages.stage_receiver import StageReceiver
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 from app.core.ids import PipelineId
@@ -37,7 +37,7 @@ class Link:
 
     stages: StageStore
     flips: bool = False
-    receiver: Receiver | None = None
+    receiver: StageReceiver | None = None
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes:
         self.receiver = self.stages.accept(from_json(body))

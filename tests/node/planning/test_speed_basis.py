@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.families.effort_reader import stand_in, stand_in_effort
+from app.catalog.families.effort_reader import stand_in_effort, stand_in_shape
 from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
@@ -72,7 +72,7 @@ def test_for_layers_too_large_a_plain_layer_of_their_number_type_stands(
     result = basis(name)
     assert result.is_estimate
     assert result == own.instead
-    assert result.shape == stand_in("F16")
+    assert result.shape == stand_in_shape("F16")
     speed = result.speed(SPEED, 64)
     assert speed is not None
     assert speed.estimated
@@ -108,7 +108,7 @@ def test_a_forecast_names_what_it_is_computed_from(machines: int, is_estimate: b
 
 
 def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
-    shape = stand_in("Q4_K")
+    shape = stand_in_shape("Q4_K")
     speed = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
     assert speed is not None
     assert speed.layer_s == pytest.approx(SPEED.layer_s)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from app.catalog.model_catalog import shipped
+from app.catalog.model_catalog import load_catalog
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed
@@ -22,7 +22,7 @@ async def test_the_best_of_the_catalog_that_fits_the_memory_of_today(tmp_path: P
     with node(tmp_path, "den", lend="2GiB") as den:
         async with den.client() as client:
             result = (await client.get("/starter"))["starter"]
-    smallest = shipped().starters()[-1]
+    smallest = load_catalog().starters()[-1]
     assert (result["id"], result["name"]) == (smallest.id, smallest.name)
     assert result["file"] == smallest.files[0].file
     assert result["size_bytes"] < result["needs_bytes"] < result["lends_bytes"] == 2 * GIB
@@ -57,8 +57,8 @@ async def test_where_no_first_model_fits_another_that_does_is_named() -> None:
     planner_inputs: Any = Around()
     result = await starter(planner_inputs, {})
     assert result is not None
-    assert result.id in {other_starter.id for other_starter in shipped().other_starters()}
-    sketch = {model.id: model for model in shipped().models}[result.id]
+    assert result.id in {other_starter.id for other_starter in load_catalog().other_starters()}
+    sketch = {model.id: model for model in load_catalog().models}[result.id]
     assert "chat" in sketch.good_at
     assert not sketch.gated
     assert result.needs_bytes < result.lends_bytes == 1792 << 20

@@ -52,7 +52,7 @@ class Place:
     def fill(self, layers: Layers) -> str:
         """A stage file, as another host has brought it."""
         cut = self.shelf.cut(self.entry, layers, Role.MIDDLE)
-        self.stages.fill(cut)
+        self.stages.write_stage(cut)
         return cut.manifest.id
 
 

@@ -94,7 +94,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 async def lender(scene: Scene, *numbers: Number) -> AsyncIterator[list[Any]]:
     """A worker with the lender's run, once for each number type of the wire."""
     cut = scene.shelf.cut(scene.entry, scene.stage.layers, Role.MIDDLE)
-    path = str(await asyncio.to_thread(scene.stages.fill, cut))
+    path = str(await asyncio.to_thread(scene.stages.write_stage, cut))
     async with AsyncExitStack() as stack:
         worker = await stack.enter_async_context(await Worker.start("the lender"))
         group = await stack.enter_async_context(asyncio.TaskGroup())
