@@ -1,1 +1,1 @@
-"""The Chat page: the list of chats, the conversation, and the history that stores them."""
+"""The Chat page: the list of chats, the conversation, and the history in which chats are stored."""

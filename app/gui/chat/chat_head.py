@@ -1,4 +1,4 @@
-"""The line above a conversation: its title, the answering model, and the used part of the context."""
+"""The header of a conversation: the chat's title, the model that answers, and how much of the context is used."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ WHOLE = "whole"  # the role of a stage that contains all layers
 
 
 def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
-    """Return a line for each machine that processes a chat, and one about the data that the others receive.
+    """Return one line for each machine that processes a chat, and one about the data that other machines receive.
 
-    Empty while no model answers.
+    Empty if no model is loaded.
     """
     if pool.now.hosts is not None and loaded is None:
         if not pool.now.hosts:
@@ -74,7 +74,7 @@ METER_WIDTH = 96
 
 
 class ChatHead(QWidget):
-    """The line above a conversation. `settings` opens the settings of the chat; `go` opens a page of the window."""
+    """The header of a conversation. `settings` opens the chat settings, and `go` opens a page of the window."""
 
     def __init__(
         self,
@@ -108,7 +108,10 @@ class ChatHead(QWidget):
         return bool(self.context) and self.used >= NEARLY_FULL * self.context
 
     def show_chat(self, chat: Chat, *, guide_fails: bool = False) -> None:
-        """Show a chat with the current state of the pool. guide_fails: the Guide was asked here and does not fit."""
+        """Show a chat and the current state of the pool.
+
+        `guide_fails` means that the Guide was asked in this chat but does not fit in memory.
+        """
         self._guide_fails = guide_fails
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
         self.model.say(self._model_text(chat))
@@ -129,7 +132,7 @@ class ChatHead(QWidget):
         self.meter.setValue(min(self.used, self.context))
 
     def menu(self) -> QMenu:
-        """Return a popover with a line for each machine and a link to the Pool page."""
+        """Return a menu that lists the machines and links to the Pool page."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setAccessibleName(self.machines.accessibleName())
@@ -147,7 +150,7 @@ class ChatHead(QWidget):
         return self._pool.now.model(chat.model)
 
     def _model_text(self, chat: Chat) -> str:
-        """Return which model answers next, and where."""
+        """Describe which model answers next, and where."""
         now = self._pool.now
         if not self._pool.is_there:
             return ""  # no model is loaded, as the bar above every page says
@@ -171,6 +174,6 @@ class ChatHead(QWidget):
 
 
 def used_tokens(chat: Chat) -> int:
-    """Return how many tokens of the context the last answer of the branch left in use; 0 if unknown."""
+    """Return the number of context tokens in use after the last answer of the branch, or 0 if unknown."""
     known = (AnswerStats.stored(message.details).context_tokens for message in reversed(tree.path(chat)))
     return next((tokens for tokens in known if tokens is not None), 0)

@@ -1,4 +1,4 @@
-"""The Chat page: the list of chats, the open chat beside it, and its announcements to a screen reader."""
+"""The Chat page: the list of chats, the open chat beside it, and announcements for screen readers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ LIST_SHARE = 0.36  # largest share of the page, until a person moves the border
 
 
 class ListAndChat(QSplitter):
-    """The list of chats beside the open one. The list keeps its width until the user moves the divider."""
+    """A splitter with the list of chats and the open chat. The list's width is automatic until the user moves the
+    divider."""
 
     def __init__(self, theme: Theme, chats: QWidget, chat: QWidget) -> None:
         super().__init__()
@@ -78,7 +79,7 @@ class ListAndChat(QSplitter):
 
 
 class ChatPage(Page):
-    """Shows the chats of the history. `Session` carries out the user's actions in them."""
+    """The Chat page. It shows the chats of the history; a `Session` carries out the user's requests."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
@@ -201,7 +202,7 @@ class ChatPage(Page):
         self.session.close()
 
     def close_history(self) -> None:
-        """Stop the answers and write all changes."""
+        """Stop all answers, write all changes and close the history."""
         self.end()
         self.history.close()
 
@@ -213,9 +214,9 @@ class ChatPage(Page):
     # Which chat
 
     def open(self, part: str) -> None:
-        """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX.
+        """Show a chat for the model `part`, or the chat whose ID follows CHAT_ID_PREFIX.
 
-        The current chat stays open if it uses this model. If it is empty, it is switched to the model.
+        The current chat stays open if it already uses the model. An empty chat is switched to the model.
         """
         if part.startswith(CHAT_ID_PREFIX):
             self.open_chat(part.removeprefix(CHAT_ID_PREFIX))
@@ -226,7 +227,7 @@ class ChatPage(Page):
                 self._choose_model(part)
 
     def open_chat(self, chat_id: str) -> None:
-        """Show another chat with its draft."""
+        """Show another chat and its draft."""
         chat = self.history.chat(ChatId(chat_id))
         if chat is None:
             return
@@ -244,7 +245,7 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _open_match(self, chat_id: str, message: str, words: str) -> None:
-        """Show the message in which a search found these words. It may be on another branch."""
+        """Show the message that a search found, switching to its branch if necessary."""
         if chat_id != self.chat.id:
             self.open_chat(chat_id)
         if message in self.chat.messages:
@@ -258,7 +259,7 @@ class ChatPage(Page):
             self.open_chat(self.history.begin().id)
 
     def _history_changed(self, chat_id: str) -> None:
-        """Show the new title if the list has renamed the chat."""
+        """Show the new title after the chat was renamed in the list."""
         chat = self.history.chat(self.chat.id)
         if chat is not None and chat_id in (self.chat.id, "") and chat.title != self.chat.title:
             self.chat = chat
@@ -268,7 +269,7 @@ class ChatPage(Page):
 
     @property
     def _running(self) -> Running | None:
-        """The answer in progress in the current chat."""
+        """The answer in progress in the current chat, if any."""
         return self.session.running.get(self.chat.id)
 
     def _messages_changed(self, chat_id: str) -> None:
@@ -375,7 +376,7 @@ class ChatPage(Page):
         self.composer.send_queued(succeeded=error is None)
 
     def _retry(self) -> None:
-        """Answer the question at the end of the branch, or continue its interrupted answer."""
+        """Answer the last question, or continue the last answer if it was interrupted."""
         self.notice.clear()
         end = end_of(self.chat)
         if end is None:
@@ -393,7 +394,7 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _use_model_and_retry(self, model: str) -> None:
-        """Let another model continue the answer that failed or is waiting for a machine."""
+        """Let another model take over the answer that has failed or is waiting for a machine."""
         self.notice.clear()
         self.session.stop(self.chat.id)
         self._choose_model(model)
@@ -417,7 +418,7 @@ class ChatPage(Page):
         self._settings.open(self.chat, self._set_up)
 
     def _set_up_and_retry(self) -> None:
-        """Open the settings, and try again once they are saved."""
+        """Open the settings of the current chat and retry the answer once they are saved."""
 
         def done(chosen: Chat) -> None:
             self._set_up(chosen)
@@ -435,9 +436,9 @@ class ChatPage(Page):
 
 
 class Speaker(QObject):
-    """Announces the answers of the current chat to a screen reader: whole ones, or each finished paragraph.
+    """Announces the answers of the current chat to a screen reader, either when complete or paragraph by paragraph.
 
-    shown: returns the ID of the current chat. end: returns its last text.
+    `shown` returns the ID of the current chat, and `end` the text of its last message.
     """
 
     def __init__(
@@ -477,7 +478,8 @@ class Speaker(QObject):
 
 
 def finished(text: str, start: int) -> int:
-    """Return where the last finished paragraph of a growing text ends, or `start` if none has ended since.
+    """Return the end of the last complete paragraph in a growing text, or `start` if no paragraph has ended since
+    then.
 
     A blank line inside a code block does not end a paragraph.
     """

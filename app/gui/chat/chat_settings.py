@@ -1,4 +1,4 @@
-"""The settings of one chat: model, context, system message and sampling. All defaults are visible."""
+"""The settings of a chat: model, context, system message and sampling, with every default visible."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from app.gui.widgets.layouts import layout_widget, row
 
 
 class ModelNames(QObject):
-    """The models that can answer a chat: those of this machine, or those of a guest's hosts.
+    """The models that can answer in a chat: those of this machine or, on a guest, those of its hosts.
 
-    `changed` is called when the node has sent them.
+    `changed` is called whenever the node has sent a new list.
     """
 
     def __init__(
@@ -53,23 +53,23 @@ class ModelNames(QObject):
 
     @property
     def names(self) -> list[str]:
-        """The names of the models; empty until the node has sent them."""
+        """The names of the models, or an empty list until the node has sent them."""
         loaded = self._pool.now.loaded
         return names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
 
     def context_length(self, name: str) -> int | None:
-        """Return the context length that a local model was trained for, or None if unknown."""
+        """Return the context length for which a local model was trained, or None if unknown."""
         lengths = {model.name: model.context_length for model in (self._models or Models()).models}
         return lengths.get(name)
 
     def load(self) -> None:
-        """Request the models from the node."""
+        """Request the list of models from the node."""
         if self._call is None or not self._call.running:
             self._hosts = self._pool.now.hosts
             self._call = self._client.get("/models", self._loaded, answer=Models)
 
     def pool_changed(self) -> None:
-        """Request the models again if the set of answering hosts has changed."""
+        """Request the list again if the hosts that answer for this machine have changed."""
         if self._models is not None and self._pool.now.hosts != self._hosts:
             self.load()
 
@@ -83,7 +83,7 @@ class ModelNames(QObject):
 
 
 def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[str]:
-    """Return the names of the models that can answer. hosts: the hosts of a guest, which answers nothing itself."""
+    """Return the names of the models that can answer. `hosts` is set on a guest that runs no model of its own."""
     offered = [model.name for model in models.offered if model.writes]
     if hosts is not None:
         return offered
@@ -101,16 +101,16 @@ SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """The longest context of a model; None if unknown."""
+    """The maximum context of a model, or None if unknown."""
 
     context: int | None = None
     is_guide: bool = False  # the Guide receives only the last question
 
 
 class ChatSettings(CompactDialog):
-    """The dialog for the settings of a chat. Calls `changed` with the changed chat when they are saved.
+    """The dialog for the settings of a chat. Calls `changed` with the changed chat when the user saves them.
 
-    limits: returns the limits of a model by name, or those of the loaded model for None.
+    `limits` returns the limits of a model by name, or those of the loaded model for None.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class ChatSettings(CompactDialog):
         self.be_wide(max(self._theme.px(WIDTH), needed))
 
     def _prepare(self) -> None:
-        """Set the fields up before the layout."""
+        """Configure the fields before they are laid out."""
         self.system.setAccessibleName(self.tr("System message"))
         self.system.setPlaceholderText(self.tr("Who the model should be, and how it should answer"))
         self.system.setTabChangesFocus(True)
@@ -215,7 +215,7 @@ class ChatSettings(CompactDialog):
             box.currentIndexChanged.connect(self._offer_removal)
 
     def _form(self, *fields: tuple[str, QWidget], columns: int = 1) -> QGridLayout:
-        """Return a form with a label beside each field, and `columns` fields in a row."""
+        """Return a form with a label beside each field and `columns` fields per row."""
         form = QGridLayout()
         form.setHorizontalSpacing(sizes.L)
         form.setVerticalSpacing(sizes.S)
@@ -240,7 +240,7 @@ class ChatSettings(CompactDialog):
         return box
 
     def _offer_contexts(self) -> None:
-        """Offer the contexts that the selected model supports."""
+        """Offer the context lengths that the selected model supports."""
         limits, chosen = self._limits(self.model.currentData()), self.context.currentData()
         longest = limits.context
         self.context.clear()
@@ -282,7 +282,7 @@ class ChatSettings(CompactDialog):
         return box
 
     def _fill(self, chat: Chat) -> None:
-        """Show the values of this chat. An empty chat has the defaults."""
+        """Show the values of a chat. Values that the chat does not set show their defaults."""
         self.model.setCurrentIndex(max(0, self.model.findData(chat.model)))
         self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
         self.system.setPlainText(chat.system)
@@ -338,7 +338,7 @@ class ChatSettings(CompactDialog):
         self.remove_sampling.setVisible(sampling in self._presets.own_samplings())
 
     def _drop_system(self) -> None:
-        """Remove the preset. Its text stays in the field and can be saved again."""
+        """Remove the preset. Its text stays in the field, so it can be saved again."""
         self._presets.remove_system(self.system_presets.currentText())
 
     def _drop_sampling(self) -> None:
@@ -395,7 +395,7 @@ class ChatSettings(CompactDialog):
 
 
 def _knob_names(dialog: ChatSettings) -> dict[str, str]:
-    """Return the names of the sampling values."""
+    """Return the labels of the sampling parameters."""
     return {
         "temperature": dialog.tr("Temperature"),
         "top_k": dialog.tr("Top k"),
@@ -407,7 +407,8 @@ def _knob_names(dialog: ChatSettings) -> dict[str, str]:
 
 
 class ChatSettingsOpener:
-    """Opens the settings of a chat with the available models. model_of: returns the model that answers in a chat."""
+    """Opens the settings dialog of a chat with the available models. `model_of` returns the model that answers in a
+    chat."""
 
     def __init__(
         self, services: AppContext, models: ModelNames, model_of: Callable[[Chat], str], parent: QWidget
@@ -417,7 +418,7 @@ class ChatSettingsOpener:
         self._presets = Presets(services.preferences, parent)
 
     def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
-        """Open the settings. `done` receives the changed chat when they are saved."""
+        """Open the settings of a chat. Calls `done` with the changed chat when they are saved."""
         system, sampling = preferences.new_chat_defaults(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
 

@@ -1,4 +1,4 @@
-"""The composer: the message field, attached files, Send or Stop, and a hint above them."""
+"""The composer: the message field with its attached files, the Send or Stop button, and a hint above it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEAST_CHARACTERS = 20  # the shortest line of the field that can have the button
 
 
 def read_text(path: Path) -> Details:
-    """Return a text file as an attachment. Raises BadInput if it is too large or is not text."""
+    """Read a text file as an attachment. Raises BadInput if it is too large or is not text."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -55,7 +55,7 @@ def read_text(path: Path) -> Details:
 
 
 def file_words(file: Details) -> str:
-    """Return the name and size of a file; a long name is shortened in the middle."""
+    """Return the caption of an attached file: its name, shortened in the middle if long, its size and token count."""
     name = str(file.get("name"))
     if len(name) > NAME_CHARACTERS:
         half = NAME_CHARACTERS // 2
@@ -68,9 +68,9 @@ def file_words(file: Details) -> str:
 
 
 class Field(QPlainTextEdit):
-    """The message field, which grows with its lines and accepts files.
+    """The message field, which grows with its text and accepts dropped files.
 
-    Enter (or only Ctrl+Enter) sends; Shift+Enter begins a new line.
+    Enter sends the message, or Ctrl+Enter alone if so configured. Shift+Enter begins a new line.
     """
 
     sent = Signal()
@@ -106,12 +106,12 @@ class Field(QPlainTextEdit):
         self._show_scroll_bar()
 
     def _height_of(self, max_lines: float) -> int:
-        """Return the height of the field when it shows at most `max_lines` lines."""
+        """Return the height needed for the text, or for `max_lines` lines if the text is longer."""
         n_lines = min(max_lines, max(1, int(self.document().size().height())))
         return int(n_lines * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
 
     def _show_scroll_bar(self) -> None:
-        """Show the scroll bar only if needed, because it shortens the lines and so makes the text longer."""
+        """Show the scroll bar only if needed, because its width makes lines wrap earlier and so the text taller."""
         policy = Qt.ScrollBarPolicy
         scrolls = self._height_of(inf) > self.height()
         self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)
@@ -137,9 +137,9 @@ class Field(QPlainTextEdit):
 
 
 class Composer(QFrame):
-    """The message field with its buttons. Emits `sent` with a message, and `stopped` during an answer.
+    """The message field with its buttons. Emits `sent` with a message, and `stopped` to stop the answer in progress.
 
-    A message sent during an answer is queued; `send_queued` sends it.
+    A message submitted during an answer is queued until `send_queued`.
     """
 
     sent = Signal(str, list)  # text, attachments
@@ -182,7 +182,7 @@ class Composer(QFrame):
         return list(self._files)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        """Move the buttons below the field when large text leaves too little room beside it."""
+        """Move the buttons below the field if they would leave it too narrow."""
         super().resizeEvent(event)
         buttons = self.attach_button.sizeHint().width() + self.send.sizeHint().width()
         words = LEAST_CHARACTERS * self.field.fontMetrics().averageCharWidth()
@@ -200,7 +200,7 @@ class Composer(QFrame):
         self._show_files()
 
     def show_busy(self, busy: bool) -> None:
-        """Make the button stop the answer in progress, or send if there is none."""
+        """Turn the button into Stop while an answer is in progress, and into Send otherwise."""
         self._is_busy = busy
         self.send.setText(self.tr("Stop") if busy else self.tr("Send"))
         with_enter = self.field.sends_with_enter()
@@ -209,7 +209,7 @@ class Composer(QFrame):
         self._draft_changed(by_person=False)
 
     def attach(self, paths: Sequence[str | Path]) -> None:
-        """Attach files to the message."""
+        """Attach text files to the message."""
         for path in map(Path, paths):
             try:
                 if len(self._files) >= MAX_FILES:
@@ -221,7 +221,7 @@ class Composer(QFrame):
         self.attached.emit()
 
     def count(self, file: Details, tokens: int) -> None:
-        """Show how many tokens an attached file has."""
+        """Show the token count of an attached file."""
         if any(attached is file for attached in self._files):  # otherwise another chat is now shown
             self._files = [{**attached, "tokens": tokens} if attached is file else attached for attached in self._files]
             self._show_files(by_person=False)  # a queued message stays queued
@@ -276,7 +276,8 @@ class Composer(QFrame):
             self.sent.emit(self.text, self.files)
 
     def send_queued(self, *, succeeded: bool) -> None:
-        """Send the queued message after an answer. If the answer failed, leave the decision to the user."""
+        """Send the queued message if the answer succeeded. Otherwise take it out of the queue and leave it in the
+        field."""
         if self.is_queued and succeeded:
             self._send()
         self._set_queued(False)
@@ -288,9 +289,9 @@ class Composer(QFrame):
 
 
 class TokenCounts:
-    """Counts the tokens of a draft's text files, once for each text and model.
+    """Counts the tokens of the text files attached to a draft, once for each text and model.
 
-    Calls `counted(file, tokens)` for each count. Nothing is counted until the model is loaded.
+    Calls `counted(file, tokens)` with each result. Files are counted only while the model is loaded.
     """
 
     def __init__(self, services: AppContext, counted: Callable[[Details, int], object]) -> None:
@@ -299,7 +300,7 @@ class TokenCounts:
         self._counts: dict[tuple[str, str], int | None] = {}  # by model and text; None while the count is requested
 
     def request(self, files: Sequence[Details], model: str | None) -> None:
-        """Count the files that have not been counted yet, for a chat with this model."""
+        """Count the files that have no count yet, with the model of the chat."""
         loaded = self._pool.now.model(model)
         for file in files if loaded is not None else ():
             key = (loaded.model if loaded is not None else "", str(file["text"]))
@@ -331,9 +332,9 @@ LAST_MODEL = "chat/last_model"  # preferences key of the model that answered las
 
 
 class ComposerHint(QWidget):
-    """A line above the composer that explains what sending will do if that is not obvious.
+    """A line above the composer that explains the effect of sending a message where it is not obvious.
 
-    Calls `use(model)` when the user picks the offered model: the one that answered last, or the Guide.
+    Calls `use(model)` when the user accepts the offered model: the one that answered last, or the Guide.
     """
 
     def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
@@ -349,7 +350,7 @@ class ComposerHint(QWidget):
         return self._preferences.text(LAST_MODEL)
 
     def note_answer(self, model: str | None) -> None:
-        """Remember the model that has just answered."""
+        """Remember the model that has just answered, unless it is the Guide."""
         if model and model not in (GUIDE, self.last_model):
             self._preferences.keep(LAST_MODEL, model)
 
@@ -364,9 +365,11 @@ class ComposerHint(QWidget):
         is_queued: bool = False,
         guide_fails: bool = False,
     ) -> None:
-        """Show the hint for the next message of this chat.
+        """Show the hint for the next message of a chat.
 
-        is_queued: the message was sent during an answer. guide_fails: the Guide was chosen here but does not fit.
+        `is_queued` means that a message waits for the current answer to end. `leaves_out` means that the oldest
+        messages are
+        dropped from the prompt. `guide_fails` means that the Guide was asked here but does not fit in memory.
         """
         text = offer = ""
         self._offered = self.last_model

@@ -1,4 +1,5 @@
-"""The views that replace a conversation: suggestions in an empty chat, or why the chats are locked."""
+"""The views shown in place of a conversation: suggested questions in an empty chat, or the reason why chats are
+locked."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ NO_KEY = ("history_key_gone", "history_key_wrong")
 
 
 class Suggestions(QWidget):
-    """A greeting with suggested questions. Emits `chosen(question)` when one is clicked.
+    """A greeting with suggested questions. Calls `chosen(question)` when the user clicks one.
 
-    If no model answers, `models` opens the Models page and `guide` chooses the Guide for this chat.
+    If no model is available, it offers two buttons instead: `models` opens the Models page, `guide` selects the
+    Guide.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Suggestions(QWidget):
         self._chosen(self._questions[place])
 
     def show_failure(self, model: str) -> None:
-        """Show that this model could not be loaded, so no model answers."""
+        """Report that this model could not be loaded and offer alternatives."""
         self._show_buttons(questions=False)
         self.title.setText(self.tr("No model is available"))
         text = self.tr(
@@ -71,7 +73,7 @@ class Suggestions(QWidget):
         self._wrap()
 
     def show_questions(self, *, for_guide: bool) -> None:
-        """Suggest questions that suit the answering model. The Guide knows Poolhouse and little else."""
+        """Suggest questions for the model that will answer. The Guide knows little beyond Poolhouse."""
         self._show_buttons(questions=True)
         self.title.setText(self.tr("What would you like to know?"))
         if for_guide:
@@ -104,7 +106,7 @@ class Suggestions(QWidget):
         self._wrap()
 
     def _wrap(self) -> None:
-        """Wrap questions that are too long for their button."""
+        """Wrap the questions to the available width, because a button does not wrap its text."""
         self.words.setMaximumWidth(LINE_CHARACTERS * self.words.fontMetrics().averageCharWidth())
         room = self.width() - 2 * sizes.XXL - 2 * sizes.L
         for choice, question in zip(self.buttons, self._questions, strict=True):
@@ -112,7 +114,7 @@ class Suggestions(QWidget):
 
 
 class LockedChats(QStackedWidget):
-    """The chats, or why they are locked: encrypted, and the key is missing. While locked, nothing can be typed."""
+    """A stack that shows the chats or, while they are locked, the reason in their place."""
 
     def __init__(self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""Presets: named system messages and named sampling values."""
+"""Presets: named system messages and named sets of sampling parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SEED = (1 << 32) - 2
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A sampling value as accepted by the node. `default` None: a new random value each time."""
+    """A sampling parameter and its valid range. A default of None stands for a new random value each time."""
 
     name: str
     least: float
@@ -41,7 +41,7 @@ KNOBS = (
 
 
 def usable(values: object) -> dict[str, float | int]:
-    """Return the values that the node accepts and that differ from the defaults."""
+    """Return the sampling parameters that are valid and differ from their defaults."""
     if not isinstance(values, Mapping):
         return {}
     return {
@@ -59,7 +59,8 @@ def _fits(knob: Knob, value: object) -> bool:
 
 
 class Presets(QObject):
-    """The presets of the app and of the user, whose own are stored in the preferences and win by name."""
+    """The built-in presets and the user's own. The latter are stored in the preferences and override built-in ones by
+    name."""
 
     changed = Signal()
 
@@ -68,7 +69,7 @@ class Presets(QObject):
         self._preferences = preferences
 
     def systems(self) -> dict[str, str]:
-        """Return system messages by name: first the app's, then the user's."""
+        """Return all system messages by name, built-in ones first."""
         builtin = {
             self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so when you do not know."),
             self.tr("Explain simply"): self.tr(
@@ -85,12 +86,12 @@ class Presets(QObject):
         return builtin | self.own_systems()
 
     def own_systems(self) -> dict[str, str]:
-        """Return the user's system messages, which can be removed."""
+        """Return the user's own system messages by name. These can be removed."""
         kept = self._kept(SYSTEM)
         return {name: text for name, text in kept.items() if isinstance(text, str)}
 
     def samplings(self) -> dict[str, Sampling]:
-        """Return sampling values by name; missing values keep their defaults."""
+        """Return all sets of sampling parameters by name. Parameters missing from a set keep their defaults."""
         builtin: dict[str, Sampling] = {
             self.tr("Balanced"): {},
             self.tr("Precise"): {"temperature": 0.2, "top_p": 0.9},
@@ -100,15 +101,15 @@ class Presets(QObject):
         return builtin | self.own_samplings()
 
     def own_samplings(self) -> dict[str, Sampling]:
-        """Return the user's sampling values, which can be removed."""
+        """Return the user's own sets of sampling parameters by name. These can be removed."""
         return {name: usable(values) for name, values in self._kept(SAMPLING).items()}
 
     def keep_system(self, name: str, text: str) -> None:
-        """Store a system message under a name, replacing any existing one."""
+        """Save a system message under a name, replacing any existing one."""
         self._keep(SYSTEM, name, text[:TEXT_CHARACTERS])
 
     def keep_sampling(self, name: str, values: Sampling) -> None:
-        """Store sampling values under a name, replacing any existing ones."""
+        """Save a set of sampling parameters under a name, replacing any existing one."""
         self._keep(SAMPLING, name, usable(values))
 
     def remove_system(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The actions of a chat: send, stop, regenerate, edit, continue. Each is stored in the history immediately."""
+"""Carries out the user's requests in chats, such as send, stop, regenerate and edit. Saves every change immediately."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANSWERING_STATES = ("ready", "recovering")
 
 @dataclass(slots=True)
 class Running:
-    """An answer in progress. It continues the text `before`, whose statistics are `stats`."""
+    """An answer in progress. If it continues an earlier answer, `before` has that text and `stats` its statistics."""
 
     chat: ChatId
     message: MessageId
@@ -71,7 +71,7 @@ class Running:
 
     @property
     def thought(self) -> str:
-        """The whole thought, including that of the continued text."""
+        """The whole thought, including the part from before the answer was continued."""
         return self.thought_before + self.answer.thought
 
     @property
@@ -80,19 +80,20 @@ class Running:
 
     @property
     def is_thinking(self) -> bool:
-        """Return whether a thought is being received, before the answer itself."""
+        """Return whether the thought is still arriving and the answer itself has not begun."""
         return bool(self.answer.thought) and not self.text
 
     def thought_details(self) -> Details:
         return {THOUGHT: self.thought, THOUGHT_S: self.thought_s} if self.thought else {}
 
     def whole_stats(self, part: AnswerStats) -> AnswerStats:
-        """Return the statistics of the whole answer, whose new part has the statistics `part`."""
+        """Combine the statistics of the earlier text with `part`, those of the text generated since."""
         return self.stats.continued(part) if self.before else part
 
 
 class Session(QObject):
-    """Carries out the actions of chats. Several answers may be in progress at once. The history owns the chats."""
+    """Carries out requests in chats and tracks their answers in progress, at most one per chat. The history owns the
+    chats."""
 
     changed = Signal(str)  # a chat whose messages have changed or whose answer has ended
     grew = Signal(str)  # a chat whose answer has more text; at most once every PAINT_MS
@@ -122,7 +123,7 @@ class Session(QObject):
     # Actions
 
     def send(self, chat: Chat, text: str, attachments: Sequence[Details] = ()) -> None:
-        """Append `text` to the current branch and request an answer."""
+        """Append a question to the current branch and request an answer."""
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
         message = Message(self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details)
         chat = replace(tree.add(chat, message), draft="", draft_files=())
@@ -130,13 +131,13 @@ class Session(QObject):
         self.answer(chat.id, message.id)
 
     def regenerate(self, chat_id: ChatId, message: MessageId) -> None:
-        """Generate another version of this answer."""
+        """Generate another version of an answer."""
         chat = self._history.chat(chat_id)
         if chat is not None and (parent := chat.messages[message].parent) is not None:
             self.answer(chat_id, parent)
 
     def edit(self, chat_id: ChatId, message: MessageId, text: str) -> None:
-        """Add another version of a message. A question is answered again."""
+        """Add an edited version of a message. An edited question is answered again."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -149,14 +150,14 @@ class Session(QObject):
             self.changed.emit(chat_id)
 
     def switch(self, chat_id: ChatId, message: MessageId) -> None:
-        """Show the branch of this message."""
+        """Switch to the branch that contains this message."""
         chat = self._idle_chat(chat_id)
         if chat is not None:
             self._history.keep(tree.switch(chat, message))
             self.changed.emit(chat_id)
 
     def answer(self, chat_id: ChatId, question_id: MessageId) -> None:
-        """Generate an answer to a message."""
+        """Generate an answer to a question."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -173,16 +174,17 @@ class Session(QObject):
         self._begin(chat, message, chat.messages[message].text, branch, notes)
 
     def stop(self, chat: ChatId) -> None:
-        """Stop the answer of this chat and keep its text."""
+        """Stop the answer in progress in a chat and keep its text."""
         if chat in self.running:
             self.running[chat].answer.stop()
 
     def leaves_out(self, chat: ChatId) -> bool:
-        """Return whether the oldest messages of this chat may be left out."""
+        """Return whether the oldest messages of a chat may be dropped from the prompt."""
         return chat in self._trimmed
 
     def leave_out(self, chat: ChatId) -> None:
-        """Leave out the oldest messages from now on if the context is too short for all of them."""
+        """Allow the oldest messages of a chat to be dropped from the prompt if the context is too short for all of
+        them."""
         self._trimmed.add(chat)
 
     def close(self) -> None:
@@ -191,12 +193,12 @@ class Session(QObject):
             self.stop(chat)
 
     def model_of(self, chat: Chat) -> str:
-        """Return the name of the model that currently answers in this chat."""
+        """Return the name of the model that would answer in a chat now."""
         loaded = self._pool.now.loaded
         return chat.model or (loaded.model if loaded is not None else GUIDE)
 
     def _idle_chat(self, chat: ChatId) -> Chat | None:
-        """Return a chat, or None if it has an answer in progress."""
+        """Return a chat, or None if an answer is in progress in it."""
         return None if chat in self.running else self._history.chat(chat)
 
     # The life of an answer
@@ -221,7 +223,7 @@ class Session(QObject):
             self._ask(running, chat)
 
     def resume(self) -> None:
-        """Follow the answers that a killed window requested, which the node has continued."""
+        """Follow the answers of a killed window, which the node has continued to generate."""
         if self._pool.link is Link.THERE and self._history.locked is None:
             self._pool.client.get("/answers", self._resume, answer=AnswerKeys)
 
@@ -242,7 +244,7 @@ class Session(QObject):
             answer.follow()
 
     def _run(self, chat: Chat, running: Running) -> None:
-        """Show the answer as it arrives."""
+        """Register an answer in progress and follow its signals."""
         answer, details = running.answer, chat.messages[running.message].details
         running.stats = AnswerStats.stored(details)
         running.thought_before = str(details.get(THOUGHT_BEFORE) or "")
@@ -276,7 +278,7 @@ class Session(QObject):
         running.answer.begin(self._load_first(chat))
 
     def _load_first(self, chat: Chat) -> dict[str, Any] | None:
-        """Return the body of the POST /load that must be sent first, or None.
+        """Return the body of a POST /load that must precede the question, or None if no load is needed.
 
         The chat may need a longer context, or the Guide alongside another model.
         """
@@ -331,7 +333,7 @@ class Session(QObject):
         running.answer.deleteLater()
 
     def _with_ending(self, chat: Chat, running: Running, ending: Ending) -> Chat:
-        """Return the chat with the finished answer, or without it if it is empty."""
+        """Return the chat with the finished answer, or without it if it ended early and without any text."""
         message = chat.messages[running.message]
         if running.text or running.thought or ending.how in ("stop", "length", FULL):
             details = _ended_details(message, running, ending)
@@ -344,7 +346,7 @@ class Session(QObject):
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
 
     def _note_interruption(self, running: Running, ending: Ending) -> None:
-        """Note whether the answer failed along with its model, or while it was waiting for a machine."""
+        """Record whether the answer failed because its model was lost, or while it was waiting for a machine."""
         error = ending.error
         if isinstance(error, StageLost) or (error is not None and running.answer.trouble):
             self._interrupted.add(running.chat, running.model)
@@ -352,10 +354,10 @@ class Session(QObject):
             self._interrupted.remove(running.chat)
 
     def _fitting(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
-        """Return the messages to send, and notes about those left out.
+        """Return the messages to send, and a note if any were left out.
 
-        The oldest are left out if the user has agreed to that and not all fit. The Guide receives only the last
-        question: it was trained on single questions and is confused by a long conversation.
+        The oldest messages are left out if they do not all fit and the user has agreed to that. The Guide is sent
+        only the last question, because it was trained on single questions and longer conversations confuse it.
         """
         if self.model_of(chat) == GUIDE:
             return tree.last_turn(branch), ()
@@ -399,12 +401,12 @@ def _ended_details(message: Message, running: Running, ending: Ending) -> dict[s
 
 
 def _answer_key(chat: ChatId, message: MessageId) -> str:
-    """Return the key under which the node keeps an answer."""
+    """Return the key under which the node stores an answer."""
     return f"{chat}.{message}"
 
 
 def _tokens_per_character(branch: Sequence[Message]) -> float:
-    """Return the ratio measured by the last answer of the branch, or a typical one."""
+    """Return the ratio of tokens to characters measured by the last answer of the branch, or a typical ratio."""
     for place in range(len(branch) - 1, 0, -1):
         if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
             characters = sum(len(content(message)) for message in branch[:place])

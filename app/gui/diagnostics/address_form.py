@@ -1,4 +1,4 @@
-"""A form that connects to a machine of the household at an address that the user enters."""
+"""A form that connects to a machine of the household at an address the user enters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.gui.widgets.notice import Go, Remark
 
 
 class AddressForm(QWidget):
-    """A field and a Connect button. `done` is called once the machine has been reached and its address saved."""
+    """An address field with a Connect button. Calls `done` once the machine has been reached and its address saved."""
 
     def __init__(
         self, services: AppContext, machine: str, known: str, done: Callable[[], object], go: Go | None = None
     ) -> None:
-        """go: shows another page, if `services.go` is not enough."""
+        """`go` opens a page of the window, by default through `services.go`."""
         super().__init__()
         self._services, self._machine, self._done = services, machine, done
         self._call: Call | None = None
@@ -38,7 +38,7 @@ class AddressForm(QWidget):
         self.setLayout(column(label(title, "caption"), line, self.words, gap=sizes.XS))
 
     def connect_now(self) -> None:
-        """Connect to the entered address."""
+        """Connect to the address in the field."""
         address = self.field.text().strip()
         if not address or (self._call is not None and self._call.running):
             return
@@ -50,7 +50,7 @@ class AddressForm(QWidget):
         self._call = self._services.client.post(path, body, self._reached, self._failed)
 
     def cancel(self) -> None:
-        """Cancel the request."""
+        """Cancel the pending request."""
         call, self._call = self._call, None
         if call is not None and call.running:
             call.cancel()

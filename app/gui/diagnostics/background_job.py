@@ -1,4 +1,4 @@
-"""A job in another thread whose result is delivered in the window's thread."""
+"""Runs a job in another thread and delivers its result in the GUI thread."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class _Signals(QObject):
 
 
 class Job(QObject):
-    """Runs `work` immediately in another thread. `failed` receives any error; an unexpected exception becomes an
-    AppError.
+    """A job that starts immediately in another thread and calls either `done` or `failed` in the GUI thread.
 
-    Neither callback is called once `owner` is gone.
+    An unexpected exception reaches `failed` as an AppError. Neither function is called after `owner` has been
+    destroyed.
     """
 
     def __init__(

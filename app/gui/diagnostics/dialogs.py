@@ -1,4 +1,4 @@
-"""Functions that open the dialogs for diagnostics and pairing. Each dialog is imported only when it is opened."""
+"""Functions that open the dialogs for diagnostics and pairing. Each imports its dialog only when called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.app.app_context import AppContext
 
 
 def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
-    """Open the doctor, which starts its checks. joins: it was opened while joining a household."""
+    """Open the doctor, which runs its checks. `joins` means that it was opened while joining a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
     dialog = DoctorDialog(services, parent, joins)

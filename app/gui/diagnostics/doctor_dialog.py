@@ -1,4 +1,4 @@
-"""The dialog “Why can't it find my other computer?”: the likeliest cause with one button, and all checks below."""
+"""The doctor: a dialog that shows the likeliest cause of a network problem with a button to fix it, and all checks."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
 
 @dataclass(frozen=True, slots=True)
 class SystemPage:
-    """A page of the system settings, opened by URL or by a program. Nothing is changed there."""
+    """A page of the system settings, opened by URL or through a program. Opening it changes nothing."""
 
     address: str = ""
     program: tuple[str, ...] = ()
 
     def open(self) -> bool:
-        """Open the page. Return whether the system opened it; the page itself may ask for an administrator."""
+        """Open the page and return whether the system accepted that. The page may ask for administrator rights."""
         if self.address:
             return QDesktopServices.openUrl(QUrl(self.address))
         process = QProcess()
@@ -69,7 +69,7 @@ NETWORK = {
 
 
 def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> SystemPage | None:
-    """Return the system's firewall page, or None if it has none."""
+    """Return the page with the system's firewall settings, or None if there is none."""
     if not platform.startswith("linux"):
         return FIREWALL.get(platform)
     own = {Firewall.UFW: "gufw", Firewall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
@@ -79,7 +79,7 @@ def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> System
 
 
 def network_page(platform: str = sys.platform) -> SystemPage | None:
-    """Return the system's network page, or the page that grants programs network access."""
+    """Return the page with the system's network settings (on macOS, the local network permission), or None."""
     if not platform.startswith("linux"):
         return NETWORK.get(platform)
     desktop = os.environ.get("XDG_CURRENT_DESKTOP", "").casefold()
@@ -93,7 +93,7 @@ def network_page(platform: str = sys.platform) -> SystemPage | None:
 
 
 def _of_kde(module: str) -> SystemPage | None:
-    """Return a page of KDE's settings, or None if that module is not installed."""
+    """Return a page of KDE's settings, or None if its module is not installed."""
     shows = shutil.which("systemsettings") or shutil.which("systemsettings5")
     place = QStandardPaths.StandardLocation.ApplicationsLocation
     if shows and QStandardPaths.locate(place, f"{module}.desktop"):
@@ -102,13 +102,13 @@ def _of_kde(module: str) -> SystemPage | None:
 
 
 def port_of(address: str) -> int | None:
-    """Return the port in an address like `10.0.0.2:4242` or `[fe80::1]:4242`."""
+    """Return the port of an address such as `10.0.0.2:4242` or `[fe80::1]:4242`."""
     port = address.rpartition(":")[2]
     return int(port) if port.isdecimal() and ":" in address else None
 
 
 def own_firewall() -> Firewall | None:
-    """Return this computer's firewall program, or None if its command is not known."""
+    """Return the firewall program of this computer, or None if it is not one whose command is known."""
     if sys.platform == "win32":
         return Firewall.WINDOWS
     for name, wall in (("ufw", Firewall.UFW), ("firewall-cmd", Firewall.FIREWALLD)):
@@ -118,7 +118,8 @@ def own_firewall() -> Firewall | None:
 
 
 class CommandButton(QPushButton):
-    """Copies the command that opens a port in the firewall; asks which firewall it is if that is not known."""
+    """A button that copies the firewall command that opens a port. If the firewall is unknown, a menu asks which one
+    it is."""
 
     def __init__(self, check: Check, own_port: int | None, copied: Callable[[str], object]) -> None:
         self._copied = copied
@@ -150,19 +151,19 @@ class CommandButton(QPushButton):
 
 
 def system_button(words: str, parent: QWidget | None = None) -> QPushButton | None:
-    """Return a button that opens the system's network page, or None if it has none."""
+    """Return a button that opens the system's network settings, or None if there is no such page."""
     page = network_page()
     return button(words, page.open, "primary", parent) if page is not None else None
 
 
 def firewall_button(words: str, check: Check) -> QPushButton | None:
-    """Return a button that opens the system's firewall page, or None if it has none."""
+    """Return a button that opens the system's firewall settings, or None if there is no such page."""
     page = None if check.machine else firewall_page(own_firewall())
     return button(words, page.open) if page is not None else None
 
 
 class CheckList(QWidget):
-    """All checks, each with an icon and a word for its result, and the reason."""
+    """A table of all checks, with the result of each as an icon and a word, and the reason for it."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -202,9 +203,9 @@ WIDTH, HEIGHT = 680, 500
 
 
 class DoctorDialog(Dialog):
-    """Starts its checks when it is shown. It works even while the node is down.
+    """The doctor's dialog. It starts the checks when it is created, and also works while the node is down.
 
-    joins: it was opened from the dialog that joins a household, where adding a machine does not help.
+    `joins` means that it was opened while joining a household, so that offering to add a machine would not help.
     """
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
@@ -242,7 +243,7 @@ class DoctorDialog(Dialog):
         self._call = self.services.client.get("/doctor?whole=1", self._take, self._away, answer=Checks)
 
     def save(self) -> None:
-        """Open the dialog that saves a support bundle, which includes these checks."""
+        """Open the dialog that saves a support bundle, including these checks."""
         from app.gui.diagnostics.save_dialog import SaveDialog  # imported only when it is used
 
         dialog = SaveDialog(self.services, self, self.checks)
@@ -317,7 +318,7 @@ class DoctorDialog(Dialog):
         self._offer(self.cause)
 
     def _help_to_join(self) -> None:
-        """Explain how to get a code from another machine, because nothing is wrong here."""
+        """Explain how to get a code from another machine. The checks found nothing else wrong."""
         self._say(
             "info",
             "accent",
@@ -351,7 +352,7 @@ class DoctorDialog(Dialog):
         self._mark.setPixmap(icon(picture, color).pixmap(side, side))
 
     def _offer(self, check: Check) -> None:
-        """Show the button for the fix."""
+        """Show the button with the fix."""
         made = self._button(check)
         if made is not None:
             self._room.addSpacing(sizes.XS)
@@ -359,7 +360,7 @@ class DoctorDialog(Dialog):
             made.setFocus()
 
     def _besides(self, check: Check) -> list[QPushButton]:
-        """Return a button that opens the firewall's page, for people who would rather not run a command."""
+        """Return a button for the firewall settings, for users who would rather not run a command."""
         if cure_of(check) is not Cure.COMMAND:
             return []
         made = firewall_button(self.tr("Open firewall settings"), check)
@@ -416,7 +417,7 @@ class DoctorDialog(Dialog):
         LeaveSheet(self.services, self).open()
 
     def _show_link(self) -> None:
-        """Open the Pool page at the link's card, which shows its interfaces and can test it again."""
+        """Open the Pool page, where the link's card shows its interfaces and can test it again."""
         self._leave_for(navigation.POOL)
 
     def _leave_for(self, page: str) -> None:

@@ -1,4 +1,4 @@
-"""Texts for the findings of the doctor: a headline, advice, and the fix that its button offers."""
+"""The wording of the doctor's findings: headlines, advice, and the fix that the button offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.gui.look.sentences import said
 
 
 class Cure(StrEnum):
-    """The action of the button. None of them changes the system."""
+    """The fixes that the button can offer. None of them changes the system."""
 
     AGAIN = "again"
     COMMAND = "command"  # copy a firewall command
@@ -130,13 +130,13 @@ NAMES = {
 
 
 def name_of(check: Check) -> str:
-    """Return the name of a check: a term of the app, or the name of a machine."""
+    """Return the displayed name of a check: a term of the app, or the name of a machine."""
     name = None if check.name == check.machine else NAMES.get(check.name)
     return _translated(name, check) if name else check.name
 
 
 def cause(check: Check) -> str:
-    """Return the finding of a check."""
+    """Return the finding of a check in words."""
     return said(check.cause) if check.cause else ""
 
 
@@ -147,13 +147,13 @@ def headline(check: Check) -> str:
 
 
 def advice(check: Check) -> str:
-    """Return advice on the problem: the window's own text if it offers a button, otherwise the check's text."""
+    """Return advice on a problem. The window's own text refers to its button and takes precedence over the node's."""
     text = _ADVICE.get(check.code)
     return _translated(text, check) if text else said(check.cure) if check.cure else ""
 
 
 def cure_of(check: Check) -> Cure:
-    """Return the fix that the button offers."""
+    """Return the fix that the button should offer."""
     usual = Cure.PLACE if check.code in ERROR_PAGES else Cure.AGAIN
     return CURES.get(check.code, usual)
 

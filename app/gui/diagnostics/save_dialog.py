@@ -1,7 +1,7 @@
-"""The support bundle: versions, settings, checks and logs in one file, without names, addresses or chats.
+"""The support bundle: versions, settings, checks and logs in a single file, without names, addresses or chats.
 
-It is made from the files in the data folder, so it works while the node is down. All of it can be read before it is
-saved.
+It is built from the files in the data folder, so it works while the node is down. The user can read all of it
+first.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # contains n
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """The window's information about the node; empty while the node is away."""
+    """The window's knowledge about the node, mostly empty while the node is unreachable."""
 
     home: Path
     current_status: str = ""
@@ -57,7 +57,7 @@ class NodeReport:
 
 
 def gather(report: NodeReport) -> dict[str, str]:
-    """Return the text of every file in the bundle, by file name. Blocks. Raises OSError."""
+    """Return the contents of the bundle by file name. Blocks. Raises OSError."""
     texts = {"about.txt": _about(report)}
     if report.snapshot:
         texts["state.json"] = _json(report.snapshot)
@@ -69,7 +69,7 @@ def gather(report: NodeReport) -> dict[str, str]:
 
 
 def write(path: Path, files: Mapping[str, str]) -> None:
-    """Write the bundle as a zip file. Raises OSError, leaving no partial file and any existing file unchanged."""
+    """Write the bundle as a zip file. On failure, raises OSError and leaves an existing file unchanged."""
     part = path.with_name(f"{path.name}.part")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -105,7 +105,7 @@ def _settings(home: Path) -> dict[str, str]:
 
 
 def _logs(home: Path) -> list[Path]:
-    """Return the log files, newest first."""
+    """Return the newest log files, newest first."""
     files = [path for path in (home / "logs").glob("*.log*") if path.is_file()]
     return sorted(files, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
 
@@ -122,7 +122,7 @@ def _json(value: object) -> str:
 
 
 def _known(report: NodeReport) -> PrivateNames:
-    """Return all names that may occur in the bundle's texts."""
+    """Return all names that could occur in the bundle and must be redacted."""
     machines = {*_names([report.snapshot.get(part) for part in ("node", "machines", "strangers")])}
     for file in (report.home / "settings.json", report.home / "household" / "household.json"):
         machines |= set(_names_of_file(file))
@@ -132,7 +132,7 @@ def _known(report: NodeReport) -> PrivateNames:
 
 
 def _chosen_folders(home: Path) -> Iterator[str]:
-    """Yield model folders outside the data folder, because their paths may contain names of people and disks."""
+    """Yield model folders outside the data folder, whose paths may contain the names of people and disks."""
     try:
         models = decode((home / "settings.json").read_bytes(), dict[str, Any])["models"]
         folders = [models.get("path"), *models.get("former", [])]
@@ -163,7 +163,7 @@ def _names_of_file(file: Path) -> Iterator[str]:
 
 
 def _names(value: object, key: str = "") -> Iterator[str]:
-    """Yield every text stored under the key `name`."""
+    """Yield every text stored under the key `name`, at any depth."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _names(item, inner)
@@ -179,7 +179,7 @@ SHOWN_CHARACTERS = 200_000  # per file; the whole file is saved
 
 
 class SaveDialog(Dialog):
-    """Shows the files of the bundle, which are gathered after the dialog has opened, and saves them."""
+    """A dialog that shows the files of the bundle and saves them. The files are gathered in the background."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()) -> None:
         super().__init__(parent)

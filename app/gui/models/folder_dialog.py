@@ -1,4 +1,5 @@
-"""The choice of another folder for models: the system's dialog, then a sheet that shows the consequences."""
+"""Lets the user choose another folder for models: first the system's folder dialog, then a preview of the
+consequences."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ HELPED = frozenset(  # errors that choosing another folder would solve
 
 
 def choose_folder(services: AppContext, parent: QWidget) -> None:
-    """Ask for a folder on this computer, then whether to move the models there."""
+    """Ask for a folder on this computer, and then whether to move the models there."""
     dialog = QFileDialog(parent, choose_words(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
@@ -36,7 +37,7 @@ def choose_words() -> str:
 
 
 class FolderSheet(Sheet):
-    """The consequences of choosing a folder. path: the result of the system's dialog; "" is Poolhouse's own folder."""
+    """A dialog that shows the consequences of choosing a folder. An empty `path` stands for Poolhouse's own folder."""
 
     def __init__(self, services: AppContext, path: str, parent: QWidget) -> None:
         title = _tr("Store models in another folder")
@@ -100,7 +101,7 @@ class FolderSheet(Sheet):
         self.fit()
 
     def _refused(self, error: AppError) -> None:
-        """Show that this folder cannot be used."""
+        """Show why this folder cannot be used."""
         self.sentence.setText(self._path)
         self.fail(error)
 

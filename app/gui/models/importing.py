@@ -1,4 +1,4 @@
-"""The import of model files, one after another. Each is checked and hashed first."""
+"""Imports model files one after another. The node checks and hashes each file first."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ LEAST_S = 0.5  # of reading before the speed is known
 
 
 class Importing(QObject):
-    """The queue of imports. `path` is the current file, or empty. It outlives pages, because hashing takes minutes.
+    """The import queue. `path` is the file being imported, or empty. It outlives pages, because hashing can take
+    minutes.
 
-    If the window or the node ends during an import, the import is remembered and starts over with the next node.
+    If the window or the node ends during an import, the file is remembered and imported from the start later.
     """
 
     changed = Signal()
@@ -51,12 +52,12 @@ class Importing(QObject):
 
     @property
     def is_broken(self) -> bool:
-        """True if an import was interrupted and has not been resumed."""
+        """Return whether an import was interrupted and has not resumed."""
         return not self.path and bool(self._waiting)
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The reading speed; None while it is not known."""
+        """The reading speed, or None until it can be measured."""
         at, done = self._began
         passed = time.monotonic() - at
         return (self.done_bytes - done) / passed if at and passed >= LEAST_S else None
@@ -68,16 +69,16 @@ class Importing(QObject):
 
     @property
     def paths(self) -> list[str]:
-        """The current file and those that wait."""
+        """The file being imported, followed by the files in the queue."""
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
 
     def unseen(self) -> AppError | None:
-        """Return, once, why a file was refused. No page may exist to show it when that happens."""
+        """Return and clear the latest refusal that has not been shown. No page may have existed to show it."""
         error, self._unseen = self._unseen, None
         return error
 
     def add(self, path: str, name: str | None = None) -> None:
-        """Queue a file. name: its name in the library; None for its own name."""
+        """Queue a file. `name` is its name in the library, by default derived from the file."""
         self._waiting.append((path, name))
         if not self.path:
             self.resume()
@@ -89,14 +90,14 @@ class Importing(QObject):
         self._next()
 
     def cancel(self) -> None:
-        """Cancel the current import, or drop the interrupted one, and continue with the next."""
+        """Cancel the current import, or drop the interrupted one, and start the next."""
         self._calls.end(IMPORT)
         if not self.path:
             del self._waiting[:1]
         self._next()
 
     def leave(self, paths: Collection[str]) -> None:
-        """Cancel the import of these files."""
+        """Cancel the imports of these files."""
         self._waiting = [(path, name) for path, name in self._waiting if path not in paths]
         if self.path in paths:
             self.cancel()
@@ -118,7 +119,7 @@ class Importing(QObject):
         self.changed.emit()
 
     def _keep(self) -> None:
-        """Store the files that are not imported yet, for a later window."""
+        """Save the unfinished imports in the preferences, so that a later window can resume them."""
         now = [(self.path, self._name)] if self.path else []
         text = json.dumps([*now, *self._waiting])
         if text != self._preferences.text(KEPT, "[]"):
@@ -135,7 +136,7 @@ class Importing(QObject):
         self.changed.emit()
 
     def _ended(self, error: AppError | None) -> None:
-        """Report the end before the next import begins, so that listeners see the result of this one."""
+        """Report the end of an import before starting the next one, so that listeners still see its state."""
         path, self.path = self.path, ""
         self.ended.emit(path, error)
         self._next()
@@ -158,7 +159,7 @@ class Importing(QObject):
 
 
 def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:
-    """Return the files that an earlier window did not finish importing."""
+    """Load the imports that an earlier window left unfinished."""
     try:
         return decode(preferences.text(KEPT, "[]"), list[tuple[str, str | None]])
     except ValueError:

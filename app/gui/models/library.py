@@ -1,4 +1,4 @@
-"""All selectable models: local ones, files of other apps, the catalog and search results."""
+"""All models that can be selected: local ones, files of other apps, the catalog and online search results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FOUND = 30
 
 
 class Library(QObject):
-    """Requests each list from the node when it is needed."""
+    """The lists of models, each requested from the node when it is needed."""
 
     changed = Signal()
     failed = Signal(object)  # AppError of a request by the user
@@ -46,7 +46,7 @@ class Library(QObject):
         return self._calls.running(SEARCH)
 
     def item(self, key: str) -> Item | None:
-        """Return a model by its key, or None."""
+        """Return a model by its key, or None if it is not listed."""
         every = (*self.shelf, *self.others, *self.offers, *self.found)
         return next((item for item in every if item.key == key), None)
 
@@ -58,23 +58,23 @@ class Library(QObject):
         self.ask_starter()
 
     def ask_starter(self) -> None:
-        """Request a recommendation for the memory that is lent now. If that fails, no model is recommended."""
+        """Request a recommendation for the memory that is currently lent. If that fails, no model is recommended."""
         call = self._client.get("/starter", self._starter_came, self._no_starter, answer=StarterAnswer)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> Item | None:
-        """Return the recommended model of the catalog, or None if it is already on this computer."""
+        """Return the recommended catalog model, or None if it is already on this computer."""
         item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
         if item is None or any(file.on_shelf for file in item.files):
             return None
         return item
 
     def look_in_other_apps(self) -> None:
-        """Search the folders of other apps, which takes some seconds. If that fails, their section is not shown."""
+        """Search the folders of other apps, which takes some seconds. On failure their section stays hidden."""
         self._calls.keep(FOUND, self._client.get("/found", self._others_came, answer=FoundFiles))
 
     def search(self, words: str) -> None:
-        """Search Hugging Face."""
+        """Search Hugging Face for these words."""
         path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
         self.searched, self.found = words, []
         call = self._client.get(path, self._found_came, self._search_failed, answer=HubSearch)
@@ -129,7 +129,7 @@ class Library(QObject):
             self.starter_changed.emit()
 
     def _no_offers(self, error: AppError) -> None:
-        """Report the error once, because the rest of the page works without the catalog."""
+        """Report the missing catalog once. The rest of the page works without it."""
         self._calls.done(CATALOG)
         if not self._complained:
             self._complained = True

@@ -1,4 +1,4 @@
-"""An entry of the list: a local model, a model of another app, of the catalog, or found online."""
+"""An entry of the model list: a local model, another app's file, a catalog entry or a search result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Facts = ShelfModel | FoundFile | CatalogModel | HubModel
 
 
 class Kind(StrEnum):
-    """The source of a model."""
+    """The source of a listed model."""
 
     SHELF = "shelf"
     OTHER_APP = "other app"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A model with the node's information about it."""
+    """An entry of the list, with the node's information about the model."""
 
     key: str  # unique in the list
     name: str
@@ -49,22 +49,22 @@ class Item:
 
     @property
     def shelf(self) -> ShelfModel | None:
-        """The local model, which can be planned exactly; None if it is not on this computer."""
+        """The local model, or None if the model is not on this computer. Only local models can be planned exactly."""
         return self.facts if isinstance(self.facts, ShelfModel) else None
 
     @property
     def remote(self) -> CatalogModel | HubModel | None:
-        """The downloadable model; None if it is on this computer."""
+        """The downloadable model, or None if the entry is a file on this computer."""
         return self.facts if isinstance(self.facts, CatalogModel | HubModel) else None
 
     @property
     def files(self) -> list[HubFile]:
-        """The known files of the model, by quantization."""
+        """The known files of a downloadable model, one for each quantization."""
         return self.facts.files if isinstance(self.facts, CatalogModel | HubListing) else []
 
     @property
     def title(self) -> str:
-        """The displayed name. That of the built-in model differs from its internal name."""
+        """The displayed name, which differs from `name` for the built-in model."""
         return model_name(self.name) if self.is_guide else self.name
 
     @property
@@ -77,12 +77,12 @@ class Item:
 
     @property
     def is_missing(self) -> bool:
-        """True for a local model whose file is gone or on a disk that is not connected."""
+        """Return whether the file of a local model is gone or on a disk that is not connected."""
         return self.shelf is not None and self.shelf.missing is not None
 
     @property
     def needs_files(self) -> bool:
-        """True if its files have not been requested yet."""
+        """Return whether the files of a search result have not been requested yet."""
         return self.kind is Kind.FOUND and not self.files
 
     @property
@@ -91,7 +91,7 @@ class Item:
 
     @property
     def splits(self) -> bool:
-        """False if the model is known to need a single machine."""
+        """Return False if the model is known to require a single machine."""
         return self.facts.splits is not False
 
     @property
@@ -100,12 +100,12 @@ class Item:
 
     @property
     def quantization(self) -> str:
-        """The quantization of its file, if it has only one file."""
+        """The quantization of a file on this computer, or an empty string if the model would be downloaded."""
         return self.facts.quantization or "" if isinstance(self.facts, ShelfModel | FoundFile) else ""
 
     @property
     def file_bytes(self) -> int:
-        """The size of its file, or of the file to download; 0 if unknown."""
+        """The size of the local file or of the file to download, or 0 if unknown."""
         match self.facts:
             case ShelfModel():
                 return self.facts.file_bytes
@@ -116,10 +116,10 @@ class Item:
 
     @property
     def listed_bytes(self) -> float:
-        """The size that the list's filter uses; 0 if unknown.
+        """The size by which the list is filtered, or 0 if unknown.
 
-        For a search result it is estimated from the parameters even once its files are known, so that the entry
-        does not disappear while a person looks at it.
+        For a search result it is always estimated from the number of parameters, even once its files are known.
+        Otherwise the entry could vanish from the filtered list while the user is looking at it.
         """
         if isinstance(self.facts, HubModel):
             return (self.facts.parameters or 0) * BYTES_PER_PARAMETER
@@ -127,12 +127,12 @@ class Item:
 
     @property
     def revision(self) -> str | None:
-        """The revision of its repository, if known."""
+        """The revision of the repository, if known."""
         return self.facts.revision if isinstance(self.facts, CatalogModel | HubListing) else None
 
     def file(self, name: str | None = None) -> HubFile | None:
-        """Return a file by name, or by default the one to download: the recommended one, otherwise the first usable
-        one."""
+        """Return a file by name. By default, return the file to download: the recommended one, or else the first
+        usable one."""
         if name is not None:
             return next((file for file in self.files if file.file == name), None)
         usable = [file for file in self.files if file.usable]
@@ -156,7 +156,7 @@ def found_item(model: HubModel) -> Item:
 
 
 def small_print(item: Item) -> str:
-    """Return the second line of an entry: the kind of file, its size, and its maker."""
+    """Return the second line of a list entry: quantization, size, source and similar facts."""
     facts = item.facts
     size = formats.size(item.file_bytes) if item.file_bytes else ""
     match facts:
@@ -182,7 +182,7 @@ def small_print(item: Item) -> str:
 
 
 def parameters(count: float | None) -> str:
-    """Return a text like `8.2 B parameters`."""
+    """Return a number of parameters in words, such as `8.2 B parameters`, or an empty string if unknown."""
     if not count:
         return ""
     digits = 0 if count >= 100 * BILLION else 1
@@ -191,7 +191,7 @@ def parameters(count: float | None) -> str:
 
 
 def matches(item: Item, words: str) -> bool:
-    """Return whether every word occurs in the model's information."""
+    """Return whether every word occurs in the information about a model."""
     facts = item.facts
     texts = [item.name, facts.architecture or "", item.quantization]
     if item.remote is not None:

@@ -1,4 +1,4 @@
-"""The left side of the page: search, filters, and the list of models in sections."""
+"""The left side of the Models page: the search field, the filters and the list of models in sections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_ROWS = 2  # fully visible; with less space the page scrolls
 
 
 class ModelList(FullHeightFrame):
-    """The list with its search field and filters. Emits `picked` with the selected model, or None."""
+    """The model list with its search field and filters. Emits `picked` with the model that the user selects."""
 
     picked = Signal(object)  # Item | None
     entered = Signal()  # Enter or a double click on a row
@@ -70,7 +70,7 @@ class ModelList(FullHeightFrame):
         self._paint()
 
     def select(self, key: str) -> bool:
-        """Select a model by its key. Return whether it is listed."""
+        """Select a model by its key and return whether it is listed."""
         place = self.rows.place(key)
         if not place.isValid():
             return False
@@ -84,12 +84,12 @@ class ModelList(FullHeightFrame):
         self.size_filter.setCurrentIndex(0)
 
     def items(self) -> list[Item]:
-        """Return all models, including hidden ones."""
+        """Return all models, including those hidden by filters."""
         library = self._library
         return [*library.shelf, *library.others, *library.offers, *library.found]
 
     def refresh(self) -> None:
-        """Update to the current library and verdicts, keeping the selection."""
+        """Rebuild the list from the current library and verdicts, keeping the selection."""
         model_filter = self._services.model_filter
         model_filter.words, model_filter.kind = self.search.text(), self.filter.currentIndex()
         model_filter.size = self.size_filter.currentIndex()
@@ -107,7 +107,7 @@ class ModelList(FullHeightFrame):
             self.select(shown[0].key)
 
     def refresh_marks(self) -> None:
-        """Refresh if the set of loaded models has changed."""
+        """Rebuild the list if the loaded models have changed."""
         snapshot = self._services.pool.now
         now = [(loaded.model, loaded.state) for loaded in self._loaded_models()], snapshot.load_failed
         if now != self._marked:
@@ -148,7 +148,7 @@ class ModelList(FullHeightFrame):
         find.setContext(Qt.ShortcutContext.WindowShortcut)
 
     def _fit_search(self) -> None:
-        """Keep the field wide enough for its placeholder before the filters wrap to a second line."""
+        """Keep the search field wide enough for its placeholder. The filters wrap to a second line instead."""
         words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
         self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_SIGNS))
 
@@ -190,7 +190,7 @@ class ModelList(FullHeightFrame):
         return rows
 
     def _tell_empty(self) -> None:
-        """Show why the list is empty and what to do."""
+        """Explain why the list is empty and what the user can do."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
         self._log.setVisible(not here)
@@ -269,7 +269,7 @@ class ModelList(FullHeightFrame):
 
 
 class _Stack(QStackedWidget):
-    """A stack that is as large as its visible page. A hidden page may still report its size for another text size."""
+    """A stack that takes its minimum size from the visible page, because a hidden page may report an outdated one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -284,7 +284,7 @@ class _Stack(QStackedWidget):
 
 @dataclass(frozen=True, slots=True)
 class SizeClass:
-    """Models whose file has more than `above` bytes and at most `most`."""
+    """A filter for models whose file is larger than `above` bytes and no larger than `most`."""
 
     above: float
     most: float
@@ -298,7 +298,7 @@ class SizeClass:
         return whole_size(self.above, self.most)
 
     def holds(self, item: Item) -> bool:
-        """Return whether the size of a model is in this class; an unknown size is in none."""
+        """Return whether a model belongs to this class. A model of unknown size belongs to none."""
         return self.above < item.listed_bytes <= self.most
 
 
@@ -312,7 +312,7 @@ CLASSES = (
 
 
 def _first(item: Item | None, items: list[Item]) -> list[Item]:
-    """Move a model to the front, keeping the order of the others."""
+    """Move a model to the front of a list, keeping the order of the rest."""
     return [item, *(other for other in items if other.key != item.key)] if item is not None else items
 
 

@@ -1,4 +1,4 @@
-"""Loading a model: the request, and a view of its progress on each machine."""
+"""Loads a model, and shows the progress of the load on each machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOAD, UNLOAD = "load", "unload"
 
 
 class Loading(QObject):
-    """Loads one model at a time, and follows loads that were requested elsewhere."""
+    """Loads models on request, one at a time, and follows loads that were requested elsewhere."""
 
     changed = Signal()
     loaded = Signal(object)  # LoadedModel
@@ -44,14 +44,14 @@ class Loading(QObject):
 
     @property
     def model(self) -> str:
-        """The name of the model that is being loaded; empty if there is none."""
+        """The name of the model that is being loaded, or an empty string."""
         if self._calls.running(LOAD):
             return self._model
         return self._coming.model if self._coming is not None else ""
 
     @property
     def is_ours(self) -> bool:
-        """True during a load that this window requested, which ends with the window."""
+        """Return whether this window requested the current load. Closing the window would cancel it."""
         return self._calls.running(LOAD)
 
     @property
@@ -62,15 +62,17 @@ class Loading(QObject):
 
     @property
     def steps(self) -> list[Progress]:
-        """The latest step of each machine."""
+        """The latest progress of each machine."""
         steps = self._coming.progress if self._coming is not None else {}
         if self._calls.running(LOAD):
             steps = {**self._progress, **steps}
         return [step for step in steps.values() if step.machine] or list(steps.values())
 
     def start(self, setup: Setup, *, anyway: bool = False, beside: bool = False) -> None:
-        """Load a model. The current one is unloaded only once the new one is known to fit. beside: keep the current
-        one."""
+        """Load a model in place of the current one, or alongside it if `beside` is set.
+
+        The current model is unloaded only after the node has found that the new one fits.
+        """
         self._model, self._progress = setup.item.name, {}
         flags = {"anyway": anyway, "beside": beside}
         body = setup.order() | {name: True for name, is_set in flags.items() if is_set}
@@ -81,7 +83,7 @@ class Loading(QObject):
         self.changed.emit()
 
     def cancel(self) -> None:
-        """Cancel the load."""
+        """Cancel the current load."""
         if self._calls.running(LOAD):
             self._calls.end(LOAD)
             self.changed.emit()
@@ -89,7 +91,7 @@ class Loading(QObject):
             self.unload(self.model)
 
     def unload(self, model: str) -> None:
-        """Unload a model, freeing its memory on every machine."""
+        """Unload a model and free its memory on all machines."""
         body = {"model": model} if model else None
         call = self._pool.client.post("/unload", body, self._unloaded, self._not_unloaded)
         self._calls.keep(UNLOAD, call)
@@ -120,7 +122,7 @@ class Loading(QObject):
         self.failed.emit(error)
 
     def _look(self) -> None:
-        """Report changes to the loaded models or to the progress of a load."""
+        """Emit `changed` if the loaded models or the progress of a load have changed."""
         snapshot = self._pool.now
         embeds = snapshot.embeds
         seen = (
@@ -136,7 +138,7 @@ class Loading(QObject):
 
 
 class LoadSteps(QWidget):
-    """The progress of a load: a line for each machine, and Cancel."""
+    """The progress of a load, with a line for each machine and a Cancel button."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         super().__init__()
@@ -148,7 +150,7 @@ class LoadSteps(QWidget):
         self.setLayout(column(self.title, self.total, self._rows, row(self.cancel, None), gap=sizes.M))
 
     def show_steps(self, name: str, steps: list[Progress]) -> None:
-        """Show the latest step of each machine that loads this model."""
+        """Show the latest progress of each machine that takes part in loading a model."""
         machines = [step.machine or "" for step in steps]
         if machines != list(self._lines):
             self._make(machines)
@@ -181,7 +183,7 @@ class LoadSteps(QWidget):
 
 
 def step_words(step: Progress) -> str:
-    """Return what a machine is doing."""
+    """Describe the current step of a machine."""
     if is_over(step) and step.step == "loading":
         return translate("Models", "Loaded")
     words = {
@@ -195,7 +197,7 @@ def step_words(step: Progress) -> str:
 
 
 def _amounts(step: Progress) -> list[str]:
-    """Return the progress of a step. For a copy over the network, include its speed and the time left."""
+    """Return the amounts done and total and, for a copy over the network, its speed and the time left."""
     words = translate("Models", "{done} of {total}")
     amounts = [words.format(done=formats.size(step.done), total=formats.size(step.total))]
     if step.bytes_per_s is not None:
@@ -206,7 +208,7 @@ def _amounts(step: Progress) -> list[str]:
 
 
 def all_copies(steps: list[Progress]) -> Progress | None:
-    """Return all copies over the network as one step, or None if fewer than two machines receive layers."""
+    """Combine all copies over the network into one progress, or return None if fewer than two machines receive any."""
     copies = [step for step in steps if step.step == "sending"]
     if len(copies) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The rows of the list: headings and models as a Qt model, their painter, and the hover effect."""
+"""The rows of the model list as a Qt model, with their painter and hover effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading, which has no item, or a model with everything that its row shows."""
+    """A row of the list: either a heading, or a model with everything that its row shows."""
 
     heading: str = ""
     item: Item | None = None
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def sentence(self) -> str:
-        """The row as read by a screen reader."""
+        """The text that a screen reader reads for this row."""
         if self.item is None:
             return self.heading
         verdict = short(self.judgment) if self.judgment else ""
@@ -57,7 +57,7 @@ class Row:
 
 
 class Rows(QAbstractListModel):
-    """The rows as a Qt model. `show` only repaints if the entries are the same."""
+    """The Qt model of the list."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -82,7 +82,7 @@ class Rows(QAbstractListModel):
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 
     def show(self, rows: list[Row]) -> None:
-        """Replace the rows."""
+        """Replace the rows. If they show the same entries in the same order, only the changed ones are repainted."""
         if _lines(rows) == _lines(self._rows):
             changed = [n for n, row in enumerate(rows) if row != self._rows[n]]
             self._rows = rows
@@ -97,7 +97,7 @@ class Rows(QAbstractListModel):
         return self._rows[index.row()]
 
     def place(self, key: str) -> QModelIndex:
-        """Return the index of a model, which is invalid if the model is not listed."""
+        """Return the index of a model, or an invalid index if it is not listed."""
         for n, row in enumerate(self._rows):
             if row.item is not None and row.item.key == key:
                 return self.index(n)
@@ -109,7 +109,7 @@ def _lines(rows: list[Row]) -> list[str]:
 
 
 class RowPainter(QStyledItemDelegate):
-    """Paints a heading, or the two lines of a model: its name and details, with its verdict on the right."""
+    """Paints headings, and models in two lines: the name and details on the left, the verdict on the right."""
 
     def __init__(self, theme: Theme, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -168,14 +168,14 @@ class RowPainter(QStyledItemDelegate):
         self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
 
     def _needed(self, row: Row) -> int:
-        """Return the width that the verdict needs."""
+        """Return the width required by the verdict."""
         if row.judgment is None:
             return 0
         px = self._theme.px
         return self._width(short(row.judgment), sizes.CAPTION) + px(sizes.SECTION) + px(sizes.XS)
 
     def _verdict(self, painter: QPainter, room: QRect, row: Row) -> int:
-        """Paint the verdict and return its width."""
+        """Paint the verdict and return the width used."""
         if row.judgment is None:
             return 0
         words, side = short(row.judgment), self._theme.px(sizes.SECTION)
@@ -197,7 +197,7 @@ class RowPainter(QStyledItemDelegate):
     def _text(
         self, painter: QPainter, room: QRect, words: str, color: str, size: int = sizes.BODY, *, right: bool = False
     ) -> int:
-        """Draw a line of text and return its width."""
+        """Paint a line of text and return the width used."""
         shown = self._shown(words, size, room)
         painter.setFont(self._font(size))
         painter.setPen(self._theme.color(color))
@@ -211,13 +211,13 @@ class RowPainter(QStyledItemDelegate):
         return QFontMetrics(self._font(size)).horizontalAdvance(" ".join(words.split()))
 
     def _shown(self, words: str, size: int, room: QRect) -> str:
-        """Return the text, shortened to fit."""
+        """Return the text, elided to fit the available width."""
         line = " ".join(words.split())
         return QFontMetrics(self._font(size)).elidedText(line, ELIDE, max(0, room.width()))
 
 
 class RowHover(QObject):
-    """Fades the hover effect in and out in HOVER_MS. The painter asks for the `share` of each row."""
+    """Fades the hover effect of rows in and out over HOVER_MS. The painter asks for the strength of each row."""
 
     def __init__(self, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -234,7 +234,7 @@ class RowHover(QObject):
         view.viewport().installEventFilter(self)
 
     def share(self, index: Index) -> float:
-        """Return the strength of the hover effect, from 0 to 1."""
+        """Return the strength of the hover effect of a row, from 0 to 1."""
         done = float(self._fade.currentValue() or 0)
         if self._over == index:
             return done

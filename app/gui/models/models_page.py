@@ -1,4 +1,4 @@
-"""The Models page: a list on the left, the selected model on the right."""
+"""The Models page: a list of models on the left, the details of the selected model on the right."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
 class ModelsPage(Page):
-    """Connects the list, the details and the transfers, each of which makes its own requests to the node."""
+    """The Models page. It connects the list, the details and the transfers, each of which makes its own requests."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -72,7 +72,8 @@ class ModelsPage(Page):
         self.later(self._make_list, self._make_details)
 
     def shown(self) -> None:
-        """Request everything, the first time and whenever the node has been away."""
+        """Request all lists, on the first display and after each reconnection to the node. Otherwise only update the
+        verdicts."""
         if self.services.pool.is_there and not self._looked:
             self._looked = True
             self.library.look()
@@ -84,7 +85,7 @@ class ModelsPage(Page):
         self._tell_refused()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
-        """Refresh when a hidden window is shown with this page."""
+        """Refresh when the window is shown again with this page open."""
         super().showEvent(event)
         self.shown()
 
@@ -93,7 +94,7 @@ class ModelsPage(Page):
         self._turn()
 
     def choose_file(self) -> None:
-        """Ask for a GGUF file on this computer."""
+        """Ask for GGUF files on this computer and import them."""
         last = LastFolder(self.services.preferences, "models")
         dialog = QFileDialog(self, self.tr("Import a model"), last.folder())
         dialog.setNameFilter(self.tr("GGUF models (*.gguf)"))
@@ -158,7 +159,7 @@ class ModelsPage(Page):
         self.services.theme.changed.connect(self._turn)
 
     def _turn(self) -> None:
-        """Arrange the halves side by side, or one above the other if the window is too narrow for its text size."""
+        """Place the halves side by side or, if the window is too narrow for its text size, one above the other."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         orientation = across if self.width() >= self.services.theme.px(NARROW) else down
         if orientation != self._split.orientation():
@@ -195,7 +196,7 @@ class ModelsPage(Page):
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
 
     def _link(self) -> None:
-        """Refresh everything if the node is back, because anything may have changed."""
+        """Refresh the page when the node is reachable again, because anything may have changed in the meantime."""
         there = self.services.pool.is_there
         if there and not self._was_there:
             self._looked = False
@@ -208,12 +209,12 @@ class ModelsPage(Page):
             self.library.look()
 
     def _look_at_offers(self) -> None:
-        """Refresh the buttons and lists, because a download began or ended."""
+        """Refresh the buttons and lists after a download began or ended."""
         self.details.tell_actions()
         self._look_again()
 
     def _listed(self) -> None:
-        """Update the page to changed lists."""
+        """Update the page after a list of the library has changed."""
         if self._wanted and self.list.select(self._wanted):
             self._wanted = ""
         now = self.library.item(self.list.chosen_key)
@@ -226,7 +227,7 @@ class ModelsPage(Page):
         self._judge()
 
     def _judge(self) -> None:
-        """Judge all models again, since memory may have changed. A hidden page waits until it is shown."""
+        """Request new verdicts for all models after memory may have changed. A hidden page waits until it is shown."""
         if self._looked and self.isVisible():
             self.judging.ask(self.list.items())
             self.details.plan_again()
@@ -236,7 +237,8 @@ class ModelsPage(Page):
             self.library.ask_starter()
 
     def _tell_starter(self) -> None:
-        """Recommend a model above the list until one other than the Guide is here or being downloaded."""
+        """Show the recommended model until the user has a model besides the Guide, or is downloading the recommended
+        one."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
         is_guest = self.services.pool.now.hosts is not None  # a guest uses the models of other hosts
@@ -256,14 +258,14 @@ class ModelsPage(Page):
             self.library.ask_files(item)
 
     def _show(self, key: str) -> None:
-        """Select a model as soon as it is in the list."""
+        """Select a model now, or as soon as it is listed."""
         self.list.show_all()
         if not self.list.select(key):
             self._wanted = key
             self.library.look()
 
     def _show_smaller(self, item: Item, quantization: str) -> None:
-        """Show another file of a local model that is too big."""
+        """Show the download of a smaller quantization of a local model that is too big."""
         if (offer := offer_of(item, self.list.items())) is not None:
             self._show(offer.key)
             self.details.files.choose(quantization)
@@ -298,7 +300,7 @@ class ModelsPage(Page):
                 self.removal.ask(item)
 
     def _has_others(self, item: Item) -> bool:
-        """Return whether the model is loaded alongside others, so that reloading it takes nothing from them."""
+        """Return whether a model is loaded alongside others, which reloading it must not unload."""
         snapshot = self.services.pool.now
         return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
@@ -308,7 +310,7 @@ class ModelsPage(Page):
             self.removal.ask(self.details.item)
 
     def _download(self, item: Item, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
-        """Download a file. copies: the machines of the household that have it; the first one sends it."""
+        """Download a file. `copies` lists the machines of the household that have the file; the first one sends it."""
         file = item.file(name)
         if file is None or item.remote is None:
             return
@@ -328,13 +330,13 @@ class ModelsPage(Page):
             self.details.ask_token()
 
     def _token_kept(self) -> None:
-        """Resume the downloads that needed a token."""
+        """Resume the downloads that were waiting for a token."""
         for download in self.transfers.downloads():
             if download.code in TOKEN_CODES:
                 self.transfers.resume(download.id)
 
     def _tell_refused(self) -> None:
-        """Show a refused import, once the page is visible."""
+        """Show a refused import if the page is visible."""
         if self.isVisible() and (error := self.importing.unseen()):
             self.fail(error)
 
@@ -349,7 +351,7 @@ class ModelsPage(Page):
         self.notice.clear()
 
     def _load_failed(self, error: AppError) -> None:
-        """Show the refusal, with the context that would fit, if there is one."""
+        """Show why a model could not be loaded, and offer the context that would fit, if there is one."""
         context = int(error.reason.number("fits_context"))
         choose = self.details.form.context.choose
         smaller = (self.tr("Use a smaller context"), lambda: choose(context))
@@ -360,7 +362,7 @@ class ModelsPage(Page):
         self.removal.ask_cancel(download, lambda: self.transfers.drop(download.id))
 
     def _recommend(self) -> None:
-        """Show a model that fits and can do more than the Guide: a local one, or one of the catalog."""
+        """Select a model that fits and is more capable than the Guide, preferring local ones."""
         item = recommended(self.library, self.judging)
         if item is not None:
             self._show(item.key)
@@ -385,7 +387,7 @@ class ModelsPage(Page):
 
 
 class Watch(QObject):
-    """Reports changes in the node's snapshot that make verdicts or lists stale, once for each change."""
+    """Watches the node's snapshots for changes that make verdicts or lists stale, and reports each change once."""
 
     memory = Signal()  # the lent memory or the set of machines changed
     shelf = Signal()  # a model was added or removed
@@ -406,7 +408,7 @@ class Watch(QObject):
         self.look()
 
     def look(self) -> None:
-        """Compare the snapshot with the previous one."""
+        """Compare the latest snapshot with the previous one."""
         memory = self._lends()
         if memory != self._memory:
             if self._memory is not None:
@@ -429,7 +431,7 @@ class Watch(QObject):
                 self.ended.emit(downloads[key])
 
     def _lends(self) -> list[tuple[Any, ...]]:
-        """Return the approximate amounts that machines lend, because free memory changes all the time."""
+        """Return the memory that each machine lends, coarsely rounded, because free memory fluctuates all the time."""
         snapshot = self._pool.now
         machines = [
             (machine.id, machine.online, (machine.lent_bytes or 0) // GRAIN_BYTES)
@@ -439,7 +441,7 @@ class Watch(QObject):
 
 
 class Removal(QObject):
-    """Removes models, asking before anything that cannot be undone. `question` is the open dialog."""
+    """Removes models. Asks for confirmation before anything that cannot be undone; `question` is the open dialog."""
 
     failed = Signal(object)  # AppError
 
@@ -450,7 +452,7 @@ class Removal(QObject):
         self.question: CompactDialog | None = None
 
     def ask(self, item: Item) -> None:
-        """Remove a model, asking first if its file would be deleted too."""
+        """Remove a model, asking first if that deletes its file."""
         if item.shelf is None or not item.shelf.downloaded:
             self._remove(item)
             return
@@ -466,7 +468,7 @@ class Removal(QObject):
         )
 
     def ask_anyway(self, name: str, then: Callable[[], object]) -> None:
-        """Ask whether to load a model that is too big for this machine alone."""
+        """Ask whether to load a model that is too big for the memory this machine lends."""
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
@@ -479,7 +481,7 @@ class Removal(QObject):
         )
 
     def ask_cancel(self, download: Download, then: Callable[[], object]) -> None:
-        """Ask whether to cancel a download that has already received a lot."""
+        """Ask whether to cancel a download that has already received a lot of data."""
         size = formats.size(download.done_bytes or 0)
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),

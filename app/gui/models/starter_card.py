@@ -1,4 +1,4 @@
-"""The card above the list that recommends a model for this household, with a button to download it."""
+"""The card above the list that recommends a model for this household and offers to download it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ translate = QCoreApplication.translate
 
 
 class StarterCard(QFrame):
-    """The recommended model; hidden if there is none. Emits `wanted` with the item and file, `looked_at` with the
-    item."""
+    """The card with the recommended model, hidden if there is none.
+
+    Emits `wanted(item, file)` to download the model, and `looked_at(item)` to show its details.
+    """
 
     wanted = Signal(object, str)
     looked_at = Signal(object)
@@ -41,7 +43,7 @@ class StarterCard(QFrame):
         self.hide()
 
     def show_starter(self, starter: Starter | None, item: Item | None) -> None:
-        """Show the recommended model and its entry of the catalog, or hide the card if either is None."""
+        """Show the recommended model and its catalog entry, or hide the card if either is None."""
         self._item = item if starter is not None else None
         self.setVisible(self._item is not None)
         if starter is None or item is None:
@@ -62,7 +64,7 @@ class StarterCard(QFrame):
 
 
 def why(starter: Starter) -> str:
-    """Return the memory the model needs out of what is free, and its forecast speed if known."""
+    """Explain a recommendation: the memory the model needs, the memory available, and its forecast speed if known."""
     words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )

@@ -1,4 +1,4 @@
-"""Downloads and imports in progress, below the list."""
+"""The panel of downloads and imports in progress, shown below the list."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHOWN = 3  # rows visible at once; more scroll
 
 
 class Transfers(QWidget):
-    """A row for each of the node's downloads and for the current import. Hidden if there are none."""
+    """The panel with a row for each download of the node and for the current import. Hidden if there are none."""
 
     failed = Signal(object)  # AppError
     cancel_asked = Signal(object)  # Download that has already received a lot
@@ -55,21 +55,21 @@ class Transfers(QWidget):
         self.tell()
 
     def downloads(self) -> list[Download]:
-        """Return the downloads; none while the node is away."""
+        """Return the downloads of the node, or none while it is unreachable."""
         pool = self._services.pool
         return [] if pool.link in GONE else list(pool.now.downloads.values())
 
     def begin(self, body: dict[str, Any]) -> None:
-        """Download a file. From then on, it is part of the node's snapshot."""
+        """Start a download. The node then reports it in its snapshots."""
         call = self._services.client.post("/downloads", body, _quiet, self._refused)
         self._calls.keep(f"begin {body['file']}", call)
 
     def resume(self, ident: str) -> None:
-        """Resume a download."""
+        """Resume a paused or failed download."""
         self._act(ident, "resume")
 
     def tell(self) -> None:
-        """Update to the current state of all transfers."""
+        """Update the rows to the current state of all transfers."""
         now = [*map(of_download, self.downloads())]
         if self._importing.paths:
             now.append(of_import(self._importing, IMPORT_ID))
@@ -94,7 +94,7 @@ class Transfers(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Adjust the height to up to three rows; more than three scroll."""
+        """Set the height to that of the first three rows. Further rows can be scrolled to."""
         width = max(1, self._area.viewport().width())
         heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
         shown = sum(heights[:SHOWN]) - self._box.spacing()
@@ -123,7 +123,7 @@ class Transfers(QWidget):
             self.drop(ident)
 
     def drop(self, ident: str) -> None:
-        """Cancel a download and delete the received part."""
+        """Cancel a download and delete the data received so far."""
         call = self._services.client.delete(f"/downloads/{ident}", _quiet, self._refused)
         self._calls.keep(f"drop {ident}", call)
 
@@ -132,7 +132,7 @@ class Transfers(QWidget):
 
 
 def _quiet(_: object) -> None:
-    """Ignore the reply, because the snapshot shows the result."""
+    """Ignore a reply, because the snapshot shows its effect."""
 
 
 def _height(row: TransferRow, width: int) -> int:
@@ -143,7 +143,7 @@ def _height(row: TransferRow, width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """The display data of a download or an import."""
+    """A download or an import, prepared for display."""
 
     id: str
     name: str
@@ -168,7 +168,7 @@ class Transfer:
 
 
 def of_download(download: Download) -> Transfer:
-    """Return the display data of a download."""
+    """Prepare a download for display."""
     done, total = download.done_bytes or 0, download.total_bytes or 0
     return Transfer(
         download.id,
@@ -213,7 +213,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
 
 
 def of_import(importing: Importing, ident: str) -> Transfer:
-    """Return the display data of the current or the interrupted import."""
+    """Prepare the current or interrupted import for display."""
     if importing.is_broken:
         words = translate("Models", "Interrupted. When it resumes, it starts from the beginning.")
         return Transfer(ident, importing.name, words, None, "paused")
@@ -223,7 +223,7 @@ def of_import(importing: Importing, ident: str) -> Transfer:
 
 
 def checking_words(importing: Importing) -> str:
-    """Return the progress of reading the file. There is nothing to check it against yet."""
+    """Describe the progress of hashing an imported file. There is no checksum to compare it with yet."""
     words = translate("Models", "Computing the file's checksum")
     if not importing.total_bytes:
         return words
@@ -238,7 +238,7 @@ def _amounts(done: float, total: float) -> str:
 
 
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
-    """Return the speed and the time left, as far as they are known."""
+    """Return the speed and the time left, omitting whatever is unknown."""
     parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
     if seconds_left is not None:
         left = formats.whole_seconds(max(1.0, float(seconds_left)))
@@ -247,7 +247,8 @@ def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
 
 
 class TransferRow(QWidget):
-    """A transfer with its buttons. `act(id, action)` pauses, resumes or cancels it, or opens its folder or the log."""
+    """The row of a transfer. Calls `act(id, action)` to pause, resume or cancel it, or to open the folder dialog or
+    the log."""
 
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()
@@ -266,7 +267,7 @@ class TransferRow(QWidget):
         self.tell(first)
 
     def tell(self, now: Transfer) -> None:
-        """Show the current state."""
+        """Show the current state of the transfer."""
         self._shown = now
         self._name.say(now.name)
         self._words.say(now.words)

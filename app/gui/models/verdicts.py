@@ -1,4 +1,4 @@
-"""Verdicts on whether models fit: from plans, refusals and estimates, with their texts."""
+"""Verdicts on whether models fit in memory, derived from plans, refusals and estimates, and how they are worded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ translate = QCoreApplication.translate
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A verdict, and the data that the list shows with it."""
+    """A verdict with the other facts that the list shows beside it."""
 
     verdict: Verdict
     estimate: bool = False  # based on the size of a file, not on its contents
@@ -65,7 +65,7 @@ def of_plan(plan: Plan) -> Judgment:
 
 
 def of_error(error: AppError) -> Judgment | None:
-    """Return the judgment for a refusal because of too little memory, or None for any other error."""
+    """Return the judgment for a refusal due to lack of memory, or None for any other error."""
     if not isinstance(error, DoesNotFit):
         return None
     need = int(error.reason.number("need_bytes"))
@@ -82,7 +82,7 @@ def of_error(error: AppError) -> Judgment | None:
 
 
 def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
-    """Return the judgment for an estimate, by its plan if the node placed the model."""
+    """Return the judgment for an estimate, based on the plan that comes with it if there is one."""
     if estimate.plan is not None:
         return replace(of_plan(estimate.plan), estimate=True)
     parts = estimate.parts
@@ -97,7 +97,7 @@ def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
 
 
 def short(judgment: Judgment) -> str:
-    """Return the text for the list."""
+    """Return the wording of a verdict in the list."""
     verdict = judgment.verdict
     match verdict.word:
         case VerdictWord.FITS:
@@ -117,7 +117,7 @@ def short(judgment: Judgment) -> str:
 
 
 def title(judgment: Judgment) -> str:
-    """Return the title for the details."""
+    """Return the wording of a verdict as the title of the details."""
     verdict = judgment.verdict
     if verdict.word is VerdictWord.SMALLER:
         return translate("Models", "Fits with a smaller context")
@@ -128,7 +128,7 @@ def title(judgment: Judgment) -> str:
 
 
 def beside(judgment: Judgment) -> str:
-    """Return the number shown with the title."""
+    """Return the figure shown beside the title."""
     verdict = judgment.verdict
     match verdict.word:
         case VerdictWord.FITS:
@@ -149,13 +149,14 @@ def beside(judgment: Judgment) -> str:
 
 
 def sentence(error: AppError) -> str:
-    """Return the part of a refusal that is not in the title."""
+    """Return the part of a refusal that the title does not already state."""
     helps = error.reason.facts.get("what_helps")
     return said(helps) if isinstance(error, DoesNotFit) and isinstance(helps, Reason) else said(error)
 
 
 def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
-    """Return the data the node needs to estimate a model that is not local, or None if even its size is unknown."""
+    """Return the data from which the node estimates a model that is not in the library, or None if its size is
+    unknown."""
     facts = item.facts
     size = facts.size_bytes if isinstance(facts, FoundFile) else file.size_bytes if file is not None else None
     if not size or isinstance(facts, ShelfModel):
@@ -185,27 +186,28 @@ def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
 
 
 def smaller_files(offer: Item, limit_bytes: int) -> list[HubFile]:
-    """Return the usable files that are smaller than the limit, largest first."""
+    """Return the usable files smaller than this limit, largest first."""
     smaller = [file for file in offer.files if file.usable and 0 < (file.size_bytes or 0) < limit_bytes]
     return sorted(smaller, key=lambda file: -(file.size_bytes or 0))
 
 
 def with_smaller(estimate: Estimate, smaller: Iterable[tuple[HubFile, Estimate]]) -> Judgment:
-    """Return the judgment. If the model is too big, include the largest of its smaller files that fits."""
+    """Return the judgment for an estimate. If the model is too big, it names the largest of its smaller files that
+    fits."""
     if estimate.word != VerdictWord.TOO_BIG:
         return of_estimate(estimate)
     return of_estimate(estimate, largest_fitting(smaller))
 
 
 def largest_fitting(smaller: Iterable[tuple[HubFile, Estimate]]) -> str:
-    """Return the quantization of the first of these files that fits, or "" if none does."""
+    """Return the quantization of the first file that fits, or an empty string if none does."""
     return next((file.quantization for file, estimate in smaller if of_estimate(estimate).fits), "")
 
 
 class Judging(QObject):
-    """Judges all models in the list: local ones by plans, others by estimates.
+    """Determines the verdicts of all listed models: by plans for local models, by estimates for the others.
 
-    It requests one plan at a time, always for the current state of the household.
+    Plans are requested one at a time, so that each reflects the current state of the household.
     """
 
     changed = Signal()
@@ -219,11 +221,11 @@ class Judging(QObject):
         self._items: dict[str, Item] = {}
 
     def of(self, item: Item) -> Judgment | None:
-        """Return the judgment of a model, or None while it is unknown."""
+        """Return the judgment of a model, or None if it is not known yet."""
         return self._known.get(item.key)
 
     def put(self, item: Item, judgment: Judgment) -> None:
-        """Store a judgment made by the details. The smaller file that would fit is not requested again."""
+        """Store a judgment made by the details. If the verdict is unchanged, the known smaller quantization is kept."""
         was = self._known.get(item.key)
         same = was is not None and was.verdict.word is judgment.verdict.word
         kept = was.quantization if was is not None and same else ""
@@ -231,7 +233,7 @@ class Judging(QObject):
         self.changed.emit()
 
     def ask(self, items: list[Item]) -> None:
-        """Judge these models again, keeping earlier judgments until then."""
+        """Request new judgments for these models. Earlier ones remain until they are replaced."""
         self._calls.end_all()
         if self._client.endpoint is None:
             return
@@ -270,7 +272,7 @@ class Judging(QObject):
         self._next_plan()
 
     def _siblings(self) -> list[Sketch]:
-        """Return sketches of the smaller files of local models that are too big."""
+        """Return sketches of the smaller files of those local models that are too big."""
         return [
             made
             for item, offer in self._too_big
@@ -291,7 +293,8 @@ class Judging(QObject):
             self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
     def _estimated(self, answer: Verdicts) -> None:
-        """Judge the files to download, and request the smaller ones of those that are too big."""
+        """Store the judgments of downloadable files. For files that are too big, request estimates of the smaller
+        ones."""
         self._calls.done(ESTIMATES)
         more: list[Sketch] = []
         for key, verdict in answer.verdicts.items():
@@ -315,22 +318,22 @@ class Judging(QObject):
 def _estimated_files(
     key: str, files: Iterable[HubFile], verdicts: dict[str, Estimate]
 ) -> list[tuple[HubFile, Estimate]]:
-    """Return the files that have an estimate, each with its estimate."""
+    """Return the files that have an estimate, each paired with it."""
     return [(file, verdicts[name]) for file in files if (name := f"{key}\n{file.file}") in verdicts]
 
 
 def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
-    """Return the model of the catalog or search that a local model was downloaded from."""
+    """Return the catalog entry or search result from which a local model was downloaded, or None."""
     return next((other for other in items if any(file.on_shelf == item.name for file in other.files)), None)
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
-    """Return a model for real work that fits now: a local one, the node's recommendation, or one of the catalog."""
+    """Return a model suitable for real work that fits now: a local one, the recommended one, or a catalog entry."""
     return _largest(library.shelf, judging) or library.recommended() or _largest(library.offers, judging)
 
 
 def _largest(items: list[Item], judging: Judging) -> Item | None:
-    """Return the largest model that fits within HANDY_BYTES; if there is none, the smallest that fits."""
+    """Return the largest fitting model of at most HANDY_BYTES or, if there is none, the smallest fitting model."""
 
     fitting = [
         item

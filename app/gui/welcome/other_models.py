@@ -1,4 +1,4 @@
-"""Models of other apps on this computer: found once, offered before any download, and used in place."""
+"""Offers models that other apps have stored on this computer. They are used in place, without a download."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_NAMES = 3
 
 
 class OtherModels(QObject):
-    """Finds the models and imports them, for all steps of the first run."""
+    """Finds the models of other apps and imports them. All steps of the first run share one instance."""
 
     changed = Signal()
 
@@ -41,7 +41,7 @@ class OtherModels(QObject):
         self._importing.ended.connect(self._ended)
 
     def search(self) -> None:
-        """Ask the node as soon as it is up. This takes some seconds; if it fails, nothing is offered."""
+        """Search as soon as the node is up. The search takes some seconds; if it fails, nothing is offered."""
         self._wanted = True
         self._search()
 
@@ -52,22 +52,22 @@ class OtherModels(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """True while a model is being imported or waits for its turn."""
+        """Return whether any of these models is being imported or queued."""
         return bool(self._paths & set(self._importing.paths))
 
     @property
     def progress(self) -> tuple[str, str]:
-        """The file that is being checked, and its progress."""
+        """The name of the file being imported and its progress in words."""
         return self._importing.name, checking_words(self._importing)
 
     def take(self) -> None:
-        """Import all remaining models. Each is read once and used in place."""
+        """Import all remaining models. Each file is read once and then used in place."""
         self.problem = ""
         for model in self.left:
             self._importing.add(model.path, model.name)
 
     def stop(self) -> None:
-        """Stop importing; models that are already imported stay."""
+        """Cancel the imports. Models that are already imported stay in the library."""
         self._importing.leave(self._paths)
 
     @property
@@ -99,13 +99,14 @@ class OtherModels(QObject):
 
 
 def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
-    """Return the files that can be imported, largest first. Files that are already imported are left out."""
+    """Return the files that can be imported and have not been, largest first."""
     models = [file for file in files if file.usable and not file.on_shelf]
     return sorted(models, key=lambda model: -model.size_bytes)
 
 
 class OtherModelsCard(QWidget):
-    """Offers the models; hidden if there are none. is_last: no step follows, so the card links to the Models page."""
+    """A card that offers the models, hidden if there are none. `is_last` adds a link to the Models page after the
+    import."""
 
     wanted = Signal()  # the user wants to see the Models page
 
@@ -129,7 +130,7 @@ class OtherModelsCard(QWidget):
         self._show()
 
     def _show(self) -> None:
-        """Show the offered models and the result of importing them."""
+        """Show the models on offer, the import in progress, or its result."""
         other_models = self._other_models
         left, is_busy = other_models.left, other_models.is_busy
         self.setVisible(bool(other_models.models))

@@ -1,4 +1,4 @@
-"""The steps of the first run: name, hardware, role, another computer, and done."""
+"""The steps of the first run: name, hardware, role, another computer, and the final step."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ Failed = Callable[[AppError], None]
 
 
 class Step(QWidget):
-    """A step of the first run: a title, a sentence, its content, and the effect of Next.
+    """A step of the first run: a title, a sentence, its content, and the effect of the Next button.
 
-    Subclasses fill `self.content`. Every step can be left without choosing anything.
+    Subclasses fill `content`. No step requires the user to choose anything.
     """
 
     leave = Signal(str)  # end the first run and show this page
@@ -65,42 +65,42 @@ class Step(QWidget):
 
     @property
     def next_words(self) -> str:
-        """The text of the primary button."""
+        """The label of the primary button."""
         return self.tr("Next")
 
     @property
     def may_go_on(self) -> bool:
-        """True if the input is valid; otherwise the step shows why it is not."""
+        """Return whether the input is valid. If it is not, the step itself shows the reason."""
         return True
 
     @property
     def leads_to(self) -> str:
-        """The page to open after the last step; "" for the default one."""
+        """The page to open after the last step, or an empty string for the default page."""
         return ""
 
     def entered(self) -> None:
-        """Prepare the step when it is shown."""
+        """Prepare the step for being shown."""
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Apply the choice, then call `then`. On an error call `failed`, which keeps the user on this step."""
+        """Apply the user's choice and call `then`. On failure, call `failed` instead; the user stays on this step."""
         then()
 
     def post(self, path: str, body: dict[str, object], then: Then, failed: Failed) -> None:
-        """Send a request, replacing the previous one."""
+        """Send a request, canceling the previous one."""
         self.cancel()
         self._call = self.services.client.post(path, body, lambda _: then(), failed)
 
     def cancel(self) -> None:
-        """Cancel the request."""
+        """Cancel the pending request."""
         if self._call is not None and self._call.running:
             self._call.cancel()
         self._call = None
 
 
 class PendingName(QObject):
-    """A name for this machine that was entered while its node was still starting, kept until the node is up.
+    """A name for this machine that was entered before the node had started, and is sent once the node is up.
 
-    It belongs to the pool, because the first run and its window may be closed before the node is up.
+    Its parent is the pool, because the first run may be over before the node is up.
     """
 
     refused = Signal(object)  # AppError
@@ -111,7 +111,7 @@ class PendingName(QObject):
         services.pool.changed.connect(self._send)
 
     def want(self, name: str) -> None:
-        """Keep this name, replacing the previous one; "" for none."""
+        """Set the name to send, replacing the previous one. An empty string sends nothing."""
         self._name = name
 
     def _send(self) -> None:
@@ -123,7 +123,7 @@ class PendingName(QObject):
 
 
 class NameStep(Step):
-    """Asks for the name of this computer; the node has proposed one."""
+    """Asks for the name of this computer, starting from the node's proposal."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -160,7 +160,7 @@ class NameStep(Step):
         return self.field.fits
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Rename this machine now, or as soon as the node is up."""
+        """Rename this machine now, or once the node is up."""
         name, node = self.field.name, self.services.pool.now.node
         self.late.want("")
         if name in ("", self._filled, node.name):
@@ -181,7 +181,7 @@ class NameStep(Step):
 
 
 class HardwareItem(QWidget):
-    """A part of the hardware: its icon, name and amount."""
+    """A row about one hardware component: its icon, title and value."""
 
     def __init__(self, theme: Theme, picture: str, title: str) -> None:
         super().__init__()
@@ -204,7 +204,8 @@ class HardwareItem(QWidget):
 
 
 class HardwareStep(Step):
-    """Shows the hardware that matters for a model: device and memory from the node, disk space from the system."""
+    """Shows the hardware that matters to a model. The node reports device and memory, the operating system the disk
+    space."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(
@@ -251,7 +252,7 @@ class HardwareStep(Step):
             self._call_hardware = self.services.client.get("/machine", show, failed, answer=Computer)
 
     def _show_unused(self, computer: Computer) -> None:
-        """Explain why a graphics card is not used, so that its owner does not look for a fault."""
+        """Explain why a graphics card is not used, so that the owner does not look for a fault."""
         self.unused.setText(unused_graphics(computer))
         self.unused.setVisible(bool(self.unused.text()))
 
@@ -271,15 +272,15 @@ class HardwareStep(Step):
 
 
 def _existing(folder: str) -> str:
-    """Return the folder or its nearest existing parent. The first download may create the folder."""
+    """Return the folder, or its nearest existing parent, because the first download creates the folder."""
     paths = (Path(folder), *Path(folder).parents)
     return str(next((path for path in paths if path.is_dir()), folder))
 
 
 class RoleStep(Step):
-    """Asks whether this computer uses models and lends, or only lends. That decides which page opens first.
+    """Asks whether this computer will use models and lend, or only lend, which decides the page that opens first.
 
-    Lending itself is set up on the This computer page.
+    Lending itself is configured on the This computer page.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -351,7 +352,7 @@ class Option(QFrame):
 
 
 class PairStep(Step):
-    """Adds another computer now or later; one machine is enough to begin."""
+    """Offers to add another computer. A single machine is enough to begin, so this can wait."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -401,7 +402,8 @@ class PairStep(Step):
 
 
 class Recommendation(QWidget):
-    """The model that suits this household today. Hidden until it is known, and never downloaded without consent."""
+    """A card with the model recommended for this household. Hidden until it is known; nothing is downloaded without
+    consent."""
 
     wanted = Signal()  # the user wants to see it
 
@@ -418,12 +420,12 @@ class Recommendation(QWidget):
         self.hide()
 
     def refresh(self) -> None:
-        """Request the recommendation once."""
+        """Request the recommendation, once."""
         if self._starter is None and self._call is None:
             self._call = self._client.get("/starter", self._take_starter, self._none, answer=StarterAnswer)
 
     def cancel(self) -> None:
-        """Cancel the request."""
+        """Cancel the pending request."""
         call, self._call = self._call, None
         if call is not None and call.running:
             call.cancel()
@@ -448,7 +450,7 @@ class Recommendation(QWidget):
 
 
 class ReadyStep(Step):
-    """Shows what is ready and what to do next."""
+    """The final step: what is ready now, and what to do next."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(services, self.tr("Ready"), self.tr("Your first answer needs no download and no network."))
@@ -482,6 +484,6 @@ class ReadyStep(Step):
 
     @property
     def _asks(self) -> bool:
-        """True if the first question goes to the Guide: not if this computer only lends, or if other hosts answer."""
+        """Return whether the user will chat with the Guide, unless this computer only lends or other hosts answer."""
         lends = self.services.preferences.text(KEY, BOTH) == LEND
         return not lends and self.services.pool.now.hosts is None

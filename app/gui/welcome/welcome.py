@@ -1,4 +1,4 @@
-"""The first run: a few steps that cover the whole window. Each can be skipped, and Back works."""
+"""The first run: a few steps that cover the whole window. The user can skip each step or go back."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WIDTH, HEIGHT = 560, 620
 
 
 class GuidePreload(QObject):
-    """Loads the built-in model during the first run, so that the first answer does not wait for it.
+    """Loads the built-in model during the first run, so that the first answer starts quickly.
 
-    Nobody requested it, so if anything prevents it, nothing is loaded and no error is shown.
+    The user did not request this, so if anything prevents it, no error is shown.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -43,7 +43,7 @@ class GuidePreload(QObject):
         self._is_asked = False
 
     def begin(self) -> None:
-        """Begin once a node is up, unless this computer only lends."""
+        """Start once the node is up, unless this computer only lends."""
         if self._services.preferences.text(KEY, BOTH) == LEND:
             self._over()
             return
@@ -52,7 +52,7 @@ class GuidePreload(QObject):
 
     @property
     def _is_wanted(self) -> bool:
-        """True if no model is loaded or being loaded, and no other host answers."""
+        """Return whether no model is loaded or being loaded and no other host answers for this machine."""
         return not self._pool.now.models and self._pool.now.hosts is None
 
     def _look(self) -> None:
@@ -66,7 +66,7 @@ class GuidePreload(QObject):
         self._services.client.post("/plan", body, self._planned, self._over, answer=Plan)
 
     def _planned(self, plan: Plan) -> None:
-        """Load the model if it fits alongside everything else."""
+        """Load the model if it fits with room to spare."""
         if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
             self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)
         else:
@@ -77,7 +77,7 @@ class GuidePreload(QObject):
 
 
 class _OneStep(QWidget):
-    """Shows one step and is as high as that step; a QStackedWidget would be as high as the highest."""
+    """A stack as tall as the visible step. A QStackedWidget would be as tall as the tallest one."""
 
     def __init__(self, steps: Sequence[QWidget]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class _OneStep(QWidget):
 
 
 class Welcome(QWidget):
-    """Covers `window` until the last step, or until it is skipped."""
+    """The first run. It covers `window` until the last step is completed or the introduction is skipped."""
 
     def __init__(self, services: AppContext, window: QMainWindow) -> None:
         super().__init__(window)
@@ -140,7 +140,7 @@ class Welcome(QWidget):
         GuidePreload(self._services).begin()
 
     def end(self, page: str = "") -> None:
-        """End the first run so that it does not start again on its own. page: the page to show next."""
+        """End the first run for good and show a page of the window, by default the one that suits the chosen role."""
         services, window = self._services, self._window
         services.preferences.keep(DONE, True)
         window.removeEventFilter(self)
@@ -170,7 +170,7 @@ class Welcome(QWidget):
         return super().eventFilter(watched, event)
 
     def skip(self) -> None:
-        """Continue with the next step, ignoring any input."""
+        """Continue with the next step and discard the input."""
         self._go_on()
 
     # inside
@@ -258,7 +258,7 @@ class Welcome(QWidget):
         self.notice.fail(error, self.end)
 
     def _show_link(self) -> None:
-        """Show that the node could not be started, with a button to try again."""
+        """Report that the node could not be started and offer to try again. Clear the notice once the node is up."""
         pool = self._services.pool
         if pool.link is Link.AWAY and pool.problem:
             again = (self.tr("Start again"), pool.try_again)

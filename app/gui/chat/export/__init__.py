@@ -1,1 +1,1 @@
-"""Export of chats as JSON, Markdown, HTML or PDF, and import of JSON."""
+"""Exports chats as JSON, Markdown, HTML or PDF, and imports them from JSON."""

@@ -1,4 +1,4 @@
-"""Chats <-> JSON with all branches and folders. Input is not trusted: its size and shape are checked first."""
+"""Converts chats to and from JSON, with all branches and folders. Imported files are untrusted and fully validated."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ TAIL = "\n]}\n"
 
 
 class _Odd(Exception):
-    """The file has an error, which the message describes."""
+    """An error in an imported file. The message describes it."""
 
 
 def chat_json(chat: Chat) -> str:
-    """Return a chat as JSON, to be written between HEAD and TAIL."""
+    """Return a chat as JSON, to be written between `HEAD` and `TAIL`."""
     said = {
         "title": chat.title,
         "folder": chat.folder,
@@ -71,9 +71,9 @@ def chat_json(chat: Chat) -> str:
 
 
 def chats_of(data: bytes, path: str, report: Callable[[int], None] = lambda n: None) -> list[Chat]:
-    """Return the chats in an exported file. Their IDs are those of the file: store them under new ones.
+    """Return the chats of an exported file. They have temporary IDs, so the history must store them under new ones.
 
-    `report` receives the number of chats that were read. Raises BadInput if anything is wrong.
+    Calls `report` with the number of chats read so far. Raises BadInput if any part of the file is invalid.
     """
     if len(data) > MAX_FILE_BYTES:
         raise BadInput("chats_too_large", path=path, most_bytes=MAX_FILE_BYTES)
@@ -92,7 +92,7 @@ def chats_of(data: bytes, path: str, report: Callable[[int], None] = lambda n: N
 
 
 def checked(chat: Chat) -> Chat | None:
-    """Return a chat from a damaged file if everything in it has the right shape."""
+    """Return a chat recovered from a damaged file, or None if any part of it is invalid."""
     try:
         return _chat(json.loads(chat_json(chat)), 1)
     except (_Odd, ValueError, TypeError, RecursionError):
@@ -100,7 +100,7 @@ def checked(chat: Chat) -> Chat | None:
 
 
 def _items(text: str) -> Iterator[object]:
-    """Yield the items of the list of chats, one by one if the file begins like an exported one."""
+    """Yield the items of the list of chats. A file written by this app is decoded one item at a time."""
     decoder = json.JSONDecoder(parse_constant=_no_number)
     if not text.startswith(HEAD):
         yield from _whole(decoder.decode(text))
@@ -181,7 +181,7 @@ def _messages(value: object) -> dict[MessageId, Message]:
 
 
 def _details(value: object) -> Details:
-    """Return the details that the window knows, in the shape it expects."""
+    """Return the details of a message that this version knows, validated. Unknown ones are dropped."""
     details = _dict(value, "details")
     kept: dict[str, Any] = {}
     for name in (MODEL, ENDED):
@@ -204,7 +204,7 @@ def _details(value: object) -> Details:
 
 
 def _figures(figures: Mapping[str, object]) -> dict[str, Any]:
-    """Return the numbers, the forecast, and the placement of layers."""
+    """Return the numbers, the forecast and the layer placement of an answer, validated."""
     kept: dict[str, Any] = _numbers(figures)
     if isinstance(predicted := figures.get("predicted"), dict):
         kept["predicted"] = _numbers(predicted)

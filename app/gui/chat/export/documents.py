@@ -1,4 +1,4 @@
-"""Chats as documents: Markdown, HTML and PDF."""
+"""Renders chats as documents in Markdown, HTML and PDF."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.gui.look.theme import DARK, LIGHT, Colors
 
 @dataclass(frozen=True, slots=True)
 class ExportedMessage:
-    """A message to be exported."""
+    """The parts of a message in an exported document."""
 
     who: str
     when: str
@@ -39,17 +39,17 @@ class ExportedMessage:
 
 
 def chat_title(chat: Chat) -> str:
-    """Return the title of a chat; never empty."""
+    """Return the title of a chat, or a default if it has none."""
     return title_of(chat) or _tr("New chat")
 
 
 def chat_facts(chat: Chat) -> str:
-    """Return the line below the title: folder, model, time of the last message."""
+    """Return the line below the title: folder, model and time of the last change."""
     return " · ".join(fact for fact in (chat.folder, chat.model or "", _local_time(chat.changed_at)) if fact)
 
 
 def exported_messages(chat: Chat) -> list[ExportedMessage]:
-    """Return the messages of the branch that is shown."""
+    """Return the messages of the current branch."""
     return [_exported(message) for message in path(chat)]
 
 
@@ -66,7 +66,7 @@ def attachment_caption(name: str) -> str:
 
 
 def without_thoughts(chat: Chat) -> Chat:
-    """Return the chat without the thoughts of its answers."""
+    """Return a copy of a chat without the thoughts of its answers."""
     kept = {
         ident: replace(message, details={k: v for k, v in message.details.items() if k != THOUGHT})
         for ident, message in chat.messages.items()
@@ -75,7 +75,7 @@ def without_thoughts(chat: Chat) -> Chat:
 
 
 def _local_time(seconds: float) -> str:
-    """Return a time in the local format; "" if there is none."""
+    """Return a time in the local format, or an empty string if the time is unknown."""
     if seconds <= 0:
         return ""
     moment = QDateTime.fromSecsSinceEpoch(int(seconds))
@@ -124,7 +124,7 @@ def _quoted(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return text as a code block, with a fence longer than any in it."""
+    """Return text as a code block with a fence longer than any run of backticks in the text."""
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
@@ -161,12 +161,12 @@ HTML_TAIL = "</body></html>\n"
 
 
 def html_head(title: str, language: str) -> str:
-    """Return the beginning of an HTML file."""
+    """Return the beginning of an HTML file, up to the first article."""
     return HTML_HEAD.substitute(title=escape(title), lang=escape(language), light=_tokens(LIGHT), dark=_tokens(DARK))
 
 
 def html_article(chat: Chat) -> str:
-    """Return a chat as HTML."""
+    """Return a chat as an HTML article."""
     parts = [f"<article><h1>{escape(chat_title(chat))}</h1>"]
     parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')
     if chat.system:
@@ -186,7 +186,7 @@ def html_article(chat: Chat) -> str:
 
 
 def _rendered(text: str) -> str:
-    """Return Markdown as HTML. Blocks that are nested too deeply are shown as source."""
+    """Render Markdown as HTML. Blocks that are nested too deeply are shown as source text."""
     source = text.split("\n")
     parts = []
     for block in parser.blocks(parser.tokens(text)):
@@ -225,17 +225,14 @@ PDF_SHEET = (
 
 
 class _Document(QTextDocument):
-    """A document that loads no resources, whatever an answer refers to."""
+    """A text document that loads no resources, even if an answer refers to some."""
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
         return None
 
 
 class PdfBook:
-    """Chats as PDF pages (A4), each chat on a new page.
-
-    Add chats, then `close`, all in the thread that created the book.
-    """
+    """A PDF file (A4) in which each chat begins on a new page. All calls must come from the thread that created it."""
 
     def __init__(self, target: Path, title: str) -> None:
         self._writer = QPdfWriter(str(target))
@@ -256,7 +253,7 @@ class PdfBook:
         return self._begun
 
     def add(self, chat: Chat) -> Iterator[int]:
-        """Paint the pages of a chat. Yields after each page, so that it can be stopped."""
+        """Paint the pages of a chat, yielding after each page so that the caller can stop."""
         document = self._laid_out(chat)
         size, paper = document.pageSize(), QPalette()
         paper.setColor(QPalette.ColorRole.Text, LIGHT.text)
@@ -277,7 +274,7 @@ class PdfBook:
             yield self._page
 
     def close(self) -> bool:
-        """Finish the file. Return whether everything was written."""
+        """Finish the file and return whether it was written completely."""
         return self._begun and self._painter.end()
 
     def _laid_out(self, chat: Chat) -> QTextDocument:

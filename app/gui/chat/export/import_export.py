@@ -1,4 +1,4 @@
-"""Export of chats to files, and import: the jobs, file dialogs, progress and results."""
+"""Exports chats to files and imports them: background jobs, file dialogs, progress and results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format for exported chats."""
+    """A file format for exported chats."""
 
     name: str
     suffix: str
@@ -59,7 +59,7 @@ FORMATS = (MARKDOWN, HTML, PDF, JSON)
 
 
 def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
-    """Yield chats from the history's file, in any thread. ids: None for all chats."""
+    """Yield chats from the history file, or all of them if `ids` is None. May be used in any thread."""
     with contextlib.closing(connect(file)) as db:
         if ids is None:
             ids = [heading.id for heading in history_rows.headings(db, codec)]
@@ -70,9 +70,10 @@ def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
 
 
 def export(chats: Chats, form: Format, target: Path, title: str, report: Told, *, thoughts: bool = True) -> int:
-    """Export chats and return their number. Raises AppError and leaves an existing file unchanged.
+    """Export chats and return their number. On failure, raises AppError and leaves an existing file unchanged.
 
-    thoughts: include the thoughts of answers. JSON always includes them, so that it can be imported again.
+    `thoughts` decides whether answers include their thoughts. JSON always includes them, since it can be imported
+    again.
     """
     if not thoughts and form != JSON:
         chats = _without_thoughts(chats)
@@ -113,7 +114,7 @@ def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, report: T
 
 
 def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, str]:
-    """Return the beginning of the file, the writer of a chat, the separator of chats, and the end."""
+    """Return the beginning of the file, the writer for a chat, the separator between chats, and the end of the file."""
     if form == JSON:
         return HEAD, chat_json, ",\n", TAIL
     if form == HTML:
@@ -142,13 +143,13 @@ log = logging.getLogger(__name__)
 
 
 class _Cancelled(Exception):
-    """The work was canceled."""
+    """Raised inside a job to end it after it was canceled."""
 
 
 class Work(QObject):
-    """Runs a job in another thread.
+    """A job that runs in another thread.
 
-    Emits exactly one of `done` and `failed`, in the thread that created it, or neither after `cancel`.
+    Emits either `done` or `failed`, once, in the thread that created this object. Emits neither after `cancel`.
     """
 
     progress = Signal(int)
@@ -157,7 +158,7 @@ class Work(QObject):
     _over = Signal(object)  # a callable that emits the outcome, run in the thread of this object
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
-        """`job` receives a function that reports progress and raises an exception once the work is canceled."""
+        """`job` receives a function that reports progress and that raises an exception once the job is canceled."""
         super().__init__()
         self._job, self._cancelled = job, False
         self._over.connect(self._deliver)
@@ -166,7 +167,7 @@ class Work(QObject):
         QThreadPool.globalInstance().start(self._run)
 
     def cancel(self) -> None:
-        """Stop the job at its next step."""
+        """Cancel the job. It stops at its next progress report."""
         self._cancelled = True
 
     def _tell(self, n: int) -> None:
@@ -199,7 +200,7 @@ Done = Callable[[Any], None]
 
 
 class ExchangeDesk(QWidget):
-    """The progress of an export or import, visible while there is one."""
+    """Runs exports and imports and shows their progress. Hidden while there is nothing to do."""
 
     def __init__(self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget) -> None:
         super().__init__(parent)
@@ -225,7 +226,7 @@ class ExchangeDesk(QWidget):
             application.aboutToQuit.connect(self.cancel)
 
     def export(self, form: Format, ids: Sequence[ChatId] | None, name: str) -> None:
-        """Export chats (None: all) to a file that the user chooses."""
+        """Let the user choose a file and export these chats to it, or all chats if `ids` is None."""
         words = _NOT_IN_NAMES.sub(" ", name).strip(" .") or self.tr("Chats")
         place = QStandardPaths.StandardLocation.DocumentsLocation
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
@@ -244,7 +245,7 @@ class ExchangeDesk(QWidget):
         self._preferences.keep(EXPORT_THOUGHTS, on)
 
     def write(self, form: Format, ids: Sequence[ChatId] | None, target: Path) -> None:
-        """Export chats into `target`."""
+        """Export chats to `target`."""
         self._history.flush()
         ids = [heading.id for heading in self._all()] if ids is None else list(ids)
         file, codec = self._history.file, self._history.codec
@@ -260,7 +261,7 @@ class ExchangeDesk(QWidget):
         self._begin(Work(job), words, len(ids), partial(self._exported, target))
 
     def bring_in(self) -> None:
-        """Import a file that the user chooses."""
+        """Let the user choose a file and import its chats."""
         title = self.tr("Import chats")
         chosen, _ = QFileDialog.getOpenFileName(
             self.window(), title, self._taken_from.folder(), f"{JSON.name} (*{JSON.suffix})"
@@ -270,17 +271,17 @@ class ExchangeDesk(QWidget):
             self.read(Path(chosen))
 
     def read(self, source: Path) -> None:
-        """Import `source`: check the whole file, then add its chats in small batches."""
+        """Import the chats of `source`. The whole file is validated before the first chat is added."""
         words = self.tr("Reading {name}…").format(name=source.name)
         self._begin(Work(partial(_read, source)), words, 0, self._read)
 
     def rescue(self, aside: Path) -> None:
-        """Add the chats that can still be read from a damaged history."""
+        """Import the chats that are still readable in a damaged history file."""
         words = self.tr("Reading {name}…").format(name=aside.name)
         self._begin(Work(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
 
     def cancel(self) -> None:
-        """Cancel the work. Chats that an import has already added are removed again."""
+        """Cancel the job. Chats that an import has already added are deleted again."""
         if self._work is not None:
             self._work.cancel()
         self._turn.stop()
@@ -339,11 +340,11 @@ class ExchangeDesk(QWidget):
         self._turn.start(0)
 
     def _rescued(self, chats: list[Chat]) -> None:
-        """Add the rescued chats that are not in the new file yet; open ones have already been written there."""
+        """Add the rescued chats, except open ones, which the history has already written to its new file."""
         self._read([chat for chat in chats if self._history.heading(chat.id) is None])
 
     def _take_some(self) -> None:
-        """Add a few chats, so that the window stays responsive."""
+        """Add chats for one time slice, so that the window stays responsive."""
         until = time.monotonic() + SLICE_S
         while self._waiting and time.monotonic() < until:
             self._taken.append(self._history.adopt(self._waiting.pop()).id)
@@ -368,7 +369,7 @@ class ExchangeDesk(QWidget):
 
 
 def _read(source: Path, report: Told) -> list[Chat]:
-    """Return the chats of a file. Raises BadInput if the file has an error."""
+    """Read and validate the chats of an exported file. Raises BadInput if the file is invalid."""
     try:
         with source.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -378,9 +379,9 @@ def _read(source: Path, report: Told) -> list[Chat]:
 
 
 def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Chat]:
-    """Return the complete chats of a damaged file, in any thread. The file stays unchanged.
+    """Return the intact chats of a damaged history file. Runs in any thread and leaves the file unchanged.
 
-    `report` receives their number. Raises Damaged if there are none.
+    Calls `report` with the number of chats found so far. Raises Damaged if there are none.
     """
     chats: list[Chat] = []
     with contextlib.closing(connect_to_read(aside)) as db:
@@ -395,7 +396,7 @@ def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Cha
 
 
 def _ids(db: sqlite3.Connection) -> list[ChatId]:
-    """Return the IDs of the chats that can be listed, without deleted ones."""
+    """Return the IDs of the chats up to the first damaged page, without deleted chats."""
     ids: list[ChatId] = []
     with contextlib.suppress(sqlite3.DatabaseError):
         for (ident,) in db.execute("SELECT id FROM chats NOT INDEXED WHERE deleted_at IS NULL"):
@@ -404,7 +405,7 @@ def _ids(db: sqlite3.Connection) -> list[ChatId]:
 
 
 def _whole(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
-    """Return a chat if it is complete and has the right shape."""
+    """Return a chat if it is complete and valid."""
     try:
         chat = history_rows.read(db, ident, codec)
         whole = checked(chat) if chat is not None else None

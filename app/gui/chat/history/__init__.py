@@ -1,1 +1,1 @@
-"""The user's chats in one file: storage, encryption and search."""
+"""The history: storage, encryption and search of the user's chats, all in a single file."""

@@ -1,4 +1,4 @@
-"""The encryption of the chats: whether it is on, and access to the key, which the node keeps."""
+"""Turns the encryption of chats on and off, and fetches the key from the node, which stores it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ KEY = "/history/key"
 
 
 class ChatLock(QObject):
-    """Opens the history, with the node's key if it is encrypted.
+    """Opens the history and, if it is encrypted, unlocks it with the key from the node.
 
-    A key is created only when the user turns encryption on, and never replaces another key.
+    A key is created only when the user turns encryption on, and it never replaces an existing key.
     """
 
     changed = Signal()  # one of the properties below has changed
@@ -45,7 +45,7 @@ class ChatLock(QObject):
 
     @property
     def history(self) -> History:
-        """The history, opened at its first use."""
+        """The history. The first access opens its file."""
         if self._history is None or self._history.closed:
             seal_new = self._preferences.flag(ENCRYPTED)
             self._history = History(self._path, self, sealed=seal_new)
@@ -62,7 +62,7 @@ class ChatLock(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Return whether chats are encrypted, even while they are locked."""
+        """Return whether the chats are encrypted, even while they are locked."""
         known = self._history
         if known is None or known.closed:
             return self._preferences.flag(ENCRYPTED)
@@ -70,7 +70,8 @@ class ChatLock(QObject):
 
     @property
     def _has_locked_words(self) -> bool:
-        """Return whether preferences are still encrypted because the command line decrypted only the chats."""
+        """Return whether preferences are still encrypted. That happens if the command line has decrypted the chats
+        alone."""
         return not self.is_on and self._preferences.has_locked
 
     @property
@@ -83,19 +84,19 @@ class ChatLock(QObject):
         return self._asked or (self._history is not None and self._history.turning.busy)
 
     def wake(self) -> None:
-        """Request the key if chats are encrypted, because some preferences are encrypted with it too."""
+        """Request the key if the chats are encrypted, because it also decrypts some preferences."""
         if self.is_on:
             _ = self.history
 
     def try_again(self) -> None:
-        """Request the key again after the user has unlocked the keyring or restored the key."""
+        """Request the key again, for example after the user has unlocked the keyring or restored the key."""
         if self.is_locked:
             self.problem = None
             self.changed.emit()
             self._ask()
 
     def turn(self, on: bool) -> None:
-        """Turn encryption on or off; `turned` is emitted at the end."""
+        """Turn encryption on or off. Emits `turned` when that is done or has failed."""
         if self.is_busy or on == self.is_on or self.is_locked or self.history.locked is not None:
             self.turned.emit(self.problem or self.history.locked)
             return
@@ -108,7 +109,8 @@ class ChatLock(QObject):
             self._begin(Turn.OPEN, None)
 
     def begin_anew(self) -> Path | None:
-        """Rename the file of locked chats and begin a new history. Return its new name, or None if that failed."""
+        """Set the locked file aside and begin a new history. Return the new path of the old file, or None if renaming
+        failed."""
         aside = self.history.set_aside()
         if aside is None:
             self.problem = self.history.trouble
@@ -119,7 +121,7 @@ class ChatLock(QObject):
         return aside
 
     def left_readable(self) -> list[str]:
-        """Return the names of older files beside an encrypted history that contain readable text."""
+        """Return the names of older files in the history's folder that still contain readable text."""
         beside = sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"))
         return [file.name for file in beside if file != self.history.file and not is_sealed(file)]
 
@@ -182,7 +184,7 @@ class ChatLock(QObject):
         self.changed.emit()
 
     def _remember(self) -> None:
-        """Store in the preferences whether chats are encrypted, in case the file is lost."""
+        """Record in the preferences whether the chats are encrypted, in case the history file is lost."""
         if self.is_locked or self.history.file is None:
             return
         if self.is_on != self._preferences.flag(ENCRYPTED):

@@ -1,4 +1,4 @@
-"""The history of chats in one file. Every change is written immediately and survives a crash."""
+"""The history of chats. Changes are written to a single file immediately and survive a crash."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Beginning = Callable[[], tuple[str, Sampling]]
 
 
 class History(QObject):
-    """The owner of the chats. Chats are values: read one, make a changed copy, and `keep` it.
+    """The store of all chats. A chat is an immutable value: read it, make a changed copy, and pass the copy to `keep`.
 
-    Use `keep_soon` during an answer, and `keep` at its end. The title, the folder, and whether a chat is pinned or
-    archived are changed only by their own methods; `keep` does not touch them.
+    While an answer is in progress, use `keep_soon`, and use `keep` when it ends. The title, the folder and the
+    pinned and archived flags have methods of their own; `keep` and `keep_soon` do not change them.
     """
 
     changed = Signal(str)  # a new or changed chat; "" for many chats, or for the folders
@@ -44,9 +44,9 @@ class History(QObject):
     unlocked = Signal()  # the chats are now readable, or the file was replaced
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
-        """Open or create the file. Never raises for a bad file: `trouble` has the error.
+        """Open or create the file. An unusable file does not raise; `trouble` then has the error.
 
-        sealed: whether a new file is encrypted. An existing file records whether it is.
+        `sealed` decides whether a new file is encrypted. An existing file records that itself.
         """
         super().__init__(parent)
         self._waiting: dict[ChatId, Chat] = {}  # newer than in the file
@@ -71,22 +71,22 @@ class History(QObject):
 
     @property
     def trouble(self) -> AppError | None:
-        """The current error, or the one from opening the file."""
+        """The current error, or the error from opening the file."""
         return self._store.trouble
 
     @property
     def file(self) -> Path | None:
-        """The file of the chats; None while they are only in memory."""
+        """The path of the history file, or None while the chats exist only in memory."""
         return self._store.file
 
     @property
     def locked(self) -> AppError | None:
-        """The reason why the encrypted chats are locked. The history then looks empty and is not written."""
+        """The reason why the encrypted chats are locked, or None. A locked history appears empty and is not written."""
         return self._store.locked
 
     @property
     def codec(self) -> Codec:
-        """The codec of the file's texts, for readers in other threads."""
+        """The codec for texts in the file, used by readers in other threads."""
         return self._store.codec
 
     def new_message_id(self) -> MessageId:
@@ -98,29 +98,29 @@ class History(QObject):
     # Reading
 
     def headings(self, *, archived: bool = False) -> list[Heading]:
-        """Return the current or the archived chats: pinned ones first, then by last activity."""
+        """Return the entries of the current or the archived chats, pinned ones first, then by latest activity."""
         return self._headings("archived = ?", archived)
 
     def heading(self, chat: ChatId) -> Heading | None:
-        """Return a chat's entry in the list, or None if it is not listed yet or was deleted."""
+        """Return the list entry of a chat, or None if the chat is unwritten or deleted."""
         headings = self._headings("id = ?", chat)
         return headings[0] if headings else None
 
     def chat(self, chat: ChatId) -> Chat | None:
-        """Return the newest state of a chat, even if it is not written yet, or None if there is no such chat."""
+        """Return the latest state of a chat, including unwritten changes, or None if there is no such chat."""
         return self._waiting.get(chat) or self._begun.get(chat) or self._stored(chat)
 
     def folders(self) -> list[str]:
-        """Return all folders by name, including empty ones."""
+        """Return the names of all folders in alphabetical order, including empty folders."""
         codec = self.codec
         return self._store.read(lambda db: history_rows.names(db, codec), list[str]())
 
     def search(self, words: str, most: int = 200) -> list[Hit]:
-        """Return chats that contain every word in their title or in one text, including archived ones."""
+        """Return the chats, archived ones included, in which every word occurs in the title or in a single text."""
         return [hit for hit in self.looking(words, most) if hit is not None]
 
     def looking(self, words: str, most: int = 200) -> Iterator[Hit | None]:
-        """Yield the results of a search step by step; None after a step without a result."""
+        """Run a search in small steps, yielding each result, or None after a step without one."""
         self._write_waiting()
         codec, indexed = self.codec, self._store.indexed
         if codec.seals:
@@ -133,7 +133,7 @@ class History(QObject):
     # Whole chats
 
     def begin(self, folder: str = "", model: str | None = None) -> Chat:
-        """Begin a new chat. It is written with its first `keep`, so an empty chat leaves nothing behind."""
+        """Begin a new chat. It is not written until it has content, so an unused chat leaves no trace."""
         system, sampling = self.beginning()
         made = Chat(_new_chat_id(), folder=folder, model=model, system=system, sampling=sampling, changed_at=self.now())
         self._begun[made.id] = made
@@ -142,13 +142,13 @@ class History(QObject):
         return made
 
     def keep(self, chat: Chat) -> None:
-        """Write the changes of a chat. If that fails, keep them in memory and try again."""
+        """Write the changes of a chat. If that fails, they stay in memory and are retried."""
         self._under_way.discard(chat.id)
         self._note(chat)
         self._write_waiting()
 
     def keep_soon(self, chat: Chat) -> None:
-        """Write the changes within a second; used during an answer and for drafts."""
+        """Write the changes of a chat within a second. For answers in progress and drafts, which change often."""
         self._under_way.add(chat.id)
         self._note(chat)
         if not self._timer.isActive():
@@ -159,7 +159,7 @@ class History(QObject):
         self._write_waiting()
 
     def close(self) -> None:
-        """Write pending changes, remove deleted chats, and close the file."""
+        """Write pending changes, remove deleted chats for good, and close the file."""
         if self.closed:
             return
         self.closed = True
@@ -172,12 +172,12 @@ class History(QObject):
         self._store.close()
 
     def duplicate(self, chat: ChatId, title: str) -> Chat | None:
-        """Copy a chat under another title. Return None if it no longer exists."""
+        """Copy a chat under another title. Return the copy, or None if the original no longer exists."""
         old = self.chat(chat)
         return self.adopt(clone(old, chat, title)) if old else None
 
     def adopt(self, chat: Chat) -> Chat:
-        """Store a chat from elsewhere (a fork, an import) under a new ID."""
+        """Store a chat from elsewhere, such as a fork or an import, under a new ID."""
         made = replace(
             chat,
             id=_new_chat_id(),
@@ -191,7 +191,7 @@ class History(QObject):
     # Changes made in the list
 
     def rename(self, chat: ChatId, title: str) -> None:
-        """Rename a chat; "" names it after its first question again."""
+        """Rename a chat. An empty title names it after its first question again."""
         title = named(title)
         now = self.chat(chat)
         if now is not None:
@@ -199,20 +199,20 @@ class History(QObject):
             self._headline([chat], lambda db: history_rows.rename(db, now, title, codec), title=title)
 
     def pin(self, chats: Sequence[ChatId], pinned: bool) -> None:
-        """Move chats to the top of the list, or back."""
+        """Pin chats to the top of the list, or unpin them."""
         self._flag(chats, "pinned", pinned)
 
     def archive(self, chats: Sequence[ChatId], archived: bool) -> None:
-        """Move chats into the archive, where a search still finds them, or back."""
+        """Archive chats, which searches still find, or unarchive them."""
         self._flag(chats, "archived", archived)
 
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
-        """Move chats into a folder, which is created if needed; "" for no folder."""
+        """Move chats into a folder, which is created if needed. An empty name moves them out of all folders."""
         folder, codec = named(folder), self.codec
         self._headline(chats, lambda db: history_rows.move(db, chats, folder, codec), folder=folder)
 
     def delete(self, chats: Sequence[ChatId]) -> None:
-        """Hide chats now; `purge` or the next start deletes them for good."""
+        """Hide chats immediately. `purge`, or the next start of the app, removes them for good."""
         self._write_waiting()
         for chat in chats:
             self._begun.pop(chat, None)
@@ -222,14 +222,14 @@ class History(QObject):
                 self.removed.emit(chat)
 
     def restore(self, chats: Sequence[ChatId]) -> None:
-        """Undo `delete`, before `purge`."""
+        """Undo `delete`, which is possible until `purge`."""
         there = [chat for chat in chats if chat not in self._gone]
         if self._mark(there, None):
             self._deleted.difference_update(there)
         self.changed.emit("")
 
     def purge(self) -> None:
-        """Remove deleted chats from the file, a little at a time."""
+        """Remove deleted chats from the file for good, in small steps."""
         gone = self._store.read(
             lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(), list[Any]()
         )
@@ -250,7 +250,7 @@ class History(QObject):
             self.changed.emit("")
 
     def rename_folder(self, name: str, new: str) -> None:
-        """Rename a folder with its chats; if `new` exists, the two are merged."""
+        """Rename a folder. If a folder with the new name exists, the two are merged."""
         new = named(new)
         if not new or new == name:
             return
@@ -260,7 +260,7 @@ class History(QObject):
         self.delete_folder(name)
 
     def delete_folder(self, name: str) -> list[ChatId]:
-        """Delete a folder and return its chats, which are kept without a folder. `move` can undo that."""
+        """Delete a folder but not its chats, and return their IDs, so that the caller can undo it."""
         inside, codec = self.inside(name), self.codec
         self.move(inside, "")
         self._store.write(lambda db: history_rows.remove(db, name, codec))
@@ -268,13 +268,13 @@ class History(QObject):
         return inside
 
     def inside(self, folder: str) -> list[ChatId]:
-        """Return the chats of a folder, including archived ones."""
+        """Return the IDs of the chats in a folder, including archived ones."""
         return [heading.id for heading in self._headings() if heading.folder == folder]
 
     # Encryption
 
     def unlock(self, key: bytes) -> bool:
-        """Unlock encrypted chats. Return whether the key is right; if not, `locked` has the reason."""
+        """Try to unlock encrypted chats. Return whether the key fits; if it does not, `locked` has the reason."""
         if self.locked is None or not self._store.unlock(cipher := Cipher(key)):
             return self.locked is None
         self._write_again()
@@ -285,7 +285,7 @@ class History(QObject):
         return True
 
     def turn(self, turn: Turn, key: bytes | None = None) -> bool:
-        """Start to encrypt every text with `key`, or to decrypt them all. `turning` reports on it. Return whether it
+        """Start encrypting all texts with `key`, or decrypting them. `turning` reports progress. Return whether it
         started."""
         self._write_waiting()
         self._purge.finish()
@@ -293,7 +293,8 @@ class History(QObject):
         return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
 
     def set_aside(self) -> Path | None:
-        """Rename the file of locked chats and begin a new history. Return its new name, or None if that failed."""
+        """Set the locked file aside and begin a new history. Return the new path of the old file, or None if renaming
+        failed."""
         aside = self._store.set_aside()
         if aside is not None:
             self._write_again()
@@ -307,7 +308,7 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.headings(db, codec, where, values), list[Heading]())
 
     def _stored(self, ident: ChatId) -> Chat | None:
-        """Return a chat as stored in the file, from memory if it was read recently."""
+        """Return a chat as stored in the file, cached if it was read recently."""
         if ident not in self._written:
             codec = self.codec
             chat = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
@@ -320,7 +321,7 @@ class History(QObject):
         return self._written[ident]
 
     def _note(self, chat: Chat) -> None:
-        """Note that a chat has to be written, with the title and the folder from the list."""
+        """Queue a chat for writing, with its current title, folder and flags instead of those in `chat`."""
         known = self.chat(chat.id)
         now = history_rows.with_headline(chat, known) if known else chat
         if chat.id in self._begun and not (now.messages or now.draft or now.draft_files):
@@ -356,7 +357,7 @@ class History(QObject):
         self._headline(chats, lambda db: db.executemany(order, rows), **{column: on})
 
     def _headline(self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any) -> None:
-        """Write a change of the list, and apply it to chats in memory."""
+        """Write a change made in the list and apply it to the copies of the chats in memory."""
         if not self._store.write(act):
             return
         for chat in chats:
@@ -371,12 +372,12 @@ class History(QObject):
         return self._store.write(lambda db: db.executemany(order, rows))
 
     def _turned(self) -> None:
-        """Write the changes made while the file was being encrypted or decrypted."""
+        """Write the changes that were held back while the file was being converted."""
         self._write_waiting()
         self.changed.emit("")
 
     def _write_again(self) -> None:
-        """Write the chats in memory into the new file."""
+        """Write the chats that are in memory to the file that was just opened."""
         known = {**self._written, **self._waiting}
         self._waiting = {ident: chat for ident, chat in known.items() if ident not in self._deleted}
         self._written.clear()

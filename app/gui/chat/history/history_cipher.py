@@ -1,4 +1,4 @@
-"""Codecs for the texts in the history's file: plain, or sealed with AES-256-GCM."""
+"""Codecs for the texts in the history file: plain text, or AES-256-GCM."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ Kept = str | bytes
 
 
 class Codec(Protocol):
-    """Converts a text to the value of a column and back. `place` names the column and the row.
+    """Converts between a text and its value in a database column.
 
-    A sealed text can be opened only in its own place.
+    `place` identifies the row and column. An encrypted text can be decrypted only with the place it was encrypted
+    for.
     """
 
     @property
     def seals(self) -> bool: ...
     def seal(self, text: str, *place: str) -> Kept: ...
     def open(self, kept: Kept, *place: str) -> str:
-        """Return the text. Raises sqlite3.DatabaseError, as for a damaged file, if it was changed or moved."""
+        """Return the text. If it was altered or moved, raises sqlite3.DatabaseError, as SQLite does for a damaged
+        file."""
 
 
 class Plain:
-    """Stores texts as they are."""
+    """A codec that stores texts unencrypted."""
 
     seals = False
 
@@ -42,12 +44,12 @@ class Plain:
 
 
 class Cipher:
-    """Seals texts with one key. Texts that are not sealed are read unchanged."""
+    """A codec that encrypts texts with one key. Unencrypted texts are read unchanged."""
 
     seals = True
 
     def __init__(self, key: bytes) -> None:
-        """Raises ValueError for a key of another length."""
+        """Raises ValueError if the key does not have 32 bytes."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         if len(key) != KEY_BYTES:
@@ -83,12 +85,12 @@ class Cipher:
 
 
 def storable(text: str) -> str:
-    """Return text without lone surrogates, which no file can hold; a model may emit them."""
+    """Replace lone surrogates, which a model may emit but UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def broken() -> sqlite3.DatabaseError:
-    """Return the error that SQLite raises for a damaged page, because it is handled the same way."""
+    """Return the error that SQLite raises for a damaged page, so that callers handle both cases alike."""
     error = sqlite3.DatabaseError("a sealed text does not open")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error

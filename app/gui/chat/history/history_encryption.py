@@ -1,4 +1,4 @@
-"""Encryption and decryption of all texts in the history's file, in one transaction. No Qt."""
+"""Encrypts or decrypts all texts in the history file in a single transaction. Independent of Qt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Turn(StrEnum):
 
 @contextlib.contextmanager
 def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
-    """Open a connection that writes texts nowhere but into the file, and that fails once `stop` is set."""
+    """Open a connection that keeps temporary data in memory and whose statements fail once `stop` is set."""
     with contextlib.closing(history_file.connect(file)) as db:
         db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
         db.execute("PRAGMA temp_store = MEMORY")
@@ -38,9 +38,9 @@ def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
 
 
 def carry_out(turn: Turn, db: sqlite3.Connection, file: Path, cipher: Cipher, report: Told) -> None:
-    """Encrypt, decrypt or sweep the file, in any thread.
+    """Encrypt, decrypt or sweep the file. May run in any thread.
 
-    Raises sqlite3.Error, or AppError if the file is sealed but still has old pages.
+    Raises sqlite3.Error, or AppError if the file is encrypted but could not be swept.
     """
     if turn is Turn.OPEN:
         with transaction(db):
@@ -66,7 +66,7 @@ def _drop_index(db: sqlite3.Connection) -> None:
 
 
 def _sweep(db: sqlite3.Connection) -> None:
-    """Overwrite all pages that contain earlier texts, in the file and in the files beside it."""
+    """Overwrite all pages that may contain earlier plain text, in the database and in SQLite's files beside it."""
     db.execute("PRAGMA temp_store = FILE")  # not in memory: the copied texts may be large, and are sealed by now
     db.execute("VACUUM")
     (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -77,7 +77,7 @@ def _sweep(db: sqlite3.Connection) -> None:
 
 
 def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: Told) -> None:
-    """Convert every text that may be sealed from one codec to the other."""
+    """Convert all texts that may be encrypted from one codec to the other."""
     (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
     (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
     done, of = 0, n_chats + n_messages

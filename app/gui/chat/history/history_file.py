@@ -1,4 +1,4 @@
-"""The file of the history: opened or created, migrated, and set aside if it is damaged."""
+"""Opens, creates and migrates the history file, and sets it aside if it is damaged."""
 
 from __future__ import annotations
 
@@ -78,9 +78,11 @@ MARK = ("Poolhouse", "mark")  # the text and its place
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open history. `trouble`: an error that the user must know about. `indexed`: it has a full-text index.
+    """An open history file.
 
-    `locked`: why the sealed texts cannot be opened; `db` is then an empty database in memory.
+    `trouble` is an error the user should see. If `locked` is set, the encrypted texts cannot be read, and `db` is an
+    empty
+    in-memory database instead. `indexed` tells whether there is a full-text index.
     """
 
     db: sqlite3.Connection
@@ -93,13 +95,13 @@ class Opened:
 
 
 class _Newer(Exception):
-    """The file was written by a newer version."""
+    """The file was written by a newer version of the app."""
 
 
 def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
-    """Open the history in `path`. A damaged file is set aside; a file from a newer version is left untouched.
+    """Open the history at `path`. A damaged file is set aside, and a file from a newer version is left untouched.
 
-    A sealed file needs its `cipher`. seal_new: whether a new file is sealed.
+    An encrypted file is locked without the right `cipher`. `seal_new` decides whether a new file is encrypted.
     """
     try:
         return _open(path, cipher, seal_new)
@@ -117,7 +119,7 @@ def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = F
 
 
 def keep_aside(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
-    """Rename a damaged file and open a new one in its place."""
+    """Set a damaged file aside and open a new one in its place."""
     try:
         aside = move_aside(path, "damaged")
     except OSError as error:
@@ -126,17 +128,17 @@ def keep_aside(path: Path, cipher: Cipher | None = None, *, seal_new: bool = Fal
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the file is damaged, as opposed to a problem with the disk or permissions."""
+    """Return whether an error means that the file is damaged, rather than a problem with the disk or permissions."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_index_damage(error: sqlite3.Error) -> bool:
-    """Return whether only the full-text index is damaged, which can be rebuilt."""
+    """Return whether only the full-text index is damaged. It can be rebuilt."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 def mend(db: sqlite3.Connection) -> bool:
-    """Rebuild the full-text index from the texts. Return whether that worked."""
+    """Rebuild the full-text index from the messages and return whether that succeeded."""
     try:
         db.execute("INSERT INTO words (words) VALUES ('rebuild')")
     except sqlite3.DatabaseError:
@@ -145,20 +147,20 @@ def mend(db: sqlite3.Connection) -> bool:
 
 
 def why_not(error: sqlite3.Error, path: Path | None) -> AppError:
-    """Return the error to show to the user."""
+    """Translate a database error into one for the user."""
     if _code(error) == sqlite3.SQLITE_FULL:
         return DoesNotFit("history_full", path=str(path))
     return AppError("history_unwritten", path=str(path), why=str(error))
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's error code, or 0 if Python raised the error."""
+    """Return SQLite's primary error code, or 0 if Python's own module raised the error."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Write everything or nothing."""
+    """Run the body in a transaction, which is rolled back if the body raises."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
@@ -170,7 +172,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_sealed(path: Path) -> bool:
-    """Return whether a file is sealed according to its header, without opening it; False if it cannot be read."""
+    """Return whether the header marks a file as encrypted, or False if it cannot be read. Opens no database."""
     try:
         with path.open("rb") as file:
             head = file.read(VERSION_AT + 4)
@@ -180,7 +182,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection. The exporter has its own, in another thread."""
+    """Open a read-write connection. Jobs in other threads open one of their own."""
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, factory=_Connection)
     db.text_factory = _text
     db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
@@ -195,7 +197,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that reports undecodable bytes as damage, even in SQLite's own error messages."""
+    """A connection that reports undecodable bytes as damage, including those in SQLite's own error messages."""
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
         try:
@@ -239,7 +241,7 @@ def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> Opened:
 
 
 def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
-    """Return whether the file is, or will be, sealed. Raises _Newer."""
+    """Return whether the file is encrypted, or will be once it is created. Raises _Newer."""
     version = _version(db)
     if version > SEALED:
         raise _Newer
@@ -252,7 +254,7 @@ def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
 
 
 def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
-    """Return why the file is locked, or None if it is new or the cipher opens it."""
+    """Return the reason why the file is locked, or None if it is new or the cipher fits."""
     if cipher is None:
         return Refused("history_locked")
     if _version(db) == SEALED:
@@ -269,7 +271,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
-    """Create the tables of the current version."""
+    """Create the tables of the current version in a new file."""
     if _version(db) >= VERSION:
         return
     db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};")
@@ -279,25 +281,25 @@ def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
 
 
 def mark_sealed(db: sqlite3.Connection, cipher: Cipher, *, swept: bool) -> None:
-    """Mark the file as sealed, within a transaction."""
+    """Mark the file as encrypted. Must run in a transaction."""
     db.execute(SEAL)
     db.execute("INSERT INTO seal (mark, swept) VALUES (?, ?)", (cipher.seal(*MARK), swept))
     db.execute(f"PRAGMA user_version = {SEALED}")
 
 
 def mark_plain(db: sqlite3.Connection) -> None:
-    """Mark the file as plain, within a transaction."""
+    """Mark the file as unencrypted. Must run in a transaction."""
     db.execute("DROP TABLE seal")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def is_swept(db: sqlite3.Connection) -> bool:
-    """Return whether a sealed file contains nothing from before it was sealed."""
+    """Return whether an encrypted file no longer contains any plain text from before its encryption."""
     return bool((db.execute("SELECT swept FROM seal").fetchone() or (0,))[0])
 
 
 def index(db: sqlite3.Connection) -> bool:
-    """Create the full-text index. Return whether this SQLite supports it."""
+    """Create the full-text index if it is missing. Return whether this build of SQLite supports it."""
     known = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
     if not can_index(db):
         for name in known.intersection(TRIGGERS):
@@ -312,12 +314,12 @@ def index(db: sqlite3.Connection) -> bool:
 
 
 def can_index(db: sqlite3.Connection) -> bool:
-    """Return whether this SQLite was built with FTS5."""
+    """Return whether this build of SQLite includes FTS5."""
     return bool(db.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0])
 
 
 def _look_around(db: sqlite3.Connection) -> None:
-    """Read everything that the list needs, so that damage is noticed now."""
+    """Read all columns that the list of chats needs, so that damage is noticed now, and delete empty chats."""
     db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
     db.execute("SELECT count(*) FROM messages").fetchone()
     db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours
@@ -338,7 +340,7 @@ def _in_memory(trouble: AppError | None) -> Opened:
 
 
 def move_aside(path: Path, why: str) -> Path:
-    """Rename the file, and SQLite's files beside it, to a free name. Raises OSError."""
+    """Rename the file and SQLite's files beside it to an unused name. Raises OSError."""
     number = 1
     while (aside := path.with_name(f"{path.stem}-{why}-{number}{path.suffix}")).exists():
         number += 1

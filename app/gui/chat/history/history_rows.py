@@ -1,4 +1,4 @@
-"""Conversion of chats and messages to rows of the history's file and back."""
+"""Converts chats and messages to rows of the history file and back."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FOLDER = "folder"  # the place of a folder's name, stored identically in the fol
 
 
 def names(db: sqlite3.Connection, codec: Codec) -> list[str]:
-    """Return all folders by name, including empty ones."""
+    """Return the names of all folders in alphabetical order, including empty folders."""
     return sorted(_all(db, codec), key=str.casefold)
 
 
 def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
-    """Return the stored form of a folder's name, creating the folder if needed."""
+    """Return the stored form of a folder name, creating the folder if needed."""
     name = storable(name)
     known = _all(db, codec).get(name)
     if known is not None:
@@ -33,13 +33,13 @@ def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
 
 
 def move(db: sqlite3.Connection, chats: Sequence[ChatId], name: str, codec: Codec) -> None:
-    """Move chats into a folder; "" for no folder."""
+    """Move chats into a folder, or out of all folders if the name is empty."""
     kept = made(db, name, codec) if name else None
     db.executemany("UPDATE chats SET folder = ? WHERE id = ?", [(kept, chat) for chat in chats])
 
 
 def remove(db: sqlite3.Connection, name: str, codec: Codec) -> None:
-    """Delete a folder. Its chats are kept without a folder."""
+    """Delete a folder. Its chats remain, without a folder."""
     known = _all(db, codec).get(storable(name))
     if known is not None:
         db.execute("DELETE FROM folders WHERE name = ?", (known,))
@@ -51,7 +51,7 @@ def _all(db: sqlite3.Connection, codec: Codec) -> dict[str, Kept]:
 
 
 def named(typed: str) -> str:
-    """Return the stored form of a title or folder: one line of bounded length."""
+    """Normalize a title or folder name as typed: a single line of limited length."""
     return storable(" ".join(typed.split())[:NAME_CHARACTERS])
 
 
@@ -63,17 +63,17 @@ WITH_FILES = "\x1e"  # precedes the JSON of a draft with files; a draft without 
 
 
 def of_chat(column: str, chat: str) -> tuple[str, ...]:
-    """Return the place of a chat's text, for its codec."""
+    """Return the place of a chat's column, with which its text is encrypted."""
     return "chat", chat, column
 
 
 def of_message(column: str, chat: str, message: str) -> tuple[str, ...]:
-    """Return the place of a message's text, for its codec."""
+    """Return the place of a message's column, with which its text is encrypted."""
     return "message", chat, message, column
 
 
 def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
-    """Return the heading stored in the columns HEADING."""
+    """Return the list entry in a row with the columns of HEADING."""
     ident, shown, folder, pinned, archived, changed_at, *_ = row
     return Heading(
         ChatId(ident),
@@ -86,7 +86,7 @@ def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
 
 
 def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
-    """Return a chat with its messages."""
+    """Return a chat with all its messages, or None if there is no such chat."""
     row = db.execute(f"SELECT {CHAT} FROM chats WHERE id = ?", (ident,)).fetchone()  # noqa: S608
     if row is None:
         return None
@@ -130,7 +130,10 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
 
 
 def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool) -> None:
-    """Write the differences from `before`. whole: no answer is in progress, so the texts are indexed."""
+    """Write the difference between a chat and its state `before`.
+
+    `whole` means that no answer is in progress, so the chat's messages can be indexed.
+    """
     if before is None:
         _insert(db, chat, codec)
     elif _settings(chat) != _settings(before):
@@ -149,7 +152,7 @@ def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec,
 
 
 def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None:
-    """Rename a chat; "" names it after its first question."""
+    """Rename a chat. An empty title names it after its first question."""
     shown = title_of(replace(chat, title=title))
     db.execute(
         "UPDATE chats SET title = ?, shown = ? WHERE id = ?",
@@ -158,7 +161,7 @@ def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None
 
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
-    """Return `chat` with the stored values that only the list changes: title, folder, pinned, archived."""
+    """Return `chat` with the title, folder and flags of `kept`, which only the list may change."""
     return replace(chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived)
 
 
@@ -221,7 +224,7 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
 
 
 def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
-    """Return the settings as columns, and the title shown in the list."""
+    """Return the encoded settings of a chat, including the title shown in the list."""
     model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
     return (
         model,
@@ -236,7 +239,7 @@ def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
 
 
 def _draft(chat: Chat) -> str:
-    """Return a draft with its files as one text."""
+    """Encode a draft and its attached files as a single text."""
     if not chat.draft_files and not chat.draft.startswith(WITH_FILES):
         return chat.draft
     return WITH_FILES + json.dumps([chat.draft, chat.draft_files], ensure_ascii=False)
@@ -256,7 +259,7 @@ def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:
 
 
 def _sealed_message(message: Message, chat: ChatId, codec: Codec) -> tuple[Kept, Kept]:
-    """Return the sealed text and details of a message."""
+    """Return the encoded text and details of a message."""
     ident = storable(message.id)
     return (
         codec.seal(storable(message.text), *of_message("text", chat, ident)),
@@ -273,7 +276,7 @@ def _packed(facts: Mapping[str, Any]) -> str:
 
 
 def unpacked(text: str) -> dict[str, Any]:
-    """Return the JSON in a column. Raises the error of a damaged file."""
+    """Decode the JSON in a column. Raises the error of a damaged file."""
     try:
         return decode(text, dict[str, Any])
     except ValueError:
@@ -281,7 +284,7 @@ def unpacked(text: str) -> dict[str, Any]:
 
 
 def headings(db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()) -> list[Heading]:
-    """Return the entries of the list: pinned ones first, then by last activity. `where` is trusted SQL."""
+    """Return the list entries, pinned ones first, then by latest activity. `where` must be trusted SQL."""
     rows = db.execute(
         f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
         " ORDER BY pinned DESC, changed_at DESC, id",

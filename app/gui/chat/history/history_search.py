@@ -1,7 +1,7 @@
-"""Search for words in titles, messages, attached files and system messages.
+"""Searches titles, messages, attached files and system messages.
 
-It uses the full-text index if there is one that can answer the query; otherwise it compares the texts themselves.
-Sealed texts have no index: they are opened one after another, a few at a time.
+Messages are searched through the full-text index if it can answer the query, otherwise by comparing their texts.
+Encrypted texts have no index, so they are decrypted and compared a few at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A result. `excerpt`: the text around the words, or "" if only the title contains them."""
+    """A search result. `excerpt` is the text around the words, and empty if only the title matches."""
 
     heading: Heading
     message: MessageId | None
@@ -41,7 +41,7 @@ class Hit:
 
 
 def search(db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool) -> list[Hit]:
-    """Return the chats in which every word occurs in one text, latest first."""
+    """Return the chats in which every word occurs in a single text, pinned ones first, then by latest activity."""
     words = typed.split()[:MOST_WORDS]
     if not words:
         return []
@@ -69,7 +69,7 @@ def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) 
 
 
 def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    """Search attached files."""
+    """Search the names and contents of attached files."""
     held = _every("json_extract(value, '$.name') || ' ' || json_extract(value, '$.text')", words)
     query = (
         f"SELECT m.number, m.chat FROM messages m WHERE instr(m.details, '\"{ATTACHMENTS}\"') > 0"  # noqa: S608
@@ -93,7 +93,7 @@ def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Code
 def _hits(
     db: sqlite3.Connection, query: str, values: tuple[Any, ...], words: list[str], most: int, codec: Codec
 ) -> list[Hit]:
-    """Return the latest chats among the messages of `query`, each with an excerpt of its newest message."""
+    """Return the latest chats among the messages found by `query`, each with an excerpt of its latest match."""
     rows = db.execute(
         f"SELECT {HEADING}, number FROM chats"  # noqa: S608
         f" JOIN (SELECT chat, max(number) AS number FROM ({query}) GROUP BY chat) ON chat = id"
@@ -111,7 +111,7 @@ def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: 
 
 
 def _texts(text: str, details: str) -> Iterator[str]:
-    """Yield the text of a message, and its attached files with their names."""
+    """Yield the text of a message and the name and text of each attached file."""
     yield text
     attached = unpacked(details).get(ATTACHMENTS)
     for file in attached if isinstance(attached, list) else ():
@@ -120,12 +120,12 @@ def _texts(text: str, details: str) -> Iterator[str]:
 
 
 def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
-    """Return the first of these texts that contains all of the folded words."""
+    """Return the first text that contains all of the folded words."""
     return next((text for text in texts if _has(text, words)), None)
 
 
 def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
-    """Yield the results in sealed texts, in the order of the list; None after some texts without a result."""
+    """Search encrypted texts in list order. Yields None after each batch of texts, so that the caller can pause."""
     words = [folded(word) for word in typed.split()[:MOST_WORDS]]
     if not words:
         return
@@ -143,7 +143,7 @@ def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[H
 
 
 def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection) -> Hit | None:
-    """Return the result if the title or the system message contains the words."""
+    """Return a result if the title or the system message contains the words."""
     if _has(chat.title, words):
         return Hit(chat, None, "")
     (kept,) = db.execute("SELECT system FROM chats WHERE id = ?", (chat.id,)).fetchone() or ("",)
@@ -152,7 +152,8 @@ def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: s
 
 
 def _messages(read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec) -> Iterator[Hit | None]:
-    """Search messages, newest first. Yields None after some without a result; a Hit comes last."""
+    """Search the messages of a chat, newest first. Yields None after each batch without a match, and stops at the
+    first match."""
     order = "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ? ORDER BY number DESC LIMIT ?"
     below = 1 << 62
     while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
@@ -184,13 +185,13 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def folded(text: str) -> str:
-    """Return text in lower case and without accents, as stored in the index."""
+    """Return text in lower case and without accents, as the full-text index stores it."""
     low = text.casefold()
     return low if low.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", low))
 
 
 def excerpt(text: str, words: list[str]) -> str:
-    """Return one line of `text` around the first of `words` that occurs in it."""
+    """Return a line of text around the earliest occurrence of any of the words."""
     low = text[:LOOKED_AT].casefold()
     places = [place for word in words if (place := low.find(word.casefold())) >= 0]
     place = min(places, default=0)
@@ -202,7 +203,7 @@ def excerpt(text: str, words: list[str]) -> str:
 
 
 def _every(column: str, words: list[str]) -> str:
-    """Return the SQL condition that a column contains all words, as patterns of `_like`."""
+    """Return the SQL condition that a column contains every word, to be given patterns from `_like`."""
     return "(" + " AND ".join(f"{column} LIKE ? ESCAPE '\\'" for _ in words) + ")"
 
 

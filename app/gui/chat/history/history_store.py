@@ -1,4 +1,4 @@
-"""The open file of the history: reading and writing with error handling, deletion, and encryption."""
+"""Access to the open history file: error handling, removal of deleted chats, and conversion by encryption."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 class Store(QObject):
-    """Reads and writes the file. No method raises for a bad file: `trouble` has the error."""
+    """Access to the history file. An unusable file never raises; `trouble` then has the error."""
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing works again
     replaced = Signal()  # the file was damaged, and an empty one replaces it
 
     def __init__(self, path: Path, parent: QObject | None = None, *, seal_new: bool = False) -> None:
-        """seal_new: whether a new file is sealed."""
+        """`seal_new` decides whether a new file is encrypted."""
         super().__init__(parent)
         self._path, self._seal_new = path, seal_new
         self._opened = history_file.open_history(path, seal_new=seal_new)
@@ -44,7 +44,7 @@ class Store(QObject):
 
     @property
     def file(self) -> Path | None:
-        """The file of the chats; None while they are only in memory."""
+        """The path of the history file, or None while the chats exist only in memory."""
         return self._opened.path
 
     @property
@@ -54,26 +54,26 @@ class Store(QObject):
 
     @property
     def codec(self) -> Codec:
-        """The codec of the texts in the file."""
+        """The codec for texts in the file."""
         return self._opened.codec
 
     @property
     def locked(self) -> AppError | None:
-        """The reason why the file is locked; nothing is read or written until it is unlocked."""
+        """The reason why the file is locked, or None. A locked file is neither read nor written."""
         return self._opened.locked
 
     # Encryption
 
     def unlock(self, cipher: Cipher) -> bool:
-        """Open the sealed file. Return whether the key is right; if not, `locked` has the reason."""
+        """Try to open the encrypted file. Return whether the key fits; if it does not, `locked` has the reason."""
         self._opened.db.close()
         self._open(cipher, seal_new=self._seal_new)
         return self.locked is None
 
     def hold(self, cipher: Cipher) -> Path | None:
-        """Stop writing until `release`, while another thread converts every text. Both forms can be read.
+        """Suspend writing until `release`, while another thread converts all texts. Both forms stay readable.
 
-        Returns the file, or None if there is none or it is locked.
+        Returns the path of the file, or None if there is no file or it is locked.
         """
         if self.file is not None:
             self._held = True
@@ -81,7 +81,7 @@ class Store(QObject):
         return self.file
 
     def release(self, cipher: Cipher) -> None:
-        """Resume reading and writing the converted file."""
+        """Reopen the converted file and resume writing."""
         self._held = False
         self._opened.db.close()
         if not self._closed:
@@ -89,7 +89,8 @@ class Store(QObject):
             self._seal_new = self.codec.seals
 
     def set_aside(self) -> Path | None:
-        """Rename a sealed file that cannot be opened, and begin a new plain one."""
+        """Set a locked file aside and begin a new, unencrypted one. Return the new path of the old file, or None on
+        failure."""
         path = self._opened.locked_path
         if path is None:
             return None
@@ -118,8 +119,10 @@ class Store(QObject):
             return otherwise
 
     def write(self, action: Callable[[sqlite3.Connection], object], *, later: bool = False) -> bool:
-        """Run `action` in a transaction. Return whether it was written. later: the caller will try again if it was
-        not."""
+        """Run `action` in a transaction and return whether it was committed.
+
+        `later` means that the caller retries a write that is refused while the file is locked or being converted.
+        """
         if self.locked is not None or self._held:
             if not later:
                 self.troubled.emit(self.locked or Refused("history_busy"))
@@ -139,16 +142,16 @@ class Store(QObject):
         return True
 
     def shrink(self) -> None:
-        """Move the write-ahead log into the file, so that no deleted text stays in it."""
+        """Truncate the write-ahead log, so that it contains no deleted text."""
         self.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), list[object]())
 
     def close(self) -> None:
-        """Close the file permanently."""
+        """Close the file for good."""
         self._closed = True
         self._opened.db.close()
 
     def _meet(self, error: sqlite3.DatabaseError) -> None:
-        """Report an error once. Replace a damaged file; repair a damaged index."""
+        """Handle a database error: rebuild a damaged index, replace a damaged file, and report any other error once."""
         if self._closed or self._held:  # the thread that works on the file meets the same error
             return
         if not history_file.is_damage(error):
@@ -160,7 +163,7 @@ class Store(QObject):
             self.replaced.emit()
 
     def _set_damaged_aside(self) -> None:
-        """Replace a damaged file; the new one is sealed if the old one was."""
+        """Set a damaged file aside and open a new one, which is encrypted if the old one was."""
         codec = self.codec
         cipher = codec if isinstance(codec, Cipher) else None
         self._opened.db.close()
@@ -186,7 +189,7 @@ NO_CHANGE = 2  # a merge with fewer changes had nothing to do
 
 
 class Purge(QObject):
-    """Removes deleted chats from the file and its index, in steps too short to notice."""
+    """Removes deleted chats from the file and its index, in steps short enough to keep the window responsive."""
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -197,7 +200,7 @@ class Purge(QObject):
         self._timer.timeout.connect(self._some)
 
     def begin(self, chats: Sequence[ChatId]) -> None:
-        """Remove chats, while the window is idle."""
+        """Start removing chats in the background."""
         if chats:
             self._left.extend(chats)
             if not self._timer.isActive():
@@ -232,7 +235,7 @@ class Purge(QObject):
         self._store.shrink()
 
     def _count(self, order: str, values: tuple[object, ...]) -> int:
-        """Run a statement and return the number of changed rows, or 0 if the file cannot be written."""
+        """Execute a statement and return the number of changed rows, or 0 if the file cannot be written."""
         changes = 0
 
         def do(db: sqlite3.Connection) -> None:
@@ -256,7 +259,7 @@ _MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"
 class Turning(QObject):
     """Encrypts or decrypts all texts of the file in another thread.
 
-    The store is read-only while this is `busy`. `ended` is emitted once it can write again.
+    The store is read-only while `busy`. `ended` is emitted once it is writable again.
     """
 
     progressed = Signal(int, int)  # texts done, and their total
@@ -276,7 +279,7 @@ class Turning(QObject):
         return self._cipher is not None
 
     def begin(self, turn: Turn, cipher: Cipher) -> bool:
-        """Start. Return whether that was possible: there is a file, and no conversion is running."""
+        """Start the conversion. Return whether it started, which requires an open file and no other conversion."""
         file = None if self.busy else self._store.hold(cipher)
         if file is None:
             return False
@@ -287,7 +290,7 @@ class Turning(QObject):
         return True
 
     def stop(self) -> None:
-        """Stop because the window is closing. Unfinished work is rolled back."""
+        """Stop the conversion because the window is closing. It is rolled back."""
         if self.busy:
             self._stop.set()
             self._finished.wait()

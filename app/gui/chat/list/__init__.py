@@ -1,1 +1,1 @@
-"""The list of chats: search, folders, renaming, dragging."""
+"""The list of chats, with search, folders, in-place renaming and drag and drop."""

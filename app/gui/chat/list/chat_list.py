@@ -1,4 +1,4 @@
-"""The list of chats: search, folders, menus, deletion with undo."""
+"""The panel with the list of chats: search, folders, menus, and deletion with undo."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ PATIENCE_S = 0.3  # after this time, the results so far are shown
 
 
 class Finding(QObject):
-    """Searches the history in steps too short to notice.
+    """A search of the history that runs in steps short enough to keep the window responsive.
 
-    Emits `found` with all results, and before that with the first ones if the search takes long.
+    Emits `found` with all results at the end. If the search takes long, it also emits the results so far.
     """
 
     found = Signal(object, bool)  # list[Hit], and whether the search is complete
@@ -57,7 +57,7 @@ class Finding(QObject):
         return self._steps is not None
 
     def begin(self, words: str) -> None:
-        """Search for words, or repeat the search. The first step runs immediately."""
+        """Search for words, or repeat the search for the same ones. The first step runs immediately."""
         if self.busy and words == self._words:
             self._again = True  # the running search finishes first
             return
@@ -70,7 +70,7 @@ class Finding(QObject):
         self._some()
 
     def stop(self) -> None:
-        """Stop searching."""
+        """Stop the search and discard its results."""
         self._timer.stop()
         self._words, self._hits, self._steps = "", [], None
 
@@ -96,7 +96,7 @@ class Finding(QObject):
 
 
 class Deeds(Protocol):
-    """The actions of the list; `ChatList` implements them."""
+    """The actions offered by the menus of the list."""
 
     def new_chat(self, folder: str = "") -> None: ...
     def rename(self) -> None: ...
@@ -116,14 +116,14 @@ class Deeds(Protocol):
 
 
 class ChatListMenu(QObject):
-    """The menus of the list, built when they are opened because they contain the folders."""
+    """The menus of the list. They are built on demand because they include the current folders."""
 
     def __init__(self, theme: Theme, deeds: Deeds, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme, self._deeds, self._parent = theme, deeds, parent
 
     def of_chats(self, chosen: Sequence[Heading], folders: Sequence[str]) -> QMenu:
-        """Return the menu of one or more chats."""
+        """Build the menu for the selected chats."""
         deeds, menu = self._deeds, QMenu(self._parent)
         pinned = all(heading.pinned for heading in chosen)
         archived = all(heading.archived for heading in chosen)
@@ -141,7 +141,7 @@ class ChatListMenu(QObject):
         return menu
 
     def of_folder(self, name: str) -> QMenu:
-        """Return the menu of a folder."""
+        """Build the menu for a folder."""
         deeds, menu = self._deeds, QMenu(self._parent)
         self._add(menu, "add", self.tr("New chat here"), lambda: deeds.new_chat(name))
         self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
@@ -151,7 +151,7 @@ class ChatListMenu(QObject):
         return menu
 
     def of_list(self, *, any_chats: bool) -> QMenu:
-        """Return the menu of the whole list."""
+        """Build the menu for the list as a whole."""
         menu = QMenu(self._parent)
         self._add(menu, "folder", self.tr("New folder"), self._deeds.new_folder)
         self._add(menu, "import", self.tr("Import chats…"), self._deeds.import_chats)
@@ -201,8 +201,10 @@ BETWEEN = "\n"  # never part of a folder's name
 
 
 class ChatList(QWidget):
-    """The list of chats. Emits `opened` with the chat to show, and `found` with a chat, a message and the search
-    words."""
+    """The panel with the list of chats.
+
+    Emits `opened(chat)` when a chat is to be shown, and `found(chat, message, search words)` for a search result.
+    """
 
     opened = Signal(str)
     found = Signal(str, str, str)
@@ -231,7 +233,7 @@ class ChatList(QWidget):
     # Called by the page
 
     def select(self, chat: str) -> None:
-        """Mark the current chat without emitting `opened`."""
+        """Mark a chat as the current one without emitting `opened`."""
         self._open = ChatId(chat)
         self.view.mark(self._open)
 
@@ -241,7 +243,7 @@ class ChatList(QWidget):
         self.search.selectAll()
 
     def refresh(self) -> None:
-        """Show the current chats of the history."""
+        """Show the current contents of the history, or repeat the active search."""
         if self.view.busy:  # a name is being typed or a chat dragged
             self._refresh_timer.start(SEARCH_MS)
             return
@@ -255,7 +257,7 @@ class ChatList(QWidget):
         self._show_rows(rows, whole=True, empty=self._no_chats)
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
-        """Show results. over: the search is complete; before that it is too early to report that nothing was found."""
+        """Show search results. An empty result counts as "nothing found" only once the search is complete."""
         if self.view.busy:  # the search runs again afterwards
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
@@ -277,7 +279,7 @@ class ChatList(QWidget):
         self.opened.emit(made.id)
 
     def rename(self) -> None:
-        """Let the user enter a new name in place."""
+        """Start renaming the selected chat or folder in place."""
         if self.view.currentIndex().isValid():
             self.view.edit(self.view.currentIndex())
 
@@ -295,7 +297,7 @@ class ChatList(QWidget):
         self._ask_name(self._history.make_folder)
 
     def duplicate(self) -> None:
-        """Copy a chat and open the copy."""
+        """Duplicate the selected chat and open the copy."""
         for heading in self.view.chosen()[:1]:
             title = self.tr("{title} (copy)").format(title=heading.title or self.tr("New chat"))
             made = self._history.duplicate(heading.id, title)
@@ -312,7 +314,7 @@ class ChatList(QWidget):
             self._offer_undo(words, lambda: self._history.archive(ids, False))
 
     def delete(self) -> None:
-        """Delete the selected chats, or the selected folder without its chats, and offer Undo."""
+        """Delete the selected chats, or the selected folder but not its chats, and offer to undo it."""
         self._forget_undo()
         folder = self.view.folder()
         if folder is not None:
@@ -402,7 +404,7 @@ class ChatList(QWidget):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether an export or import runs, or a deletion can still be undone."""
+        """Return whether an export or import is running or a deletion can still be undone."""
         return self._desk.busy or self._undo is not None
 
     def _refresh_soon(self) -> None:
@@ -425,7 +427,7 @@ class ChatList(QWidget):
         self.refresh()
 
     def _end_search(self) -> None:
-        """Show all chats again."""
+        """Clear the search and show all chats again."""
         self.search.clear()
         self.search.setFocus()
 
@@ -468,7 +470,7 @@ class ChatList(QWidget):
         NameDialog(self._services.theme, title, asks, then, self).open()
 
     def _offer_rescue(self) -> None:
-        """Offer to rescue chats from a damaged history. The page reports that the file was set aside."""
+        """Offer to rescue chats from a damaged history file. The chat page reports that the file was set aside."""
         trouble = self._history.trouble
         if trouble is None or trouble.reason.code != "history_set_aside":
             return
@@ -505,7 +507,7 @@ class ChatList(QWidget):
             undo()
 
     def _forget_undo(self) -> None:
-        """Remove the deleted chats from the file, which ends Undo. Happens at the next deletion at the latest."""
+        """End the offer to undo and remove the deleted chats from the file. Each new deletion does this first."""
         self._undo_timer.stop()
         if self._undo is not None:
             self._undo = None

@@ -1,4 +1,4 @@
-"""The list of chats as a two-level Qt tree model, with renaming in place and dragging into folders."""
+"""A two-level Qt tree model of the chats, with in-place renaming and drag and drop into folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A chat. As the result of a search, it has an excerpt and a message."""
+    """The row of a chat. A search result also has an excerpt and the message that matched."""
 
     heading: Heading
     excerpt: str = ""
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A folder with its chats; `name` is None for the archive."""
+    """The row of a folder and the chats in it. The archive has no name."""
 
     name: str | None
     lines: tuple[Line, ...]
@@ -46,7 +46,7 @@ Row = Line | Section
 
 
 def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Sequence[str]) -> tuple[Row, ...]:
-    """Return pinned chats, folders, other chats and the archive, each in the given order."""
+    """Return the pinned chats, folders, other chats and archive in display order."""
     inside: dict[str, list[Line]] = {name: [] for name in folders}
     pinned: list[Line] = []
     loose: list[Line] = []
@@ -61,7 +61,7 @@ def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Seque
 
 
 def found(hits: Sequence[Hit]) -> tuple[Row, ...]:
-    """Return the results of a search, without folders."""
+    """Return the results of a search as a flat list."""
     return tuple(Line(hit.heading, hit.excerpt, hit.message) for hit in hits)
 
 
@@ -72,7 +72,7 @@ ROOT = QModelIndex()
 
 
 class ChatListModel(QAbstractItemModel):
-    """Shows `rows`. The user's changes go to the history, whose signals then change the rows."""
+    """The tree model of the list. The user's edits go to the history, whose signals then update the rows."""
 
     def __init__(self, history: History, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -84,7 +84,7 @@ class ChatListModel(QAbstractItemModel):
         return self._rows
 
     def show(self, rows: tuple[Row, ...]) -> None:
-        """Show other rows; the selection of the view is lost."""
+        """Replace all rows. Views lose their selection."""
         self.beginResetModel()
         self._rows = rows
         self.endResetModel()
@@ -99,7 +99,7 @@ class ChatListModel(QAbstractItemModel):
         return section.lines[index.row()] if isinstance(section, Section) else None
 
     def place(self, chat: ChatId) -> QModelIndex:
-        """Return the index of a chat, which is invalid if the chat is not in the list."""
+        """Return the index of a chat, or an invalid index if the chat is not in the list."""
         for number, row in enumerate(self._rows):
             if isinstance(row, Line) and row.heading.id == chat:
                 return self.createIndex(number, 0, 0)
@@ -184,7 +184,7 @@ class ChatListModel(QAbstractItemModel):
     def dropMimeData(  # noqa: N802
         self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
     ) -> bool:
-        """Move chats into a folder, into the archive, or out of both."""
+        """Move the dropped chats into a folder, into the archive, or out of both."""
         ids = [ChatId(ident) for ident in data.data(MIME).toStdString().split("\n") if ident]
         if not ids:
             return False
@@ -198,7 +198,7 @@ class ChatListModel(QAbstractItemModel):
         return False  # the history's signal moves the rows, not the view
 
     def words(self, row: Row) -> str:
-        """Return the title of a chat or the name of a folder."""
+        """Return the displayed name: the title of a chat or the name of a folder."""
         if isinstance(row, Line):
             return row.heading.title or self.tr("New chat")
         return self.tr("Archive") if row.name is None else row.name
@@ -213,7 +213,7 @@ class ChatListModel(QAbstractItemModel):
         return f"{words}. {row.excerpt}" if row.excerpt else words
 
     def _tooltip(self, row: Row) -> str:
-        """Return the tooltip as HTML, so that a title that looks like HTML is shown literally."""
+        """Return the tooltip as escaped HTML, so that a title with markup is shown literally."""
         lines = [self.words(row)]
         if isinstance(row, Line):
             when = QDateTime.fromSecsSinceEpoch(int(row.heading.changed_at))

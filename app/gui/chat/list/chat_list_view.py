@@ -1,4 +1,4 @@
-"""The tree view of chats, which keeps its selection and expanded folders when the rows change."""
+"""The tree view of the chats. It keeps the selection and the expanded folders when the rows are replaced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class ChatListDelegate(QStyledItemDelegate):
-    """Paints a chat: its title, a pin, and the excerpt of a search."""
+    """Paints the row of a chat: its title, its pin, and the excerpt of a search result."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +49,7 @@ class ChatListDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _pin(self, painter: QPainter, room: QRect) -> QRect:
-        """Paint a pin on the right and return the remaining space."""
+        """Paint the pin at the right edge and return the remaining space."""
         side = self._theme.px(sizes.L)
         picture = icon("pin", self._theme.colors.muted).pixmap(side, side)
         painter.drawPixmap(room.right() - side, room.center().y() - side // 2, picture)
@@ -74,7 +74,7 @@ class ChatListDelegate(QStyledItemDelegate):
 
 
 class ChatListView(QTreeView):
-    """The tree view. Emits `picked(Line)` when a chat is clicked, or Enter is pressed on it."""
+    """The tree view of the chats. Emits `picked(row)` when the user clicks a chat or presses Enter on it."""
 
     picked = Signal(object)
     folded = Signal()
@@ -112,12 +112,12 @@ class ChatListView(QTreeView):
 
     @property
     def busy(self) -> bool:
-        """Return whether the user is typing a name or dragging a chat, so that the rows must not change."""
+        """Return whether the user is typing a name or dragging a chat, during which the rows must not change."""
         usual = (QAbstractItemView.State.NoState, QAbstractItemView.State.AnimatingState)
         return self.state() not in usual
 
     def show_rows(self, rows: tuple[Row, ...], *, whole: bool) -> None:
-        """Show other rows. whole: with folders, unlike the results of a search."""
+        """Replace the rows. `whole` is False for search results, which have no folders."""
         if rows == self.rows and whole == self._whole:
             return
         chosen, here = [heading.id for heading in self.chosen()], self.verticalScrollBar().value()
@@ -135,7 +135,7 @@ class ChatListView(QTreeView):
         self._marking = False
 
     def mark(self, chat: ChatId | None) -> None:
-        """Select only this chat, or none, without emitting a signal."""
+        """Select this chat alone, or nothing, without emitting a signal."""
         if chat is None:
             self.clearSelection()
             self.setCurrentIndex(QModelIndex())
@@ -143,12 +143,12 @@ class ChatListView(QTreeView):
             self._choose([chat], chat)
 
     def chosen(self) -> list[Heading]:
-        """Return the selected chats in the order of the list."""
+        """Return the selected chats in display order."""
         rows = [self._rows_model.row(index) for index in self.selectedIndexes()]
         return [row.heading for row in rows if isinstance(row, Line)]
 
     def folder(self) -> str | None:
-        """Return the selected folder if no chat is selected."""
+        """Return the selected folder, or None if a chat is selected."""
         row = self._rows_model.row(self.currentIndex())
         chosen = bool(self.selectedIndexes()) and not self.chosen()
         return row.name if chosen and isinstance(row, Section) else None
@@ -156,7 +156,7 @@ class ChatListView(QTreeView):
     def drawRow(  # noqa: N802  Qt's name
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Paint the background of a selected row, because the style's has no rounded corners."""
+        """Paint the background of a selected row with rounded corners, which the style does not provide."""
         if self.selectionModel().isSelected(index):
             radius = self._theme.px(sizes.CONTROL_RADIUS)
             painter.save()

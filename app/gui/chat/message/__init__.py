@@ -1,1 +1,1 @@
-"""The messages of a conversation: display and editing."""
+"""Display and editing of the messages in a conversation."""

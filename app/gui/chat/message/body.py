@@ -1,4 +1,5 @@
-"""The text of a message as widgets, one below another. Very long text is shown in portions."""
+"""The widgets that show the text of a message: one per segment, stacked vertically. Very long text is shown in
+portions."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ SHOWN_LINE = 1_000  # longer lines of code are broken for display
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The theme, a place for slow work, and a function that opens links."""
+    """The services that message widgets share: the theme, a scheduler for slow work, and a function to open links."""
 
     theme: Theme
     slices: Slices
@@ -41,7 +42,7 @@ class Look:
 
 
 class TextBlock(QTextBrowser):
-    """A widget for text, as high as its content. It loads nothing and does not follow links on its own."""
+    """A text widget as tall as its content. It never loads resources and never follows a link by itself."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,7 +61,7 @@ class TextBlock(QTextBrowser):
         self.anchorClicked.connect(lambda url: look.open_link(url.toString()))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show another segment."""
+        """Show a segment in place of the current one."""
         if segment != self._shown:
             self._shown = segment
             self._write(segment)
@@ -86,16 +87,16 @@ class TextBlock(QTextBrowser):
         self.fit()
 
     def mark(self, words: Sequence[str]) -> int | None:
-        """Mark these words, ignoring case. Return the text position of the first match."""
+        """Highlight these words, ignoring case, and return the text position of the first match."""
         self._sought = words
         return _mark(self, words, self._look.theme)
 
     def seen_at(self, place: int) -> QPoint:
-        """Return where a text position is shown in this widget."""
+        """Return the point of this widget at which a text position is displayed."""
         return _seen_at(self, place)
 
     def fit(self) -> None:
-        """Adjust the height to the text at this width."""
+        """Set the height to that of the text at the current width."""
         document = self.document()
         height = document.size().height()
         if document.idealWidth() > self.viewport().width():  # a wide table
@@ -103,11 +104,11 @@ class TextBlock(QTextBrowser):
         _make_high(self, int(height + 0.99))
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
-        """Load nothing, neither from the network nor from the disk."""
+        """Load nothing, neither from the network nor from disk."""
         return None
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802  Qt's name
-        """Copy text without colors and fonts."""
+        """Return the selection as plain text, so that a copy carries no colors or fonts."""
         data = QMimeData()
         data.setText(self.textCursor().selection().toPlainText())
         return data
@@ -122,7 +123,8 @@ class TextBlock(QTextBrowser):
 
 
 class Listing(QPlainTextEdit):
-    """A code listing without wrapping, as high as its content. Characters that would reorder it are written out."""
+    """A code listing that does not wrap and is as tall as its content. Bidirectional control characters are spelled
+    out."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -165,7 +167,7 @@ class Listing(QPlainTextEdit):
         self.mark(self._sought)
 
     def fit(self) -> None:
-        """Adjust the height to the lines."""
+        """Set the height to that of all lines, plus the scroll bar if one is needed."""
         first = self.blockBoundingRect(self.document().firstBlock()).height()
         bar = self.horizontalScrollBar()
         widest = self.fontMetrics().horizontalAdvance("m") * max(map(len, self._code.split("\n")))
@@ -183,7 +185,7 @@ class Listing(QPlainTextEdit):
             self._look.slices.add(self, self._coloring())
 
     def _coloring(self) -> Iterator[None]:
-        """Color the remaining lines, one after another."""
+        """Color the lines one by one, skipping those whose colors have not changed."""
         began = time.monotonic()
         block = self.document().firstBlock()
         for number, spans in enumerate(highlight.lines(self._code, self._language)):
@@ -216,7 +218,7 @@ class Listing(QPlainTextEdit):
 
 
 class CodeBlock(QFrame):
-    """A listing below a line with its language and a Copy button."""
+    """A code listing with a header that names its language and offers to copy it."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -233,7 +235,7 @@ class CodeBlock(QFrame):
         self.setLayout(column(head, inner, gap=0))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show other code, or the same code with more at its end."""
+        """Show other code, or the same code with more text appended."""
         if segment == self._segment and growing:
             return
         self._segment = segment
@@ -262,7 +264,7 @@ Block = TextBlock | CodeBlock
 
 
 def block_for(segment: Segment, look: Look) -> Block:
-    """Return a widget of the right kind for a segment."""
+    """Create the widget for a segment."""
     return CodeBlock(look) if segment.kind is Kind.CODE else TextBlock(look)
 
 
@@ -274,7 +276,7 @@ def _broken(code: str) -> Iterator[str]:
 
 
 def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
-    """Mark words in the selection colors. Return the text position of the first match."""
+    """Highlight words in the selection colors and return the text position of the first match."""
     marks: list[QTextEdit.ExtraSelection] = []
     for word in words:
         match = view.document().find(word)
@@ -296,14 +298,14 @@ def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
 
 
 def _make_high(view: TextBlock | Listing, height: int) -> None:
-    """Set the height of a view, because Qt does not adapt the viewport's height while its width changes."""
+    """Set the height of a view and of its viewport, which Qt does not update while the width is changing."""
     if view.height() != height:
         view.setFixedHeight(height)
         view.setViewportMargins(0, 0, 0, 0)  # sets the viewport's height again
 
 
 def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
-    """Scroll the view sideways, or the conversation around it up and down."""
+    """Scroll the view horizontally; leave vertical scrolling to the conversation around it."""
     if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
         view.horizontalScrollBar().event(event)
     else:
@@ -311,7 +313,7 @@ def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
 
 
 def _indent(html: str) -> int:
-    """Return a list indentation that is wide enough for the largest number."""
+    """Return a list indentation wide enough for the highest item number."""
     begins = max((int(number) for number in _START.findall(html)), default=1)
     digits = len(str(begins + html.count("<li>"))) if "<ol" in html else 1
     return sizes.XL + sizes.S * max(0, digits - 2)
@@ -344,7 +346,7 @@ PORTION = 16_000  # characters shown at first, and added by each press of "Show 
 
 
 class Body(QWidget):
-    """The text of a message, as Markdown or as plain text."""
+    """The text of a message, rendered as Markdown or as plain text."""
 
     def __init__(self, look: Look, *, is_markdown: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -363,7 +365,7 @@ class Body(QWidget):
         return self._text
 
     def show_text(self, text: str, *, growing: bool = False) -> None:
-        """Show a text. A growing text is shown completely, but only its end is laid out again."""
+        """Show a text. A growing text is shown in full, but only its end is laid out again."""
         if not text.startswith(self._text):
             self._reader, self._limit = Reader(), PORTION
         grew = growing or len(self._text) > self._limit
@@ -373,7 +375,7 @@ class Body(QWidget):
         self._show(growing=growing)
 
     def mark(self, words: str) -> None:
-        """Mark words; "" marks nothing."""
+        """Highlight words; an empty string clears the highlights."""
         sought = words.split()
         low = self._text.casefold()
         first = min((at for word in sought if (at := low.find(word.casefold())) >= 0), default=0)
@@ -385,7 +387,7 @@ class Body(QWidget):
 
     @property
     def marked_at(self) -> QPoint | None:
-        """The position of the first match."""
+        """The position of the first highlighted match in this widget."""
         if self._marked is None or self._marked[0] not in self.blocks:
             return None
         block, place = self._marked
@@ -417,7 +419,7 @@ class Body(QWidget):
             self._drop(self.blocks.pop())
 
     def _at(self, place: int, segment: Segment) -> Block:
-        """Return the widget at an index, replacing it if it is of the wrong kind."""
+        """Return the widget at an index, replacing it if the segment is of the other kind."""
         if place < len(self.blocks):
             if isinstance(self.blocks[place], CodeBlock) is (segment.kind is Kind.CODE):
                 return self.blocks[place]
@@ -434,6 +436,6 @@ class Body(QWidget):
 
 
 def _end_of_line(text: str, limit: int) -> int:
-    """Return the end of the line that contains position `limit`, unless it is far away."""
+    """Return the end of the line that contains position `limit`, or `limit` itself if the line is very long."""
     end = text.find("\n", limit, limit + PORTION // 4)
     return min(limit, len(text)) if end < 0 else end + 1

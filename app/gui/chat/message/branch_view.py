@@ -1,4 +1,4 @@
-"""The messages of a chat as shown, including the answer in progress."""
+"""Prepares the messages of a chat for display, including the answer in progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.gui.look.language import is_english
 
 
 def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
-    """Return the messages of the current branch, first one first."""
+    """Return the messages of the current branch in order."""
     versions, messages = tree.versions(chat), tree.path(chat)
     sent = {message.id for message in tree.prompt_messages(messages)}
     views = []
@@ -44,7 +44,7 @@ def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
 
 
 def state_of(running: Running, pool: NodeState) -> str:
-    """Return a line about the current state of an answer in progress."""
+    """Describe the current state of an answer in progress."""
     answer = running.answer
     if running.waits:
         return QCoreApplication.translate("Answer", "Waiting for the background service…")
@@ -65,7 +65,7 @@ def state_of(running: Running, pool: NodeState) -> str:
 
 
 def _reloading(loaded: LoadedModel | None) -> list[str]:
-    """Return the progress of the slowest machine that is reloading layers, if there is one."""
+    """Return the progress of the machine that is furthest behind in reloading layers, if any is reloading."""
     steps = loaded.progress.values() if loaded is not None else ()
     unfinished = [step for step in steps if step.done != step.total]
     slowest = min(unfinished, key=lambda step: step.done / step.total, default=None)
@@ -73,7 +73,7 @@ def _reloading(loaded: LoadedModel | None) -> list[str]:
 
 
 def queue_position(place: int, seconds: float | None) -> str:
-    """Return a position in the queue in words, like `2nd in line, about 20 s`."""
+    """Describe a position in the queue, such as `2nd in line, about 20 s`."""
     if place == 1:
         position = QCoreApplication.translate("Answer", "Next in line")
     else:
@@ -85,7 +85,7 @@ def queue_position(place: int, seconds: float | None) -> str:
 
 
 def _ordinal(place: int) -> str:
-    """Return an ordinal like `2nd`, or `2.` in other languages."""
+    """Return an ordinal number: `2nd` in English, `2.` in other languages."""
     if not is_english():
         return f"{place}."
     endings = {1: "st", 2: "nd", 3: "rd"}

@@ -1,4 +1,4 @@
-"""The messages of the current branch: first the last ones, then earlier ones as the user scrolls up."""
+"""The scrollable view of the current branch. Creates the last messages first, and earlier ones on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOON_MS = 200  # after the last change
 
 
 class ReadingOrder(QObject):
-    """Makes the Tab key move through messages in reading order, starting after `begin`."""
+    """Keeps the Tab order of message widgets in reading order, beginning after `begin`."""
 
     def __init__(self, begin: QWidget, views: Callable[[], Sequence[QWidget]]) -> None:
         super().__init__(begin)
@@ -31,7 +31,7 @@ class ReadingOrder(QObject):
         self._soon.timeout.connect(self._sort)
 
     def changed(self) -> None:
-        """Sort again after widgets were added or removed."""
+        """Schedule a new sort after widgets were added or removed."""
         self._soon.start()
 
     def _sort(self) -> None:
@@ -43,7 +43,7 @@ class ReadingOrder(QObject):
 
 
 def _inside(view: QWidget) -> list[QWidget]:
-    """Return the widgets of a message that Tab reaches, line by line."""
+    """Return the widgets of a message that Tab can reach, from top to bottom and left to right."""
     widgets = [
         widget
         for widget in view.findChildren(QWidget)
@@ -60,7 +60,7 @@ NEAR = 32  # pixels from an end that still count as that end
 
 
 class Conversation(QScrollArea):
-    """Shows messages. Follows the end as long as it is in view."""
+    """A scroll area with the messages of a chat. It follows the end of the chat while that end is visible."""
 
     asked = Signal(object, str, str)  # Deed, message, and text or version
 
@@ -110,7 +110,7 @@ class Conversation(QScrollArea):
 
     @property
     def views(self) -> list[MessageView]:
-        """The messages that exist as widgets."""
+        """The message widgets that exist so far."""
         return list(self._views)
 
     @property
@@ -132,7 +132,7 @@ class Conversation(QScrollArea):
         self._more.start()
 
     def update_to(self, shown: Sequence[Shown]) -> None:
-        """Show the same chat with changed messages; unchanged ones keep their widgets."""
+        """Show the changed messages of the same chat, reusing the widgets of messages that remain."""
         known = {view.message.id: view for view in self._views}
         first = next((n for n, message in enumerate(shown) if message.message.id in known), None)
         if first is None:
@@ -156,7 +156,7 @@ class Conversation(QScrollArea):
             self._views[min(had_focus, len(self._views) - 1)].setFocus()
 
     def _place_of_focus(self) -> int | None:
-        """Return the index of the message with the keyboard focus, so that its replacement can be focused."""
+        """Return the index of the message that has the keyboard focus, so that the focus survives its removal."""
         focus: QObject | None = self.window().focusWidget()  # also valid while another window is in front
         while focus is not None and not isinstance(focus, MessageView):
             focus = focus.parent()
@@ -164,11 +164,11 @@ class Conversation(QScrollArea):
         return next(inside, None)
 
     def view(self, message: str) -> MessageView | None:
-        """Return the widget of a message if it exists."""
+        """Return the widget of a message, or None if it has not been created."""
         return next((view for view in self._views if view.message.id == message), None)
 
     def show_message(self, message: MessageId, words: str = "") -> None:
-        """Scroll to a message, creating the widgets in between, and mark words in it."""
+        """Scroll to a message, creating all widgets down from it, and highlight words in it."""
         place = next((n for n, other in enumerate(self._shown) if other.message.id == message), None)
         if place is None:
             return
@@ -183,12 +183,12 @@ class Conversation(QScrollArea):
         self._sought = view
 
     def mark(self, words: str, message: str = "") -> None:
-        """Mark words in this message and nowhere else."""
+        """Highlight words in this message and clear the highlights of all others."""
         for view in self._views:
             view.body.mark(words if view.message.id == message else "")
 
     def searched(self, words: str) -> None:
-        """Clear the marks when a search has ended."""
+        """Clear the highlights once the search field is empty."""
         if not words:
             self.mark("")
 
@@ -199,7 +199,7 @@ class Conversation(QScrollArea):
             questions[-1].edit()
 
     def to_end(self) -> None:
-        """Scroll to the end and follow it."""
+        """Scroll to the end and keep following it."""
         self._follows, self._sought = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
@@ -212,7 +212,7 @@ class Conversation(QScrollArea):
     # Creating views
 
     def _bring(self, view: MessageView) -> None:
-        """Scroll to a message as soon as its position is known."""
+        """Scroll to a message once the layout has assigned its position."""
         self._follows, self._anchor, self._sought = False, view, None
 
         def scroll() -> None:
@@ -229,7 +229,7 @@ class Conversation(QScrollArea):
         self._sought = None
 
     def _look_at(self, view: MessageView) -> None:
-        """Scroll to the beginning of a message, or to the mark in it if that would be out of view."""
+        """Scroll to the top of a message, or to the highlighted match if that would otherwise be out of view."""
         top = view.mapTo(self._inner, QPoint()).y() - NEAR
         marked = view.body.marked_at
         if marked is not None:
@@ -272,7 +272,7 @@ class Conversation(QScrollArea):
         self._order.changed()
 
     def _one_earlier(self) -> None:
-        """Add an earlier message at the top without moving the visible ones."""
+        """Add one earlier message at the top without moving the visible ones, and schedule the next."""
         if len(self._views) >= min(self._wanted, len(self._shown)):
             return
         self._add_before(self._shown[-len(self._views) - 1])
@@ -292,12 +292,12 @@ class Conversation(QScrollArea):
             self._more.start()
 
     def _choose_anchor(self, value: int) -> None:
-        """Choose the first visible message as the anchor."""
+        """Make the first visible message the anchor."""
         top = value - self._middle.y()
         self._anchor = next((view for view in self._views if view.geometry().bottom() > top), None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Keep the anchor in place when messages above it are added or grow."""
+        """Keep the anchor in place on screen when messages above it are added or grow."""
         if watched is self._anchor and isinstance(event, QMoveEvent) and not self._follows:
             bar, anchor = self.verticalScrollBar(), self._anchor
             bar.setValue(bar.value() + event.pos().y() - event.oldPos().y())
@@ -312,7 +312,7 @@ class Conversation(QScrollArea):
             self.verticalScrollBar().setValue(maximum)
 
     def _fit(self) -> None:
-        """Align the column with the composer, with or without a scroll bar."""
+        """Align the column with the composer, whether or not a scroll bar takes up space."""
         self._middle.setMaximumWidth(self._look.theme.px(sizes.CHAT_WIDTH))
         bar = self.verticalScrollBar()
         beside = bar.sizeHint().width() if bar.maximum() else 0

@@ -1,4 +1,4 @@
-"""Syntax highlighting with Pygments, in time slices that do not block the window."""
+"""Syntax highlighting with Pygments, and a scheduler that runs slow work in slices too short to block the window."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NONE: tuple[Span, ...] = ()
 
 
 def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
-    """Yield the colored spans of each line, or nothing for an unknown language."""
+    """Yield the colored spans of each line, or nothing if the language is unknown or a line is too long."""
     lexer = _lexer(language) if language else None
     if lexer is None or max(map(len, code.split("\n"))) > LONG_LINE:
         return
@@ -45,7 +45,7 @@ def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
 
 
 def warm() -> Iterator[None]:
-    """Load the lexers of common languages, because their first use takes some time."""
+    """Load the lexers of common languages ahead of time, because the first use of each is slow."""
     for language in USUAL:
         _lexer(language)
         yield
@@ -59,7 +59,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _color(token: _TokenType) -> str | None:
-    """Return the color of the nearest token type that has one."""
+    """Return the color of a token type or of its nearest ancestor that has one."""
     kind: _TokenType | None = token
     while kind is not None:
         if kind in COLORS:
@@ -72,7 +72,7 @@ SLICE_S = 0.006
 
 
 class Slices(QObject):
-    """Runs generators one after another in slices of a few milliseconds. They can be paused at each `yield`."""
+    """A scheduler that runs generators on the GUI thread, one after another, in slices of a few milliseconds."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -83,7 +83,7 @@ class Slices(QObject):
         self._timer.timeout.connect(self._run)
 
     def add(self, owner: QObject, work: Iterator[object]) -> None:
-        """Run work soon, replacing earlier work of the same owner. It is dropped when its owner is destroyed."""
+        """Schedule work in place of any earlier work of the same owner. It is dropped when the owner is destroyed."""
         key = id(owner)
         if key not in self._known:
             self._known.add(key)
@@ -93,11 +93,11 @@ class Slices(QObject):
         self._timer.start()
 
     def drop(self, owner: QObject) -> None:
-        """Drop the work of an owner."""
+        """Cancel the work of an owner."""
         self._waiting.pop(id(owner), None)
 
     def finish(self) -> None:
-        """Run all work immediately."""
+        """Run all remaining work immediately."""
         while self._waiting:
             deque(self._waiting.pop(next(iter(self._waiting))), maxlen=0)
 

@@ -1,6 +1,6 @@
-"""The Markdown parser: CommonMark, tables and strikethrough. HTML stays text, and images become links.
+"""Parses Markdown into segments: CommonMark with tables and strikethrough. HTML stays text, and images become links.
 
-The output of a model is not trusted, so parsing a paragraph never takes more than a few milliseconds.
+The output of a model is untrusted, so the cost of parsing a single paragraph is bounded to a few milliseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The content of one widget. `language`: the language of code, or "" if it was not named."""
+    """The content of one widget. `language` applies to code and is empty if the fence names none."""
 
     kind: Kind
     content: str
@@ -42,7 +42,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """The state needed to continue inside a block that was split."""
+    """The state needed to continue parsing inside a block that was split."""
 
     prefix: str = ""  # precedes the rest: the fence of a code block, or the head of a table
     number: int | None = None  # the number at which a list continues
@@ -51,7 +51,7 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment and its position in the text."""
+    """A segment with its position in the text and the parser state at that position."""
 
     at: int
     segment: Segment
@@ -59,9 +59,9 @@ class Part:
 
 
 class Reader:
-    """Reads a growing message. `feed` receives the whole text so far.
+    """An incremental parser for a message that is still growing.
 
-    Only the text from the last open segment on is parsed again, so the cost of each piece stays the same.
+    Each update parses only the text since the last open segment, so its cost does not grow with the message.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Reader:
         self._carry = Carry()
 
     def feed(self, text: str) -> int:
-        """Read a longer text. Return the index of the first segment that may have changed."""
+        """Parse the full text received so far and return the index of the first segment that may have changed."""
         first = self._n_closed
         parts = parts_of(text[self._at :], self._carry)
         self.segments[first:] = [part.segment for part in parts]
@@ -82,7 +82,11 @@ class Reader:
         return first
 
     def finish(self, text: str) -> int:
-        """Read the complete text again, because the addresses of links may come after the links."""
+        """Parse the complete text, from the start if it defines link targets, which may follow the links that use
+        them.
+
+        Returns the index of the first segment that may have changed.
+        """
         if not self._n_closed or not _DEFINITION.search(text):
             return self.feed(text)
         before, whole = self.segments, Reader()
@@ -95,17 +99,18 @@ class Reader:
 
 
 def segments(text: str) -> list[Segment]:
-    """Return the segments of a complete text."""
+    """Parse a complete text into segments."""
     return [part.segment for part in parts_of(text, Carry())]
 
 
 def plain(text: str) -> list[Segment]:
-    """Return plain text in segments that a widget can lay out quickly."""
+    """Split plain text into segments short enough to lay out quickly."""
     return [Segment(Kind.PLAIN, piece) for _, piece in pieces(text, PIECE_CHARS)]
 
 
 def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
-    """Yield pieces of a text with their positions, split at line ends if possible, otherwise at spaces or anywhere."""
+    """Split a text into pieces and yield each with its position. Splits at line ends, otherwise at spaces, otherwise
+    anywhere."""
     at = 0
     while at < len(text):
         end = at + most
@@ -118,7 +123,7 @@ def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
 
 
 def parts_of(text: str, carry: Carry) -> list[Part]:
-    """Return the parts of `text`, which continues after `carry`."""
+    """Parse a text, continuing from the state that an earlier split left in `carry`."""
     if not carry.is_plain:
         return _Cutter(text, carry).parts
     blank = _BLANK.search(text)
@@ -134,7 +139,7 @@ def _plain_parts(text: str, at: int) -> Iterator[Part]:
 
 
 class _Cutter:
-    """Joins short blocks and splits long ones."""
+    """Groups short blocks into one segment and splits long blocks into several."""
 
     def __init__(self, text: str, carry: Carry) -> None:
         self._text = carry.prefix + text
@@ -169,7 +174,7 @@ class _Cutter:
             self._add(block, size, self._place(block), carry)
 
     def _add(self, block: list[Token], size: int, at: int, carry: Carry) -> None:
-        """Add a block to the group, or to a new one."""
+        """Add a block to the open group, or to a new one if that is full."""
         if self._size >= SEGMENT_CHARS:
             self._close()
         if not self._group:
@@ -178,7 +183,7 @@ class _Cutter:
         self._size += size + 1
 
     def _as_it_is(self, block: Sequence[Token]) -> None:
-        """Show the source of a block that is too long or too deeply nested to be laid out."""
+        """Emit a block as plain source text because it is too long or too deeply nested to lay out."""
         self._close()
         start, end = self._span(block)
         self.parts += _plain_parts(self._text[start:end].rstrip("\n"), start - self._shift)
@@ -190,7 +195,7 @@ class _Cutter:
         self._group, self._size = [], 0
 
     def _cut(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
-        """Split a long list or table into segments; the last one is a group that continues."""
+        """Split a long list or table into several segments. The last one stays open for the blocks that follow."""
         self._close()
         carry = self._beginning(block)
         held: list[Token] = []
@@ -213,7 +218,7 @@ class _Cutter:
             self._add([*_numbered(head, carry), *held, *tail], size, at, carry)
 
     def _beginning(self, block: list[Token]) -> Carry:
-        """Return how a list or table continues after a split."""
+        """Return the state with which a list or table continues after a split."""
         first = block[0]
         if first.type == "ordered_list_open":
             return Carry(number=int(first.attrs.get("start", 1)))
@@ -241,12 +246,12 @@ class _Cutter:
         return self._starts[first], end
 
     def _place(self, block: Sequence[Token]) -> int:
-        """Return where a block begins in the original text."""
+        """Return the position in the original text at which a block begins."""
         return max(0, self._starts[lines(block)[0]] - self._shift)
 
 
 def _body(block: Sequence[Token]) -> int:
-    """Return where the rows of a table begin in its tokens; 0 if it has none."""
+    """Return the index of the first token after the table head, or 0 if the table has no body."""
     return next((n for n, token in enumerate(block, 1) if token.type == "tbody_open"), 0)
 
 
@@ -263,7 +268,8 @@ TOKEN_WEIGHT = 5  # cost of showing a token, in characters
 
 
 class _Renderer(RendererHTML):
-    """Renders images as links, links without a title, and tables with lines, which Qt supports only as attributes."""
+    """Renders HTML for Qt: images as links, links without titles, headings as classes, and table borders as
+    attributes."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Render an image as a link with its alternative text, because images are never loaded."""
@@ -280,14 +286,15 @@ class _Renderer(RendererHTML):
         return str(self.renderToken(tokens, idx, options, env))
 
     def paragraph_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Add a margin below a list or table, because Qt adds none."""
+        """Add a margin to a paragraph that follows a list or table, because Qt adds none."""
         token = tokens[idx]
         if token.level == 0 and idx and tokens[idx - 1].type in STANDS_OFF:
             token.attrs["class"] = "after"
         return str(self.renderToken(tokens, idx, options, env))
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a heading as a class, because Qt gives <h1> a size that no style sheet can change."""
+        """Render a heading as a paragraph with a class, because no style sheet can change the size that Qt gives to
+        <h1>."""
         return f'<p class="{tokens[idx].tag}">'
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -298,7 +305,7 @@ class _Renderer(RendererHTML):
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the inline content of each paragraph, unless it is extremely long."""
+    """Parse the inline content of each paragraph, except for extremely long ones, which stay plain text."""
     for token in state.tokens:
         if token.type != "inline":
             continue
@@ -320,12 +327,12 @@ _MARKDOWN = _parser()
 
 
 def tokens(text: str) -> list[Token]:
-    """Return all tokens; those at level 0 have line numbers."""
+    """Parse a text into tokens. Those at level 0 have line numbers."""
     return _MARKDOWN.parse(text, {})
 
 
 def html(tokens: Sequence[Token]) -> str:
-    """Return tokens as HTML that Qt can display."""
+    """Render tokens as HTML that Qt can display."""
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
 
 
@@ -340,16 +347,16 @@ def blocks(tokens: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
 
 
 def lines(block: Sequence[Token]) -> tuple[int, int]:
-    """Return the first line of a block, and the line after its last."""
+    """Return the first line of a block and the line after its last."""
     span = block[0].map
     return (span[0], span[1]) if span else (0, 0)
 
 
 def weight(block: Sequence[Token]) -> int:
-    """Return the cost of showing a block: its number of characters, plus an amount for each token."""
+    """Return the cost of showing a block: its length in characters plus a fixed amount per token."""
     return sum(len(token.content) + TOKEN_WEIGHT for token in block)
 
 
 def is_deep(block: Sequence[Token]) -> bool:
-    """Return whether the block is so deep that the parser may have omitted its deepest parts."""
+    """Return whether a block is nested so deeply that the parser may have dropped its innermost parts."""
     return max(token.level for token in block) > DEEPEST

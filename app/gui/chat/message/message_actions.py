@@ -1,4 +1,4 @@
-"""The actions of a message: copy, select, fork, open a link. Others are passed to the session."""
+"""Carries out the actions of a message: copy, select, fork and opening links. Other actions go to the chat session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_LINE = 4_000  # longer lines are broken for display, since they take second
 
 
 def as_text(text: str) -> str:
-    """Return Markdown as plain text, without its markup."""
+    """Convert Markdown to plain text."""
     parts = []
     for segment in markdown.segments(text):
         if segment.kind is Kind.TEXT:
@@ -37,7 +37,7 @@ def as_text(text: str) -> str:
 
 
 class TextWindow(Dialog):
-    """A message as selectable text; the window stays open beside the conversation."""
+    """A window with the selectable text of a message. It is not modal, so the conversation stays usable."""
 
     def __init__(self, theme: Theme, text: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -66,7 +66,7 @@ BREAK = "\u200b"  # allows a line break: an address has no spaces
 
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
-    """Ask before opening a link. A link that no browser or mail program can open can only be copied."""
+    """Ask before opening a link. A link that neither a browser nor a mail program can open can only be copied."""
     words = _tr("This link from an answer leads to:")
     box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
@@ -85,7 +85,7 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
 
 
 def _shown(address: str) -> str:
-    """Return an address in the form a browser uses, with look-alike characters written out."""
+    """Return an address as a browser would show it, with look-alike characters encoded."""
     whole = QUrl(address).toString(QUrl.ComponentFormattingOption.FullyEncoded) or address
     return whole if len(whole) <= SHOWN_CHARACTERS else f"{whole[:SHOWN_CHARACTERS]}…"
 
@@ -95,7 +95,7 @@ def _tr(text: str) -> str:
 
 
 class MessageDeeds(QObject):
-    """Carries out the actions of messages. `opened(chat)` receives a new chat. Dialogs open above `window`."""
+    """Carries out the actions that the user chooses on messages. `opened` is called with the ID of each new chat."""
 
     def __init__(
         self, history: History, session: Session, theme: Theme, opened: Callable[[str], object], window: QWidget
@@ -105,7 +105,7 @@ class MessageDeeds(QObject):
         self._opened, self._window = opened, window
 
     def do(self, chat: Chat, deed: Deed, message: str, text: str) -> None:
-        """Carry out an action. text: the new text of an edit, or the version to switch to."""
+        """Carry out an action. `text` is the new text for an edit, or the version ID for a switch."""
         chosen = chat.messages.get(MessageId(message))
         if chosen is None:
             return
@@ -128,7 +128,7 @@ class MessageDeeds(QObject):
                 self._fork(chat, chosen)
 
     def open_link(self, address: str) -> None:
-        """Open a link after showing the user where it leads."""
+        """Open a link after showing the user its address."""
         ask_link(self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def _copy(self, text: str) -> None:

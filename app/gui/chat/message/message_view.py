@@ -1,4 +1,4 @@
-"""A message: its author, its text, its actions, and how it was generated."""
+"""The widget of a message: its author, text, actions and statistics."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 
 class Wrapped(QLabel):
-    """A label as high as its wrapped text at the current width, without telling Qt that it wraps.
+    """A label with wrapped text that reports the height it needs at its current width.
 
-    Otherwise a scrolled column would reserve the height of all labels at their narrowest.
+    It hides its height-for-width from Qt. Otherwise a scrolled column would reserve the height of its narrowest
+    layout.
     """
 
     def __init__(self, text: str, role: str) -> None:
@@ -80,10 +81,7 @@ class Wrapped(QLabel):
 
 
 class ThoughtView(QWidget):
-    """The thought before an answer, collapsed below a line with its duration.
-
-    It is laid out when it is expanded.
-    """
+    """The thinking before an answer, collapsed under a line with its duration. It is laid out only when expanded."""
 
     def __init__(self, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -107,7 +105,7 @@ class ThoughtView(QWidget):
         return not self._frame.isHidden()
 
     def show_thought(self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool) -> None:
-        """Show a thought. growing: it is still being received."""
+        """Show a thought. `growing` means that more of it is still to come."""
         self._text, self._growing = text, growing
         self.setVisible(bool(text))
         if growing and n_tokens:
@@ -151,9 +149,10 @@ LINES, ENDLESS = 12, 1 << 20
 
 
 class Editor(QWidget):
-    """Edits a message in place.
+    """An in-place editor for a message.
 
-    Calls `done(text)` with a changed text, or `gone()`. same_too: an unchanged text also calls `done`.
+    Calls `done(text)` when the text is accepted, or `gone()` when editing is canceled or the text is unchanged. With
+    `same_too`, unchanged text is accepted as well.
     """
 
     def __init__(
@@ -183,7 +182,7 @@ class Editor(QWidget):
         Escape(self.field, gone)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        """Adjust the height to the text, up to a few lines, and to the buttons, which wrap in a narrow column."""
+        """Adjust the height to the text, up to a limit, and to the buttons, which wrap in a narrow column."""
         super().resizeEvent(event)
         self._fit()
 
@@ -219,7 +218,7 @@ NAME_CHARACTERS = 80
 
 
 class Deed(StrEnum):
-    """The actions of a message."""
+    """The actions that a message offers."""
 
     COPY = "copy"
     COPY_MARKDOWN = "copy_markdown"
@@ -233,7 +232,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message as currently shown. `state`: the state of an answer in progress; None when it is complete."""
+    """A message and how to show it. `state` describes an answer in progress and is None once it is complete."""
 
     message: Message
     versions: tuple[MessageId, ...]
@@ -246,7 +245,7 @@ class Shown:
 
 
 class _Head(QWidget):
-    """The line above a message, which wraps if it is too narrow. Its height depends on its width."""
+    """The header line of a message, whose height grows when its contents wrap."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__()
@@ -272,7 +271,7 @@ class _Head(QWidget):
 
 
 class MessageView(QFrame):
-    """A message. Emits `asked(action, message ID, text or version)` when the user chooses an action."""
+    """The widget of a message. Emits `asked(action, message ID, text or version)` when the user chooses an action."""
 
     asked = Signal(object, str, str)
     editing = Signal()  # its text is being edited, so it should be visible
@@ -313,7 +312,7 @@ class MessageView(QFrame):
         return self._editor is not None
 
     def show_message(self, shown: Shown, *, first: bool = False) -> None:
-        """Show the same message in another state or with another text."""
+        """Show a new state or text of the same message."""
         before, self._shown = self._shown, shown
         growing = shown.state is not None
         if first or growing or shown.message.text != before.message.text or before.state:
@@ -329,11 +328,11 @@ class MessageView(QFrame):
             self._tell()
 
     def grow(self, text: str) -> None:
-        """Show more text of an answer in progress."""
+        """Show the longer text of an answer in progress."""
         self.body.show_text(text, growing=True)
 
     def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
-        """Show more of the thought. growing: the answer itself has not started."""
+        """Show the longer thought of an answer in progress. `growing` means that the answer itself has not begun."""
         if text:
             self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
@@ -393,7 +392,7 @@ class MessageView(QFrame):
             self._show_tools()
 
     def _tell_buttons(self) -> None:
-        """Update the buttons."""
+        """Update the header's buttons."""
         inside = QApplication.focusWidget()
         if inside is not None and self._head.isAncestorOf(inside):
             self.setFocus()  # the focused button is about to be removed
@@ -512,7 +511,7 @@ class MessageView(QFrame):
         return made
 
     def _menu(self) -> QMenu:
-        """Return all actions, for the button and the context menu."""
+        """Return the menu of all actions, which serves as the More menu and the context menu."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         free = not self._shown.is_busy

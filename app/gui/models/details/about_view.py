@@ -1,4 +1,4 @@
-"""The description of a model: its name, a line of facts, its maker and its license."""
+"""The description of a model: its name, key facts, maker and license."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHOWN = 80  # characters of a license as stated in a file
 
 
 def about_of(model: CatalogModel) -> str:
-    """Return the description of a model, in the window's language if the catalog has one."""
+    """Return the description of a catalog model, in the window's language if available."""
     return model.about_in.get(QLocale().name()[:2]) or model.about
 
 
 class AboutView(QWidget):
-    """The description of the selected model. `recommend` is called to show a model that can do more than the Guide."""
+    """The description of the selected model. Emits `recommend` to ask for a more capable model than the Guide."""
 
     recommend = Signal()
 
@@ -78,7 +78,7 @@ class AboutView(QWidget):
         return ""
 
     def tell_notes(self, item: Item, loaded: LoadedModel | None) -> None:
-        """Show notes about the model's file. loaded: the same model, if it is loaded."""
+        """Show notes about the model's file. `loaded` is the same model if it is currently loaded."""
         notes = [] if item.is_missing else [*_file_notes(item), *_template_notes(loaded)]
         self.notes.setText(" ".join(notes))
         self.notes.setVisible(bool(notes))
@@ -118,7 +118,7 @@ def _file_notes(item: Item) -> list[str]:
 
 
 def _template_notes(loaded: LoadedModel | None) -> list[str]:
-    """Return what the chat template of a loaded model cannot do, as far as the node knows."""
+    """Return notes about missing abilities of a loaded model's chat template, where the node has checked them."""
     notes = []
     if loaded is not None and loaded.tools is False:
         notes.append(translate("Models", "Its chat template can't call tools."))

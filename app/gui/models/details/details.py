@@ -1,4 +1,4 @@
-"""The right side of the page: the selected model, whether it fits, its forecast, and its buttons."""
+"""The right side of the Models page: the selected model, whether it fits, its forecast, and its buttons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAST_HEIGHT = 2 * sizes.XXL  # three lines; with less space the page scrolls
 
 
 class Details(FullHeightFrame):
-    """Shows one item. Emits `pressed` with the action and the setup."""
+    """The details of one model. Emits `pressed(action, setup)` when the user presses a button."""
 
     pressed = Signal(object, object)  # Do, Setup
     recommend = Signal()
@@ -52,13 +52,13 @@ class Details(FullHeightFrame):
         self._make_form()
 
     def missing(self) -> tuple[Callable[[], object], ...]:
-        """Return the steps that create the remaining widgets. Done all at once, they would block the window for a
-        moment."""
+        """Return the steps that create the remaining widgets. Running them all in one go would freeze the window
+        briefly."""
         return self._make_words, self._make, self._wire, lambda: self.show_item(None)
 
     @property
     def setup(self) -> Setup | None:
-        """The selected model with the settings it would be loaded with."""
+        """The selected model with the settings for loading it, or None if no model is selected."""
         if self.item is None:
             return None
         snapshot = self._services.pool.now
@@ -66,7 +66,7 @@ class Details(FullHeightFrame):
         return replace(self.form.setup(self.item, self.files.file), may_join=joins)
 
     def show_item(self, item: Item | None) -> None:
-        """Show another model, or changes to the current one."""
+        """Show another model, or updated information about the current one."""
         same = item is not None and self.item is not None and item.key == self.item.key
         self.item = item
         self._stack.setCurrentIndex(0 if item is None else 1)
@@ -96,13 +96,13 @@ class Details(FullHeightFrame):
             self._planning.ask(setup)
 
     def plan_again(self) -> None:
-        """Plan again after a change that the user did not make. A measurement in progress continues and is followed by
-        a plan."""
+        """Request a new plan after a change that the user did not make. A running measurement continues and then plans
+        again."""
         if not self._planning.measuring:
             self.plan()
 
     def ask_token(self) -> None:
-        """Ask for an access token, because a download was refused without one."""
+        """Ask for an access token after a download was refused without one."""
         self.token.show()
         self.token.look()
 
@@ -171,7 +171,7 @@ class Details(FullHeightFrame):
         self._size()
 
     def _size(self) -> None:
-        """Keep a few lines of the scrolled part visible above the buttons."""
+        """Keep a few lines of the scroll area visible above the buttons."""
         self._area.setMinimumHeight(self._services.theme.px(LEAST_HEIGHT))
 
     def _wire(self) -> None:
@@ -191,7 +191,7 @@ class Details(FullHeightFrame):
         self.copies.changed.connect(self.tell_actions)
 
     def _begin(self, item: Item) -> None:
-        """Show a model before anything is known about it."""
+        """Show a newly selected model before its verdict is known."""
         loaded = self._services.pool.now.model(item.name) if item.is_here else None
         if loaded is not None:
             self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered)
@@ -208,7 +208,7 @@ class Details(FullHeightFrame):
         self._area.verticalScrollBar().setValue(0)
 
     def _unsized(self, item: Item) -> str:
-        """Return why it is not known whether the model fits."""
+        """Explain why the verdict is unknown, or return an empty string."""
         file = item.file()
         if item.kind is not Kind.OFFER or file is None or file.size_bytes:
             return ""
@@ -246,7 +246,7 @@ class Details(FullHeightFrame):
         self.tell_actions()
 
     def _tell_smaller(self) -> None:
-        """Name the smaller file that the list found to fit, if a local model is too big."""
+        """Show the smaller quantization that fits if a local model is too big."""
         known = self._judging.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
             self.verdict.show_smaller(known.quantization)
@@ -282,7 +282,7 @@ class Details(FullHeightFrame):
             self.plan()
 
     def _is_usual(self) -> bool:
-        """Return whether the list's verdict is based on the same setup."""
+        """Return whether the setup is the one that the list's verdicts assume."""
         setup = self.setup
         return (
             setup is not None

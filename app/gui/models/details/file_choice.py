@@ -1,4 +1,4 @@
-"""The choice of a file: its quantization, the machines that can send it, and the access token it may need."""
+"""The choice of a model file: its quantization, the machines that can send it, and the access token it may require."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAST_CHARACTERS = 12  # always visible, however narrow the line is
 
 
 class FileChoice(QWidget):
-    """The list of quantizations; hidden if there is no choice."""
+    """The menu of a model's quantizations, hidden if the model has no files to choose from."""
 
     changed = Signal()
 
@@ -48,12 +48,12 @@ class FileChoice(QWidget):
 
     @property
     def file(self) -> str | None:
-        """The name of the chosen file."""
+        """The name of the selected file."""
         data = self.combo.currentData()
         return str(data) if data else None
 
     def show_item(self, item: Item, keep: str | None = None) -> None:
-        """Show the files of a model. keep: the file to select, if the model has it."""
+        """Show the files of a model. Select the file `keep` if the model has it, otherwise the best one."""
         blocked = self.combo.blockSignals(True)
         self.combo.clear()
         for file in item.files:
@@ -91,7 +91,7 @@ class FileChoice(QWidget):
 
 
 class Copies(QObject):
-    """The machines of the household that have the selected file, requested again when machines come or go."""
+    """Finds the machines of the household that have the selected file. Asks again whenever machines come or go."""
 
     changed = Signal()
 
@@ -104,7 +104,7 @@ class Copies(QObject):
         self._pool.changed.connect(self._look)
 
     def ask(self, item: Item, file: HubFile | None) -> None:
-        """Request the machines that have this file, and forget those that have another one."""
+        """Find the machines that have this file, discarding results for any other file."""
         question = None
         if item.remote is not None and file is not None and file.usable and not file.on_shelf:
             question = FindCopies(
@@ -144,7 +144,7 @@ class Copies(QObject):
         self._tell(tuple(answer.machines))
 
     def _failed(self, _: AppError) -> None:
-        """Show no machines; the file can still be downloaded."""
+        """Report no machines. The file can still be downloaded."""
         self._calls.done(ASK)
         self._tell(())
 
@@ -155,7 +155,7 @@ class Copies(QObject):
 
 
 class TokenField(QWidget):
-    """The access token for gated models: whether one is stored and where, and a field to replace it."""
+    """The access token for gated models: where it is stored, if it is, and a field to replace it."""
 
     failed = Signal(object)  # AppError
     kept = Signal()

@@ -1,4 +1,4 @@
-"""The forecast of a plan: two figures, the reasons for the placement, and the most effective improvements."""
+"""The forecast of a plan: its two figures, the reasons for the placement, and advice on making it faster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Figure(QWidget):
         self._figure.setAccessibleName(f"{caption}: {figure}")
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a width that fits the whole caption, if there is room."""
+        """Return a width that shows the whole caption if there is room."""
         words = self._caption.fontMetrics().horizontalAdvance(self._caption.whole())
         hint = super().sizeHint()
         return QSize(max(hint.width(), words + 1), hint.height())
@@ -46,7 +46,8 @@ class Figure(QWidget):
 
 
 class ForecastView(QWidget):
-    """The forecast. `measure` and `stop` start and stop a measurement; the owner places `reasons` elsewhere."""
+    """The forecast of a plan. `measure` and `stop` start and cancel a measurement. The owner lays out `reasons`
+    separately."""
 
     def __init__(self, measure: Callable[[], object], stop: Callable[[], object]) -> None:
         super().__init__()
@@ -72,12 +73,13 @@ class ForecastView(QWidget):
         self.show_measuring(False)
 
     def show_plan(self, plan: Plan, *, missing: bool = False) -> None:
-        """Show the plan of a local model. missing: its file is gone, so nothing can be measured."""
+        """Show the plan of a local model. `missing` means that its file is gone, so nothing can be measured."""
         never = any(reason.code.startswith("unforecast") for reason in plan.why)
         self._show(plan, [], possible=not never and not missing)
 
     def show_estimate(self, plan: Plan, unforecast: Reason | None) -> None:
-        """Show where a model that is not local would be placed and how fast it would run, or why that is not known."""
+        """Show the estimated plan of a model that is not local. `unforecast` is the reason if its speed cannot be
+        forecast."""
         reasons = [said(unforecast)] if unforecast is not None else []
         self._show(plan, reasons, possible=not reasons)
 
@@ -97,7 +99,7 @@ class ForecastView(QWidget):
         self.show()
 
     def show_fact(self, last: AnswerOutcome | None) -> None:
-        """Show the times of the last answer next to their forecast."""
+        """Show the times of the last answer beside the forecast for it."""
         self._last = last
         self.fact.setVisible(last is not None)
         unmeasured = self.tr("Not measured yet. A ten-second test gives you a forecast.")
@@ -167,6 +169,6 @@ class ForecastView(QWidget):
         self.reasons.setVisible(bool(reasons or advice))
 
     def clear(self) -> None:
-        """Hide everything, because nothing is known."""
+        """Hide everything, because there is no plan."""
         self.hide()
         self.reasons.hide()

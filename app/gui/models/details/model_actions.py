@@ -1,4 +1,4 @@
-"""The actions for the selected model, likeliest first, and the bar with their buttons."""
+"""The actions available for the selected model, the likeliest first, and the bar with their buttons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ translate = QCoreApplication.translate
 
 
 class Do(StrEnum):
-    """The action of a button."""
+    """The actions that a button can trigger."""
 
     LOAD = "load"
     BESIDE = "beside"  # load it alongside the loaded models
@@ -44,7 +44,7 @@ class Do(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A button and its role: primary, danger or none."""
+    """A button to show. `role` is "primary", "danger" or empty."""
 
     do: Do
     text: str
@@ -54,7 +54,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The state of the pool that decides which actions the selected model has."""
+    """The state of the pool, as far as it determines the actions for the selected model."""
 
     loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the loaded one
     is_loading: bool  # a model is being loaded
@@ -67,7 +67,7 @@ class Now:
 
 
 def actions(setup: Setup, now: Now) -> list[Action]:
-    """Return the actions in the order of their buttons."""
+    """Return the available actions in the order of their buttons."""
     item = setup.item
     match item.kind:
         case Kind.SHELF:
@@ -109,7 +109,7 @@ def _running(setup: Setup, now: Now) -> list[Action]:
 
 
 def _differs(setup: Setup, loaded: LoadedModel) -> bool:
-    """Return whether the model is loaded with other settings."""
+    """Return whether the model is loaded with settings other than these."""
     used = {stage.id for stage in loaded.stages}
     same = (setup.context, setup.users) == (loaded.context, loaded.users)
     same = same and setup.kv == (loaded.kv or setup.kv) and setup.shape == loaded.shape_ordered
@@ -152,7 +152,7 @@ REMOVALS = (Do.DELETE, Do.REMOVE)  # placed at the far end, away from the others
 
 
 class ActionBar(QWidget):
-    """The buttons below the details, recreated when the actions change."""
+    """The buttons below the details. They are recreated when the available actions change."""
 
     pressed = Signal(object)  # Do
 
@@ -164,7 +164,7 @@ class ActionBar(QWidget):
         self.setLayout(self._row)
 
     def show_actions(self, actions: list[Action]) -> None:
-        """Show these actions in order. Unchanged ones keep their buttons and the focus."""
+        """Show the buttons of these actions. The button for the focused action keeps the focus."""
         if actions == self._shown:
             return
         focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
@@ -192,7 +192,7 @@ class ActionBar(QWidget):
 
 
 class BesideView(QWidget):
-    """A line that shows whether the selected model fits alongside the loaded ones. Its owner hides it if none is
+    """A line that tells whether the selected model fits alongside the loaded ones. The owner hides it if none is
     loaded."""
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class BesideView(QWidget):
         self.hide()
 
     def show_result(self, result: Plan | AppError | None) -> None:
-        """Show a plan that leaves the other models their memory, or why there is none."""
+        """Show the plan for loading the model alongside the others, or the reason why it does not fit."""
         refused = verdicts.of_error(result) if isinstance(result, AppError) else None
         self.judgment = verdicts.of_plan(result) if isinstance(result, Plan) else refused
         if self.judgment is not None:
@@ -212,13 +212,14 @@ class BesideView(QWidget):
 
 
 def _verdict(judgment: Judgment) -> str:
-    """Return a text like `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
+    """Return a verdict in words, such as `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
     speed = formats.speed(judgment.tok_s) if judgment.tok_s and judgment.fits else ""
     return " · ".join(filter(None, (verdicts.title(judgment), verdicts.beside(judgment), speed)))
 
 
 class ActionFoot(QWidget):
-    """The part below the details that does not scroll: the buttons and the line about loading alongside others."""
+    """The fixed area below the scrolling details: the action buttons, and the line about loading alongside other
+    models."""
 
     def __init__(self) -> None:
         super().__init__()

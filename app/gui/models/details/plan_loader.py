@@ -1,4 +1,4 @@
-"""Plans for the selected model with its current settings: quick ones while a slider moves, or after a measurement."""
+"""Requests plans for the selected model and its current settings, and measurements on which to base them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = "chosen"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings to load a model with. context: None lets the node choose."""
+    """The settings with which to plan or load a model. A context of None leaves the choice to the node."""
 
     item: Item
     file: str | None = None
@@ -35,7 +35,7 @@ class Setup:
     may_join: bool = False  # other models are loaded, and this one could join them
 
     def order(self) -> dict[str, Any]:
-        """Return the request body for planning or loading."""
+        """Return the body of a request to plan or load the model."""
         return {
             "model": self.item.name,
             "context": self.context,
@@ -47,7 +47,7 @@ class Setup:
 
 
 class Planning(QObject):
-    """Plans the newest setup and ignores answers for earlier ones."""
+    """Plans the latest setup and ignores replies for earlier ones."""
 
     planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
@@ -71,7 +71,7 @@ class Planning(QObject):
         return self._calls.running(MEASURE)
 
     def ask(self, setup: Setup) -> None:
-        """Plan this setup after a short pause. While a slider moves, plan only now and then."""
+        """Plan this setup after a short pause, so that a moving slider does not cause a request for every step."""
         self.stop_measuring()
         if self._setup is None or self._setup.item.key != setup.item.key:
             self._calls.end(PLAN)
@@ -82,15 +82,15 @@ class Planning(QObject):
             self._soon.start()
 
     def forget(self) -> None:
-        """Stop planning, because no model is selected."""
+        """Cancel all requests, because no model is selected."""
         self._setup = None
         self._soon.stop()
         self._calls.end_all()
 
     def measure(self) -> None:
-        """Measure every machine with the selected model, then plan with the results. This takes about ten seconds.
+        """Measure all machines with the selected model and plan with the results, which takes about ten seconds.
 
-        For a model that is not local, similar layers are measured.
+        If the model is not local, similar layers are measured instead.
         """
         setup = self._setup
         if setup is None:
@@ -133,7 +133,7 @@ class Planning(QObject):
             self._calls.keep(PLAN, call)
 
     def _sketched(self, setup: Setup) -> dict[str, Any] | None:
-        """Return the request for a model that is not local, or None if its size is not known."""
+        """Return the request for a model that is not local, or None if its size is unknown."""
         made = sketch(setup.item, setup.item.file(setup.file), KEY)
         if made is None:
             return None
@@ -153,7 +153,7 @@ class Planning(QObject):
         self.joined.emit(None)  # a model that needs all memory has no room alongside others
 
     def _ask_beside(self) -> None:
-        """Plan a load that leaves the other models their memory, using the existing measurements."""
+        """Plan a load alongside the other models, from existing measurements."""
         setup = self._setup
         self._calls.end(BESIDE)
         if setup is None or not setup.may_join or not setup.item.is_here:

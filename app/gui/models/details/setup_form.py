@@ -1,4 +1,4 @@
-"""The settings for loading the selected model: context, simultaneous users, machines and placement."""
+"""The settings for loading the selected model: context, KV cache format, simultaneous users, machines and placement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONG = 1 << 17  # offered if the training context is not known
 
 
 class SetupForm(QWidget):
-    """All settings. Emits `changed` on every change; loads nothing itself."""
+    """The form with all settings. Emits `changed` on every change, and loads nothing itself."""
 
     changed = Signal()
 
@@ -59,7 +59,7 @@ class SetupForm(QWidget):
         pool.changed.connect(self._tell_shapes)
 
     def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
-        """Set the form up for another model, with its settings if it is loaded; None for the defaults."""
+        """Show the settings of another model: those it is loaded with, or the defaults where None."""
         most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
@@ -79,7 +79,7 @@ class SetupForm(QWidget):
 
 
 def steps(most: int) -> list[int]:
-    """Return the selectable contexts: 512, 768, 1024, 1536, … up to the longest that the model supports."""
+    """Return the selectable context lengths: 512, 768, 1024, 1536 and so on, up to the model's maximum."""
     contexts, power = [], LEAST
     while power < most:
         contexts += [size for factor in FACTORS if (size := power * factor // 2) < most]
@@ -88,7 +88,8 @@ def steps(most: int) -> list[int]:
 
 
 class ContextSlider(QWidget):
-    """A slider for the context, with steps that grow with it. Emits `moved` even while it is dragged."""
+    """A slider for the context length, with steps that grow with the length. Emits `moved` even while it is being
+    dragged."""
 
     moved = Signal(int)
 
@@ -110,12 +111,12 @@ class ContextSlider(QWidget):
 
     @property
     def usual(self) -> int:
-        """The default context, before the user moves the slider."""
+        """The default context length, selected until the user moves the slider."""
         return self._steps[self._place(USUAL)]
 
     def offer(self, most: int, context: int | None = None) -> None:
-        """Offer the context lengths up to the model's maximum, `most`. Select `context`, or the longest offered that
-        does not exceed it."""
+        """Offer the context lengths up to the model's maximum, `most`, and select the longest that does not exceed
+        `context`."""
         self._steps = steps(max(1, most))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, len(self._steps) - 1)
@@ -126,7 +127,7 @@ class ContextSlider(QWidget):
         self._tell()
 
     def choose(self, context: int) -> None:
-        """Select the longest step that does not exceed `context`."""
+        """Select the longest context that does not exceed `context`."""
         self.slider.setValue(self._place(context))
 
     def _place(self, context: int) -> int:
@@ -148,7 +149,8 @@ class ContextSlider(QWidget):
 
 
 class KvChoice(QWidget):
-    """The format of the KV cache: exact, or about half the memory. Emits `changed` when the user picks another."""
+    """The format of the KV cache: exact, or quantized to about half the size. Emits `changed` when the user picks
+    another."""
 
     changed = Signal()
 
@@ -175,8 +177,10 @@ class KvChoice(QWidget):
         return str(self.combo.currentData())
 
     def offer(self, kind: str | None, *, possible: bool) -> None:
-        """Set it up for another model. kind: the format it is loaded with. possible: its heads are large enough for
-        q8_0."""
+        """Set the choice up for another model. `kind` is the format it is loaded with.
+
+        `possible` tells whether the model's attention heads are large enough for q8_0.
+        """
         self._possible, self._bytes = possible, {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or EXACT)) if possible else 0)
@@ -185,7 +189,7 @@ class KvChoice(QWidget):
         self._tell()
 
     def show_bytes(self, bytes_by_format: Mapping[str, int]) -> None:
-        """Show the memory that the context of the newest plan needs in each format; empty if there is no plan."""
+        """Show the memory that the latest plan needs in each format. An empty mapping means that there is no plan."""
         self._bytes = dict(bytes_by_format)
         self._tell()
 
@@ -216,9 +220,9 @@ class KvChoice(QWidget):
 
 
 class MachineTicks(QWidget):
-    """A check box for each machine that may process layers. This machine always does, for its own user.
+    """A check box for each machine that may process layers. This machine always takes part for its own user.
 
-    Emits `changed` when the user checks or clears one. Hidden if there is no choice.
+    Emits `changed` when the user checks or clears a box. Hidden if there is no choice.
     """
 
     changed = Signal()
@@ -246,7 +250,7 @@ class MachineTicks(QWidget):
         self.setVisible(self._useful and len(self._shown) > 1)
 
     def tell(self) -> None:
-        """Update to the current machines of the household."""
+        """Update the boxes to the current machines of the household."""
         rows = [
             (machine.id, self._words(machine), machine.this or _lends(machine))
             for machine in self._pool.now.sorted_machines
@@ -301,7 +305,7 @@ def _lends(machine: Machine) -> bool:
 
 
 class ShapeChoice(QWidget):
-    """The placement of the model: the planner's choice or another one, each with its forecast.
+    """The placement of the model: the planner's choice or a fixed one, each with its forecast.
 
     Emits `changed` when the user picks another. Hidden if there is no choice.
     """
@@ -330,11 +334,12 @@ class ShapeChoice(QWidget):
 
     @property
     def kind(self) -> str | None:
-        """The placement as named in a request; None lets the planner choose."""
+        """The placement as named in requests, or None to leave the choice to the planner."""
         return (str(self.combo.currentData()) or None) if self._useful else None
 
     def offer(self, kind: str | None) -> None:
-        """Set it up for another model. kind: the placement it is loaded with; None for the planner's choice."""
+        """Set the choice up for another model. `kind` is the placement it is loaded with, or None for the planner's
+        choice."""
         self._best, self._rates = "", {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or "")))
@@ -342,12 +347,12 @@ class ShapeChoice(QWidget):
         self._tell()
 
     def set_useful(self, useful: bool) -> None:
-        """Show the choice only if it is useful: the model can be split and there is more than one machine."""
+        """Show the choice only if it matters: the model can be split, and there is more than one machine."""
         self._useful = useful
         self.setVisible(useful)
 
     def show_plan(self, plan: Plan | None) -> None:
-        """Show the forecasts of the newest plan; None if there is no plan."""
+        """Show the forecasts of the latest plan, or none if there is no plan."""
         if plan is None:
             self._rates, self._best = {}, ""
             self._tell()
@@ -395,7 +400,7 @@ class ShapeChoice(QWidget):
         self.combo.setAccessibleDescription(self.hint.text())
 
     def _slower(self, chosen: str) -> str:
-        """Return a warning if the choice is slower than the best by more than the accuracy of forecasts."""
+        """Return a warning if the selected placement is slower than the best by more than the accuracy of forecasts."""
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""

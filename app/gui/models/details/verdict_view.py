@@ -1,4 +1,4 @@
-"""The verdict in words. Its `memory` part shows the sum and a bar for each machine."""
+"""The verdict in words, with the memory it is based on: a sum, and a bar for each machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAME = 12  # characters of a name that stay visible
 
 
 class VerdictView(QWidget):
-    """The verdict. `use_context` and `use_file` are called to select a context or a file that would fit."""
+    """The verdict on the selected model. Calls `use_context` or `use_file` to select a context or file that fits."""
 
     def __init__(self, theme: Theme, use_context: Callable[[int], object], use_file: Callable[[str], object]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class VerdictView(QWidget):
         self.clear()
 
     def clear(self, sentence: str = "") -> None:
-        """Show that nothing is known. sentence: the reason."""
+        """Show no verdict, only a sentence that explains why, if there is one."""
         self.judgment = None
         self.title.setText("")
         self._beside.say("")
@@ -67,13 +67,13 @@ class VerdictView(QWidget):
         self.use.hide()
 
     def show_plan(self, plan: Plan) -> Judgment:
-        """Show the verdict for a local model."""
+        """Show the verdict on a local model that fits."""
         judgment = verdicts.of_plan(plan)
         self._show(judgment, "", plan)
         return judgment
 
     def show_estimate(self, estimate: node_models.Verdict, quantization: str, *, splits: bool) -> Judgment:
-        """Show the verdict for a model that is not local. quantization: a smaller one that fits."""
+        """Show the verdict on a model that is not local. `quantization` names a smaller file that fits, if any."""
         judgment = verdicts.of_estimate(estimate)
         plan = estimate.plan
         words = ""
@@ -89,7 +89,7 @@ class VerdictView(QWidget):
         return judgment
 
     def show_error(self, error: AppError) -> Judgment | None:
-        """Show that the model does not fit or cannot be planned."""
+        """Show that a model does not fit or cannot be planned."""
         judgment = verdicts.of_error(error)
         if judgment is None:
             self.clear(verdicts.sentence(error))
@@ -98,7 +98,7 @@ class VerdictView(QWidget):
         return judgment
 
     def show_smaller(self, quantization: str) -> None:
-        """Offer a smaller file of the model that would fit, if the model is too big."""
+        """Offer a smaller file that fits if the model itself is too big."""
         judgment = self.judgment
         if judgment is None or judgment.verdict.word is not VerdictWord.TOO_BIG or judgment.estimate:
             return
@@ -152,7 +152,7 @@ class VerdictView(QWidget):
 
 
 class MemoryBars(QWidget):
-    """The bars of all machines in a plan, with a legend."""
+    """The memory bars of all machines in a plan, with a legend."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class MemoryBars(QWidget):
 
 
 class Bar(QWidget):
-    """The bar of one machine: weights, KV cache and work memory as shares of the memory it lends."""
+    """The memory bar of one machine: weights, KV cache and work memory as shares of the memory it lends."""
 
     def __init__(self, theme: Theme, part: Memory) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ class Swatch(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory that a machine would use, and how much it lends."""
+    """The memory that a machine would use, and the memory it lends."""
 
     name: str
     weights: int
@@ -253,7 +253,7 @@ class Memory:
 
 
 def memories(plan: Plan) -> list[Memory]:
-    """Return the memory of every machine with a stage, in the order of the plan."""
+    """Return the memory use of each machine that has a stage, in the order of the plan."""
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     sums: dict[str, Memory] = {}
     for stage in plan.stages:
@@ -269,12 +269,12 @@ def memories(plan: Plan) -> list[Memory]:
 
 
 def lent_bytes(plan: Plan) -> int:
-    """Return the memory lent by all machines that a plan considered."""
+    """Return the memory lent by all machines that the planner considered."""
     return sum(machine.lends_bytes for machine in plan.facts.machines or plan.machines)
 
 
 def whole_sum(plan: Plan) -> str:
-    """Return `Weights 39.7 GiB + KV cache 2.5 GiB (8,192 tokens) + work memory 2.2 GiB = 44.4 of 57.7 GiB`."""
+    """Describe the memory that a plan needs in total, part by part, and the memory available."""
     parts = memories(plan)
     cells = plan.context * plan.users
     words = translate(
@@ -293,7 +293,7 @@ def whole_sum(plan: Plan) -> str:
 
 
 def short_sum(parts: Parts) -> str:
-    """Return the same sum for a model that does not fit."""
+    """Describe the memory that a model needs if it does not fit, part by part, and the memory available."""
     words = translate(
         "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} is free for models now."
     )
@@ -307,7 +307,7 @@ def short_sum(parts: Parts) -> str:
 
 
 def of_machine(part: Memory) -> str:
-    """Return the same sum for one machine."""
+    """Describe the memory that one machine would use, part by part."""
     words = translate("Models", "weights {weights} + KV {kv} + work {work}, {left} left")
     return words.format(
         weights=formats.size(part.weights),
