@@ -12,7 +12,7 @@ from pathlib import Path
 from app.core.errors import AppError, BadInput, Busy, Refused
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher
-from app.gui.chat.history.history_encryption import Turn, at_work, carry_out
+from app.gui.chat.history.history_encryption import Conversion, conversion_connection, convert
 from app.machine.paths import Home
 
 FILE = Path("window") / history_file.FILE  # relative to the home
@@ -52,9 +52,9 @@ def check_key(file: Path, cipher: Cipher, place: str) -> None:
             raise Refused("history_key_wrong", place=place, path=str(file))
 
 
-def rewrite(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
+def rewrite(file: Path, conversion: Conversion, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
     """Encrypt or decrypt all chats or none. Raises Busy while the window is open, and AppError."""
-    with _explained_errors(file), at_work(file, threading.Event()) as db:
+    with _explained_errors(file), conversion_connection(file, threading.Event()) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may have it open
         try:
@@ -64,7 +64,7 @@ def rewrite(file: Path, turn: Turn, cipher: Cipher, progress: Callable[[int, int
                 raise Busy("chats_in_use", path=str(file)) from None
             raise
         db.execute("COMMIT")
-        carry_out(turn, db, file, cipher, progress)
+        convert(conversion, db, file, cipher, progress)
         return _read_chats(db, file)
 
 
@@ -91,4 +91,4 @@ def _explained_errors(file: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         if history_file.is_damage(error):
             raise BadInput("history_unreadable", path=str(file)) from error
-        raise history_file.why_not(error, file) from error
+        raise history_file.database_error(error, file) from error

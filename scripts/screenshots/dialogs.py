@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QMenu, QWidget
 
 from app.gui.app import navigation
 from app.gui.chat.chat_page import ChatPage
-from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
+from app.gui.diagnostics.dialogs import open_doctor, open_save_dialog
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.pool.pool_page import PoolPage
@@ -50,8 +50,8 @@ def _pool(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
 
 def _other_dialogs(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
     services, window = camera.services, camera.window
-    yield "doctor", lambda: why_unseen(services, window)
-    yield "diagnostics", lambda: save_diagnostics(services, window)
+    yield "doctor", lambda: open_doctor(services, window)
+    yield "diagnostics", lambda: open_save_dialog(services, window)
     yield "erase", EraseSheet(services, window).open
     yield "folder", FolderSheet(services, str(services.folder), window).open
 

@@ -17,7 +17,7 @@ from app.gui.app.window import SMALLEST, USUAL, Window
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme
 from app.gui.models.details import details
-from app.gui.models.details.model_actions import Action, Do
+from app.gui.models.details.model_actions import Action, ModelAction
 from app.gui.models.model_rows import LINE_HEIGHT
 from app.gui.models.models_page import ModelsPage
 from app.gui.pool.pool_page import MAP, TABLE, VIEW, PoolPage
@@ -152,7 +152,7 @@ def test_what_can_be_done_with_a_model_is_whole(
 ) -> None:
     """Buttons in three lines, below what scrolls."""
     words = ("Laden", "Zusätzlich laden", "Aus der Liste entfernen", "Auf diesem Gerät löschen")
-    made = [Action(do, text) for do, text in zip(Do, words, strict=False)]
+    made = [Action(do, text) for do, text in zip(ModelAction, words, strict=False)]
     monkeypatch.setattr(details, "actions", lambda *_: made)
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     window = window_over(qtbot, at_lone.services, navigation.MODELS, size=size)

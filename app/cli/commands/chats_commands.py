@@ -62,7 +62,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Encrypt all text of the chats. Close the window first."""
     from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_encryption import Turn
+    from app.gui.chat.history.history_encryption import Conversion
 
     node_home, out = _home(home), Output(as_json)
     file = find_file(node_home)
@@ -73,11 +73,11 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     key, place = asyncio.run(_key(node_home, make=not chats.encrypted))
     if key is None:
         raise Refused("history_key_gone", place=place, path=str(file))
-    cipher, turn = Cipher(key), Turn.SEAL
+    cipher, conversion = Cipher(key), Conversion.SEAL
     if chats.encrypted:
         check_key(file, cipher, place)
-        turn = Turn.SWEEP
-    rewritten = rewrite(file, turn, cipher, _no_progress)
+        conversion = Conversion.SWEEP
+    rewritten = rewrite(file, conversion, cipher, _no_progress)
     sentence = f"{_counts(rewritten)} are encrypted. Their key is {place}; without it nobody can read them."
     _show(out, rewritten, {"changed": True, "key_place": place}, lambda: f"{sentence} {LATER}")
 
@@ -86,7 +86,7 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Decrypt the chats. Close the window first."""
     from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_encryption import Turn
+    from app.gui.chat.history.history_encryption import Conversion
 
     node_home, out = _home(home), Output(as_json)
     file = find_file(node_home)
@@ -98,7 +98,7 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     if key is None:
         raise Refused("history_key_gone", place=place, path=str(file))
     check_key(file, Cipher(key), place)
-    rewritten = rewrite(file, Turn.OPEN, Cipher(key), _no_progress)
+    rewritten = rewrite(file, Conversion.OPEN, Cipher(key), _no_progress)
     sentence = (
         f"{_counts(rewritten)} are decrypted: anyone who can read this disk can read them. Their key is kept "
         "for copies of the file."

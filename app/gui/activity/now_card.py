@@ -18,7 +18,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
-from app.gui.models.importing import Importing
+from app.gui.models.importing import ImportQueue
 from app.gui.models.transfers import of_download, of_import
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import ElidedLabel, label
@@ -89,7 +89,7 @@ class NowCard(QFrame):
         self.show_jobs(jobs or [])
 
 
-def jobs_of(pool: NodeState, running: Sequence[AnswerInProgress], importing: Importing) -> list[Job]:
+def jobs_of(pool: NodeState, running: Sequence[AnswerInProgress], importing: ImportQueue) -> list[Job]:
     """Return all work in progress, or an empty list while the node is unavailable."""
     if pool.link in GONE:
         return []

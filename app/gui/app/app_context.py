@@ -14,7 +14,7 @@ from app.gui.chat.answer import InterruptedAnswers
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
-from app.gui.models.importing import Importing
+from app.gui.models.importing import ImportQueue
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class AppContext:
     go: Callable[[str], None]
     lock: ChatLock
     motion: Motion
-    importing: Importing
+    importing: ImportQueue
     interrupted: InterruptedAnswers = field(default_factory=InterruptedAnswers)
     model_filter: ModelFilter = field(default_factory=ModelFilter)
     renew: Callable[[], bool] = bool

@@ -35,7 +35,7 @@ from app.gui.look.drawing import icon
 from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion
 from app.gui.look.theme import LIGHT, Theme
-from app.gui.models.importing import Importing
+from app.gui.models.importing import ImportQueue
 from app.gui.widgets.buttons import button
 
 NAME, KEPT = "window.log", "window.log.1"  # in the log folder, from which diagnostics include them
@@ -237,7 +237,7 @@ class Application:
         lock = ChatLock(client, pool, preferences, folder, self._app)
         self.services = AppContext(
             pool, client, theme, preferences, launcher, folder, self._go, lock,
-            Motion(app, preferences), Importing(pool, preferences, self._app), renew=self._renew,
+            Motion(app, preferences), ImportQueue(pool, preferences, self._app), renew=self._renew,
         )  # fmt: skip
         self._make_window()
         self._crashes = CrashWatch(launcher.home / "logs")

@@ -11,7 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, Signal
 
-from app.gui.chat.history.history_cipher import Codec, Plain
+from app.gui.chat.history.history_cipher import Codec, PlainCodec
 from app.gui.look.theme import Scheme
 
 SYSTEM, SEND_KEY = "chat/system", "chat/send_key"
@@ -34,7 +34,7 @@ class Preferences(QObject):
     def __init__(self, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._kept = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat, self)
-        self._codec: Codec = Plain()
+        self._codec: Codec = PlainCodec()
 
     @property
     def scheme(self) -> Scheme:

@@ -340,9 +340,9 @@ class Window(QMainWindow):
             super().closeEvent(event)
 
     def _help(self) -> None:
-        from app.gui.diagnostics.dialogs import why_unseen
+        from app.gui.diagnostics.dialogs import open_doctor
 
-        why_unseen(self._services, self)
+        open_doctor(self._services, self)
 
     def _place(self) -> None:
         kept = self._services.preferences.geometry

@@ -25,13 +25,13 @@ from app.gui.chat.empty_chat import LockedChats, Suggestions
 from app.gui.chat.error_actions import TOO_BIG, ErrorActions, Handlers, SmallerModelOffer
 from app.gui.chat.list.chat_list import ChatList
 from app.gui.chat.message import highlight
-from app.gui.chat.message.body import Look
-from app.gui.chat.message.branch_view import branch, end_of, is_unanswered, state_of
+from app.gui.chat.message.body import MessageServices
+from app.gui.chat.message.branch_view import branch, is_unanswered, last_message, state_of
 from app.gui.chat.message.conversation import Conversation
-from app.gui.chat.message.highlight import Slices
-from app.gui.chat.message.message_actions import MessageDeeds, as_text
-from app.gui.chat.message.message_view import Deed
-from app.gui.chat.session import Running, Session
+from app.gui.chat.message.highlight import TimeSlicer
+from app.gui.chat.message.message_actions import MessageActionHandler, as_text
+from app.gui.chat.message.message_view import MessageAction
+from app.gui.chat.session import RunningAnswer, Session
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
@@ -88,15 +88,15 @@ class ChatPage(Page):
         self.session = Session(self.history, services.pool, self, services.interrupted)
         self.chat: Chat = self.history.begin()  # the chat on screen
         self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
-        self._message_actions = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
+        self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
         self._models = ModelNames(services.client, services.pool, self._show_hint, self)
         self._settings = ChatSettingsOpener(services, self._models, self.session.model_of, self)
         self.list = ChatList(services, self.history)
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
-        slices = Slices(self)
-        slices.add(self, highlight.warm())
-        self.conversation = Conversation(Look(services.theme, slices, self._message_actions.open_link))
+        slicer = TimeSlicer(self)
+        slicer.add(self, highlight.warm())
+        self.conversation = Conversation(MessageServices(services.theme, slicer, self._message_actions.open_link))
         self._error_actions = ErrorActions(
             self.session,
             services.pool,
@@ -178,7 +178,7 @@ class ChatPage(Page):
             self.services.preferences,
             self.conversation,
             lambda: self.chat.id,
-            lambda: end.text if (end := end_of(self.chat)) else "",
+            lambda: end.text if (end := last_message(self.chat)) else "",
         )
         app = QCoreApplication.instance()
         assert app is not None
@@ -268,7 +268,7 @@ class ChatPage(Page):
     # Showing
 
     @property
-    def _running(self) -> Running | None:
+    def _running(self) -> RunningAnswer | None:
         """The answer in progress in the current chat, if any."""
         return self.session.running.get(self.chat.id)
 
@@ -305,7 +305,7 @@ class ChatPage(Page):
             self._models.names,
             self.services.pool,
             is_full=self.chat_head.is_nearly_full,
-            leaves_out=self.session.leaves_out(self.chat.id),
+            may_trim=self.session.may_trim(self.chat.id),
             is_queued=self.composer.is_queued,
             guide_fails=self._guide_fails,
         )
@@ -344,15 +344,15 @@ class ChatPage(Page):
         if self._running is None:
             self._send(question, ())
 
-    def _act(self, action: Deed, message: str, text: str) -> None:
-        if action in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
+    def _act(self, action: MessageAction, message: str, text: str) -> None:
+        if action in (MessageAction.REGENERATE, MessageAction.CONTINUE, MessageAction.EDIT):
             self.notice.clear()
-        if action is Deed.CONTINUE and (actions := self._error_actions.if_full(self.chat)):
+        if action is MessageAction.CONTINUE and (actions := self._error_actions.if_full(self.chat)):
             words = self.tr("The context is full, so this answer cannot be continued.")
             self.notice.say(words, "warning", *actions)
             return
         self._message_actions.do(self.chat, action, message, text)
-        if action is Deed.EDIT:  # its editor is closed
+        if action is MessageAction.EDIT:  # its editor is closed
             self.composer.field.setFocus()
 
     def _queued(self) -> None:
@@ -378,13 +378,13 @@ class ChatPage(Page):
     def _retry(self) -> None:
         """Answer the last question, or continue the last answer if it was interrupted."""
         self.notice.clear()
-        end = end_of(self.chat)
+        end = last_message(self.chat)
         if end is None:
             return
         if is_unanswered(self.chat):
             self.session.answer(self.chat.id, end.id)
         else:
-            self.session.go_on(self.chat.id, end.id)
+            self.session.continue_answer(self.chat.id, end.id)
 
     def _choose_model(self, model: str) -> None:
         self._set_up(replace(self.chat, model=model))
@@ -401,7 +401,7 @@ class ChatPage(Page):
         self._retry()
 
     def _leave_out(self) -> None:
-        self.session.leave_out(self.chat.id)
+        self.session.allow_trimming(self.chat.id)
         self._retry()
 
     def _keep_draft(self) -> None:

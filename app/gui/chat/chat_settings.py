@@ -24,7 +24,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.app import preferences
 from app.gui.app.app_context import AppContext
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
-from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
+from app.gui.chat.presets import MOST, SAMPLING_PARAMETERS, Presets, SamplingParameter, valid_sampling
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
@@ -138,7 +138,7 @@ class ChatSettings(CompactDialog):
         self.system = QPlainTextEdit()
         self.system_presets = DropDown()
         self.sampling_presets = DropDown()
-        self.knobs = {knob.name: self._knob(knob) for knob in KNOBS}
+        self.sampling_fields = {parameter.name: self._sampling_field(parameter) for parameter in SAMPLING_PARAMETERS}
         self.longest = QSpinBox()
         self.thinking = DropDown()
         self.longest_thought = QSpinBox()
@@ -158,8 +158,8 @@ class ChatSettings(CompactDialog):
             (self.tr("Thinking"), self.thinking),
             (self.tr("Maximum thinking length"), self.longest_thought),
         )
-        names = _knob_names(self)
-        fields = [(names[name], field) for name, field in self.knobs.items()]
+        names = _sampling_labels(self)
+        fields = [(names[name], field) for name, field in self.sampling_fields.items()]
         lower = self._form(*fields, columns=1 if self._is_tight else 2)
         system, sampling = self.tr("System message"), self.tr("Sampling")
         presets = layout_widget(row(self.system_presets, self.remove_system, self._keep_system))
@@ -261,22 +261,22 @@ class ChatSettings(CompactDialog):
             hint = f"{hint} {own}"
         self._hint.setText(hint)
 
-    def _knob(self, knob: Knob) -> QSpinBox | QDoubleSpinBox:
+    def _sampling_field(self, parameter: SamplingParameter) -> QSpinBox | QDoubleSpinBox:
         box: QSpinBox | QDoubleSpinBox
-        if knob.whole:
+        if parameter.whole:
             box = QSpinBox()
-            box.setRange(int(knob.least), int(min(knob.most, (1 << 31) - 1)))
-            if knob.default is None:
+            box.setRange(int(parameter.least), int(min(parameter.most, (1 << 31) - 1)))
+            if parameter.default is None:
                 box.setMinimum(BY_CHANCE)
                 box.setSpecialValueText(self.tr("Random"))
         else:
             box = QDoubleSpinBox()
             box.setDecimals(2)
-            box.setSingleStep(knob.step)
-            box.setRange(knob.least, knob.most)
+            box.setSingleStep(parameter.step)
+            box.setRange(parameter.least, parameter.most)
         default = self.tr("Random")
-        if knob.default is not None:
-            default = formats.number(knob.default, 0 if knob.whole else 2)
+        if parameter.default is not None:
+            default = formats.number(parameter.default, 0 if parameter.whole else 2)
         box.setToolTip(self.tr("Default: {value}").format(value=default))
         box.setAccessibleDescription(box.toolTip())
         return box
@@ -289,14 +289,14 @@ class ChatSettings(CompactDialog):
         self.longest.setValue(int(chat.sampling.get("max_tokens", MAX_TOKENS)))
         self.thinking.setCurrentIndex(max(0, self.thinking.findData(chat.sampling.get(THINK, None))))
         self.longest_thought.setValue(int(chat.sampling.get(THINK_TOKENS, 0)))
-        self._fill_knobs(chat.sampling)
+        self._fill_sampling(chat.sampling)
 
-    def _fill_knobs(self, values: object) -> None:
-        known = usable(values)
-        for knob in KNOBS:
-            default = BY_CHANCE if knob.default is None else knob.default
-            value = known.get(knob.name, default)
-            self.knobs[knob.name].setValue(value)  # type: ignore[arg-type]
+    def _fill_sampling(self, values: object) -> None:
+        known = valid_sampling(values)
+        for parameter in SAMPLING_PARAMETERS:
+            default = BY_CHANCE if parameter.default is None else parameter.default
+            value = known.get(parameter.name, default)
+            self.sampling_fields[parameter.name].setValue(value)  # type: ignore[arg-type]
 
     # Presets
 
@@ -329,7 +329,7 @@ class ChatSettings(CompactDialog):
     def _use_sampling(self) -> None:
         values = self._presets.samplings().get(self.sampling_presets.currentText())
         if values is not None:
-            self._fill_knobs(values)
+            self._fill_sampling(values)
 
     def _offer_removal(self) -> None:
         """Offer to remove the selected preset if the user created it."""
@@ -365,10 +365,10 @@ class ChatSettings(CompactDialog):
     def _sampling(self) -> dict[str, float | int]:
         values = {
             name: field.value()
-            for name, field in self.knobs.items()
+            for name, field in self.sampling_fields.items()
             if not (name == "seed" and field.value() == BY_CHANCE)
         }
-        sampling = usable(values)
+        sampling = valid_sampling(values)
         if self.longest.value() != MAX_TOKENS:
             sampling["max_tokens"] = self.longest.value()
         return sampling
@@ -394,7 +394,7 @@ class ChatSettings(CompactDialog):
         self.accept()
 
 
-def _knob_names(dialog: ChatSettings) -> dict[str, str]:
+def _sampling_labels(dialog: ChatSettings) -> dict[str, str]:
     """Return the labels of the sampling parameters."""
     return {
         "temperature": dialog.tr("Temperature"),

@@ -361,7 +361,7 @@ class ComposerHint(QWidget):
         pool: NodeState,
         *,
         is_full: bool,
-        leaves_out: bool = False,
+        may_trim: bool = False,
         is_queued: bool = False,
         guide_fails: bool = False,
     ) -> None:
@@ -381,7 +381,7 @@ class ComposerHint(QWidget):
             english_only = self.tr("The Guide understands English only.")
         if is_queued:
             text = self.tr("Your message will be sent when this answer is done.")
-        elif is_full and leaves_out:
+        elif is_full and may_trim:
             text = self.tr("The context is nearly full. From now on the oldest messages are left out.")
         elif is_full:
             text = self.tr("The context is nearly full. The next answer may stop early.")

@@ -138,7 +138,7 @@ class LockedChats(QStackedWidget):
             ),
             self,
         )
-        begin = box.answer(self.tr("Start a new history"), self._lock.begin_anew)
+        begin = box.answer(self.tr("Start a new history"), self._lock.start_new_history)
         box.offer(self.tr("Cancel"), begin).setFocus()
         box.open()
         return box

@@ -19,7 +19,7 @@ MAX_SEED = (1 << 32) - 2
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class SamplingParameter:
     """A sampling parameter and its valid range. A default of None stands for a new random value each time."""
 
     name: str
@@ -30,32 +30,32 @@ class Knob:
     whole: bool = False
 
 
-KNOBS = (
-    Knob("temperature", 0, 10, 0.8, 0.1),
-    Knob("top_k", 0, 1 << 20, 40, 1, whole=True),
-    Knob("top_p", 0, 1, 0.95, 0.01),
-    Knob("min_p", 0, 1, 0.05, 0.01),
-    Knob("repeat_penalty", 0, 10, 1.0, 0.05),
-    Knob("seed", 0, MAX_SEED, None, 1, whole=True),
+SAMPLING_PARAMETERS = (
+    SamplingParameter("temperature", 0, 10, 0.8, 0.1),
+    SamplingParameter("top_k", 0, 1 << 20, 40, 1, whole=True),
+    SamplingParameter("top_p", 0, 1, 0.95, 0.01),
+    SamplingParameter("min_p", 0, 1, 0.05, 0.01),
+    SamplingParameter("repeat_penalty", 0, 10, 1.0, 0.05),
+    SamplingParameter("seed", 0, MAX_SEED, None, 1, whole=True),
 )
 
 
-def usable(values: object) -> dict[str, float | int]:
+def valid_sampling(values: object) -> dict[str, float | int]:
     """Return the sampling parameters that are valid and differ from their defaults."""
     if not isinstance(values, Mapping):
         return {}
     return {
-        knob.name: int(value) if knob.whole else value
-        for knob in KNOBS
-        if (value := values.get(knob.name)) is not None and _fits(knob, value)
+        parameter.name: int(value) if parameter.whole else value
+        for parameter in SAMPLING_PARAMETERS
+        if (value := values.get(parameter.name)) is not None and _fits(parameter, value)
     }
 
 
-def _fits(knob: Knob, value: object) -> bool:
+def _fits(parameter: SamplingParameter, value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not knob.least <= value <= knob.most:  # type: ignore[operator]
+    if not number or not parameter.least <= value <= parameter.most:  # type: ignore[operator]
         return False
-    return value != knob.default and (not knob.whole or value == int(value))  # type: ignore[call-overload]
+    return value != parameter.default and (not parameter.whole or value == int(value))  # type: ignore[call-overload]
 
 
 class Presets(QObject):
@@ -102,7 +102,7 @@ class Presets(QObject):
 
     def own_samplings(self) -> dict[str, Sampling]:
         """Return the user's own sets of sampling parameters by name. These can be removed."""
-        return {name: usable(values) for name, values in self._kept(SAMPLING).items()}
+        return {name: valid_sampling(values) for name, values in self._kept(SAMPLING).items()}
 
     def keep_system(self, name: str, text: str) -> None:
         """Save a system message under a name, replacing any existing one."""
@@ -110,7 +110,7 @@ class Presets(QObject):
 
     def keep_sampling(self, name: str, values: Sampling) -> None:
         """Save a set of sampling parameters under a name, replacing any existing one."""
-        self._keep(SAMPLING, name, usable(values))
+        self._keep(SAMPLING, name, valid_sampling(values))
 
     def remove_system(self, name: str) -> None:
         self._remove(SYSTEM, name)

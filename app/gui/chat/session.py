@@ -51,7 +51,7 @@ ANSWERING_STATES = ("ready", "recovering")
 
 
 @dataclass(slots=True)
-class Running:
+class RunningAnswer:
     """An answer in progress. If it continues an earlier answer, `before` has that text and `stats` its statistics."""
 
     chat: ChatId
@@ -109,7 +109,7 @@ class Session(QObject):
     ) -> None:
         super().__init__(parent)
         self._history, self._pool, self._interrupted = history, pool, interrupted or InterruptedAnswers()
-        self.running: dict[ChatId, Running] = {}
+        self.running: dict[ChatId, RunningAnswer] = {}
         self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be left out of the prompt
         self._grown: set[ChatId] = set()
         self._ticks = 0
@@ -165,7 +165,7 @@ class Session(QObject):
         message = Message(self._history.new_message_id(), question_id, Role.ASSISTANT, "", self._history.now())
         self._begin(tree.add(chat, message), message.id, "", branch, notes)
 
-    def go_on(self, chat_id: ChatId, message: MessageId) -> None:
+    def continue_answer(self, chat_id: ChatId, message: MessageId) -> None:
         """Continue an answer that ended early, keeping its text."""
         chat = self._idle_chat(chat_id)
         if chat is None:
@@ -178,11 +178,11 @@ class Session(QObject):
         if chat in self.running:
             self.running[chat].answer.stop()
 
-    def leaves_out(self, chat: ChatId) -> bool:
+    def may_trim(self, chat: ChatId) -> bool:
         """Return whether the oldest messages of a chat may be dropped from the prompt."""
         return chat in self._trimmed
 
-    def leave_out(self, chat: ChatId) -> None:
+    def allow_trimming(self, chat: ChatId) -> None:
         """Allow the oldest messages of a chat to be dropped from the prompt if the context is too short for all of
         them."""
         self._trimmed.add(chat)
@@ -216,7 +216,7 @@ class Session(QObject):
         chat = tree.say(chat, message, before, details)
         body = question(chat, branch, GUIDE_SAMPLING if model == GUIDE else {})
         answer = Answer(self._pool.client, _answer_key(chat.id, message), body, self)
-        running = Running(chat.id, message, before, answer, notes, model=model)
+        running = RunningAnswer(chat.id, message, before, answer, notes, model=model)
         self._run(chat, running)
         running.waits = self._pool.link in NODE_IS_COMING
         if not running.waits:
@@ -239,11 +239,11 @@ class Session(QObject):
                 continue
             before = message.text[: int(message.details.get(BEFORE) or 0)]
             answer = Answer(self._pool.client, key, {}, self)
-            running = Running(chat.id, message.id, before, answer, model=self.model_of(chat))
+            running = RunningAnswer(chat.id, message.id, before, answer, model=self.model_of(chat))
             self._run(tree.say(chat, message.id, before), running)
             answer.follow()
 
-    def _run(self, chat: Chat, running: Running) -> None:
+    def _run(self, chat: Chat, running: RunningAnswer) -> None:
         """Register an answer in progress and follow its signals."""
         answer, details = running.answer, chat.messages[running.message].details
         running.stats = AnswerStats.stored(details)
@@ -273,7 +273,7 @@ class Session(QObject):
             else:
                 running.answer.fail(AppError("node_away"))
 
-    def _ask(self, running: Running, chat: Chat) -> None:
+    def _ask(self, running: RunningAnswer, chat: Chat) -> None:
         running.model = self.model_of(chat)
         running.answer.begin(self._load_first(chat))
 
@@ -299,7 +299,7 @@ class Session(QObject):
         beside = {"beside": True} if len(now.models) > 1 and now.model(name) is not None else {}
         return {"model": name, "context": chat.context, **beside}
 
-    def _progressed(self, running: Running) -> None:
+    def _progressed(self, running: RunningAnswer) -> None:
         if running.answer.trouble:
             self._interrupted.add(running.chat, running.model)
         self.progressed.emit(running.chat)
@@ -315,13 +315,13 @@ class Session(QObject):
         if not self.running:
             self._timer.stop()
 
-    def _save_text(self, running: Running) -> None:
+    def _save_text(self, running: RunningAnswer) -> None:
         chat = self._history.chat(running.chat)
         if chat is not None and running.message in chat.messages:
             details = {**chat.messages[running.message].details, **running.thought_details()}
             self._history.keep_soon(tree.say(chat, running.message, running.text, details))
 
-    def _end(self, running: Running, ending: Ending) -> None:
+    def _end(self, running: RunningAnswer, ending: Ending) -> None:
         del self.running[running.chat]
         self._grown.discard(running.chat)
         self._note_interruption(running, ending)
@@ -332,7 +332,7 @@ class Session(QObject):
         self.ended.emit(running.chat, ending)
         running.answer.deleteLater()
 
-    def _with_ending(self, chat: Chat, running: Running, ending: Ending) -> Chat:
+    def _with_ending(self, chat: Chat, running: RunningAnswer, ending: Ending) -> Chat:
         """Return the chat with the finished answer, or without it if it ended early and without any text."""
         message = chat.messages[running.message]
         if running.text or running.thought or ending.how in ("stop", "length", FULL):
@@ -345,7 +345,7 @@ class Session(QObject):
         # The unanswered question remains the end of the branch.
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
 
-    def _note_interruption(self, running: Running, ending: Ending) -> None:
+    def _note_interruption(self, running: RunningAnswer, ending: Ending) -> None:
         """Record whether the answer failed because its model was lost, or while it was waiting for a machine."""
         error = ending.error
         if isinstance(error, StageLost) or (error is not None and running.answer.trouble):
@@ -383,7 +383,7 @@ def _has_context(loaded: LoadedModel | None, name: str, context: int) -> bool:
     return is_loaded and loaded is not None and loaded.context >= context
 
 
-def _ended_details(message: Message, running: Running, ending: Ending) -> dict[str, Any]:
+def _ended_details(message: Message, running: RunningAnswer, ending: Ending) -> dict[str, Any]:
     notes = [*(message.details.get(NOTES) or ()), *running.notes]
     if ending.error is not None:
         notes.append(said(ending.error))

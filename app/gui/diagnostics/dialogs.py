@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from app.gui.app.app_context import AppContext
 
 
-def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
+def open_doctor(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
     """Open the doctor, which runs its checks. `joins` means that it was opened while joining a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
@@ -17,7 +17,7 @@ def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool 
     dialog.open()
 
 
-def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> None:
+def open_save_dialog(services: AppContext, parent: QWidget | None = None) -> None:
     """Open the dialog that saves a support bundle."""
     from app.gui.diagnostics.save_dialog import SaveDialog
 
@@ -26,7 +26,7 @@ def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> Non
     dialog.open()
 
 
-def add_a_machine(services: AppContext, parent: QWidget) -> None:
+def open_add_dialog(services: AppContext, parent: QWidget) -> None:
     """Open the dialog that shows a pairing code for another computer."""
     from app.gui.pool.household_dialogs import AddSheet
 

@@ -22,7 +22,7 @@ from app.gui.app import navigation
 from app.gui.app.app_context import AppContext, restart
 from app.gui.app.navigation import page_actions
 from app.gui.diagnostics.address_form import AddressForm
-from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, result_of
+from app.gui.diagnostics.finding_words import Fix, advice, cause, fix_of, headline, name_of, result_of
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
@@ -139,7 +139,7 @@ class CommandButton(QPushButton):
         self.setMenu(menu)
 
     @property
-    def can(self) -> bool:
+    def has_port(self) -> bool:
         """Return whether the port to open is known."""
         return self._port is not None
 
@@ -301,7 +301,7 @@ class DoctorDialog(Dialog):
         self.fold.show()
         self._again.show()
         self._again.setFocus()
-        if self._joins and (self.cause is None or cure_of(self.cause) is Cure.PAIR):
+        if self._joins and (self.cause is None or fix_of(self.cause) is Fix.PAIR):
             self._help_to_join()
             return
         if self.cause is None:
@@ -361,31 +361,31 @@ class DoctorDialog(Dialog):
 
     def _besides(self, check: Check) -> list[QPushButton]:
         """Return a button for the firewall settings, for users who would rather not run a command."""
-        if cure_of(check) is not Cure.COMMAND:
+        if fix_of(check) is not Fix.COMMAND:
             return []
         made = firewall_button(self.tr("Open firewall settings"), check)
         return [made] if made is not None else []
 
     def _button(self, check: Check) -> QPushButton | None:
-        match cure_of(check):
-            case Cure.START:
+        match fix_of(check):
+            case Fix.START:
                 return button(self._start_words(), self._start, "primary")
-            case Cure.COMMAND:
+            case Fix.COMMAND:
                 own = port_of(self.services.pool.now.node.peer_address or "")
                 made = CommandButton(check, own, self._copied)
-                return made if made.can else None
-            case Cure.ADDRESS if check.machine:
+                return made if made.has_port else None
+            case Fix.ADDRESS if check.machine:
                 return button(self.tr("Enter its address…"), lambda: self._ask(check), "primary")
-            case Cure.PAIR | Cure.ADDRESS:
+            case Fix.PAIR | Fix.ADDRESS:
                 return button(self.tr("Add a machine…"), self._pair, "primary")
-            case Cure.LEAVE:
+            case Fix.LEAVE:
                 return button(self.tr("Leave the household…"), self._leave, "primary")
-            case Cure.LINK:
+            case Fix.LINK:
                 return button(self.tr("Show the link"), self._show_link, "primary")
-            case Cure.PLACE:
+            case Fix.PLACE:
                 (words, act), *_ = page_actions(check.code, self._leave_for)
                 return button(words, act, "primary")
-            case Cure.SYSTEM:
+            case Fix.SYSTEM:
                 return system_button(self.tr("Open network settings"))
             case _:
                 self._again.hide()  # one such button is enough

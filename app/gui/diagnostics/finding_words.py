@@ -11,7 +11,7 @@ from app.gui.app.navigation import ERROR_PAGES
 from app.gui.look.sentences import said
 
 
-class Cure(StrEnum):
+class Fix(StrEnum):
     """The fixes that the button can offer. None of them changes the system."""
 
     AGAIN = "again"
@@ -25,27 +25,27 @@ class Cure(StrEnum):
     PLACE = "place"  # open the page of the window that fixes it
 
 
-CURES = {
-    "node_away": Cure.START,
-    "peer_silent": Cure.COMMAND,
-    "discovery_no_multicast": Cure.COMMAND,
-    "port_closed": Cure.COMMAND,
-    "one_way_here": Cure.COMMAND,
-    "one_way_there": Cure.COMMAND,
-    "peer_unreachable": Cure.ADDRESS,
-    "peer_offline": Cure.ADDRESS,
-    "peer_address_unknown": Cure.ADDRESS,
-    "other_network": Cure.ADDRESS,
-    "only_this_machine": Cure.PAIR,
-    "discovery_alone": Cure.PAIR,
-    "removed_needs_reset": Cure.LEAVE,
-    "discovery_identity_copied": Cure.LEAVE,
-    "identity_copied": Cure.LEAVE,
-    "peer_refused_us": Cure.LEAVE,
-    "discovery_no_network": Cure.SYSTEM,
-    "peer_held_back": Cure.SYSTEM,
-    "vpn_up": Cure.SYSTEM,
-    "link_slow": Cure.LINK,
+FIXES = {
+    "node_away": Fix.START,
+    "peer_silent": Fix.COMMAND,
+    "discovery_no_multicast": Fix.COMMAND,
+    "port_closed": Fix.COMMAND,
+    "one_way_here": Fix.COMMAND,
+    "one_way_there": Fix.COMMAND,
+    "peer_unreachable": Fix.ADDRESS,
+    "peer_offline": Fix.ADDRESS,
+    "peer_address_unknown": Fix.ADDRESS,
+    "other_network": Fix.ADDRESS,
+    "only_this_machine": Fix.PAIR,
+    "discovery_alone": Fix.PAIR,
+    "removed_needs_reset": Fix.LEAVE,
+    "discovery_identity_copied": Fix.LEAVE,
+    "identity_copied": Fix.LEAVE,
+    "peer_refused_us": Fix.LEAVE,
+    "discovery_no_network": Fix.SYSTEM,
+    "peer_held_back": Fix.SYSTEM,
+    "vpn_up": Fix.SYSTEM,
+    "link_slow": Fix.LINK,
 }
 
 _HEADLINES = {
@@ -152,10 +152,10 @@ def advice(check: Check) -> str:
     return _translated(text, check) if text else said(check.cure) if check.cure else ""
 
 
-def cure_of(check: Check) -> Cure:
+def fix_of(check: Check) -> Fix:
     """Return the fix that the button should offer."""
-    usual = Cure.PLACE if check.code in ERROR_PAGES else Cure.AGAIN
-    return CURES.get(check.code, usual)
+    usual = Fix.PLACE if check.code in ERROR_PAGES else Fix.AGAIN
+    return FIXES.get(check.code, usual)
 
 
 def result_of(check: Check) -> tuple[str, str, str]:

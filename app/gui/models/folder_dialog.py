@@ -23,7 +23,7 @@ HELPED = frozenset(  # errors that choosing another folder would solve
 
 def choose_folder(services: AppContext, parent: QWidget) -> None:
     """Ask for a folder on this computer, and then whether to move the models there."""
-    dialog = QFileDialog(parent, choose_words(), str(Path.home()))
+    dialog = QFileDialog(parent, choose_folder_text(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -31,7 +31,7 @@ def choose_folder(services: AppContext, parent: QWidget) -> None:
     dialog.open()
 
 
-def choose_words() -> str:
+def choose_folder_text() -> str:
     """Return the label of the buttons that open this dialog."""
     return _tr("Choose another folder…")
 

@@ -23,7 +23,7 @@ BROKEN_OFF = ("node_away", "node_went_away")
 LEAST_S = 0.5  # of reading before the speed is known
 
 
-class Importing(QObject):
+class ImportQueue(QObject):
     """The import queue. `path` is the file being imported, or empty. It outlives pages, because hashing can take
     minutes.
 
@@ -72,7 +72,7 @@ class Importing(QObject):
         """The file being imported, followed by the files in the queue."""
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
 
-    def unseen(self) -> AppError | None:
+    def take_unseen_error(self) -> AppError | None:
         """Return and clear the latest refusal that has not been shown. No page may have existed to show it."""
         error, self._unseen = self._unseen, None
         return error
@@ -96,7 +96,7 @@ class Importing(QObject):
             del self._waiting[:1]
         self._next()
 
-    def leave(self, paths: Collection[str]) -> None:
+    def cancel_paths(self, paths: Collection[str]) -> None:
         """Cancel the imports of these files."""
         self._waiting = [(path, name) for path, name in self._waiting if path not in paths]
         if self.path in paths:

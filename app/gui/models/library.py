@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from app.api.models import Catalog, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterAnswer
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls, NodeClient
-from app.gui.models.model_item import Item, found_item, matches, offer_item, other_item, shelf_item
+from app.gui.models.model_item import ModelItem, found_item, matches, offer_item, other_item, shelf_item
 
 SEARCH, FILES, FOUND, CATALOG, SHELF = "search", "files", "found", "catalog", "shelf"
 STARTER = "starter"
@@ -30,27 +30,27 @@ class Library(QObject):
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client, self._calls = client, Calls()
-        self.shelf: list[Item] = []
-        self.others: list[Item] = []
-        self.offers: list[Item] = []
-        self.found: list[Item] = []
+        self.shelf: list[ModelItem] = []
+        self.others: list[ModelItem] = []
+        self.offers: list[ModelItem] = []
+        self.found: list[ModelItem] = []
         self.starter: Starter | None = None  # the node's current recommendation
         self.none_fits = False  # the node has no model to recommend
         self.searched = ""  # the words of `found`
         self.has_shelf = False
         self._complained = False  # whether the unreadable catalog was reported
-        self._files_of: Item | None = None
+        self._files_of: ModelItem | None = None
 
     @property
     def searching(self) -> bool:
         return self._calls.running(SEARCH)
 
-    def item(self, key: str) -> Item | None:
+    def item(self, key: str) -> ModelItem | None:
         """Return a model by its key, or None if it is not listed."""
         every = (*self.shelf, *self.others, *self.offers, *self.found)
         return next((item for item in every if item.key == key), None)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Request the local models and the catalog."""
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit, answer=Models))
@@ -62,14 +62,14 @@ class Library(QObject):
         call = self._client.get("/starter", self._starter_came, self._no_starter, answer=StarterAnswer)
         self._calls.keep(STARTER, call)
 
-    def recommended(self) -> Item | None:
+    def recommended(self) -> ModelItem | None:
         """Return the recommended catalog model, or None if it is already on this computer."""
         item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
         if item is None or any(file.on_shelf for file in item.files):
             return None
         return item
 
-    def look_in_other_apps(self) -> None:
+    def search_other_apps(self) -> None:
         """Search the folders of other apps, which takes some seconds. On failure their section stays hidden."""
         self._calls.keep(FOUND, self._client.get("/found", self._others_came, answer=FoundFiles))
 
@@ -90,7 +90,7 @@ class Library(QObject):
         self.search_changed.emit()
         self.changed.emit()
 
-    def ask_files(self, item: Item) -> None:
+    def ask_files(self, item: ModelItem) -> None:
         """Request the files of a search result."""
         if item.remote is None:
             return
@@ -165,6 +165,6 @@ class Library(QObject):
         self.files_came.emit(whole)
 
 
-def chosen(items: list[Item], words: str) -> list[Item]:
+def filtered(items: list[ModelItem], words: str) -> list[ModelItem]:
     """Return the models that match the search field."""
     return [item for item in items if matches(item, words)] if words.strip() else items

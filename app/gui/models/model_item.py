@@ -18,7 +18,7 @@ BYTES_PER_PARAMETER = 0.61  # Q4_K_M, the most recommended: 4.85 bits
 Facts = ShelfModel | FoundFile | CatalogModel | HubModel
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """The source of a listed model."""
 
     SHELF = "shelf"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ModelItem:
     """An entry of the list, with the node's information about the model."""
 
     key: str  # unique in the list
@@ -36,16 +36,16 @@ class Item:
     facts: Facts
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ItemKind:
         match self.facts:
             case ShelfModel():
-                return Kind.SHELF
+                return ItemKind.SHELF
             case FoundFile():
-                return Kind.OTHER_APP
+                return ItemKind.OTHER_APP
             case CatalogModel():
-                return Kind.OFFER
+                return ItemKind.OFFER
             case _:
-                return Kind.FOUND
+                return ItemKind.FOUND
 
     @property
     def shelf(self) -> ShelfModel | None:
@@ -83,7 +83,7 @@ class Item:
     @property
     def needs_files(self) -> bool:
         """Return whether the files of a search result have not been requested yet."""
-        return self.kind is Kind.FOUND and not self.files
+        return self.kind is ItemKind.FOUND and not self.files
 
     @property
     def writes(self) -> bool:
@@ -139,23 +139,23 @@ class Item:
         return next((file for file in usable if file.recommended), usable[0] if usable else None)
 
 
-def shelf_item(model: ShelfModel) -> Item:
-    return Item(f"shelf:{model.name}", model.name, model)
+def shelf_item(model: ShelfModel) -> ModelItem:
+    return ModelItem(f"shelf:{model.name}", model.name, model)
 
 
-def other_item(file: FoundFile) -> Item:
-    return Item(f"other:{file.path}", file.name, file)
+def other_item(file: FoundFile) -> ModelItem:
+    return ModelItem(f"other:{file.path}", file.name, file)
 
 
-def offer_item(offer: CatalogModel) -> Item:
-    return Item(f"offer:{offer.id}", offer.name, offer)
+def offer_item(offer: CatalogModel) -> ModelItem:
+    return ModelItem(f"offer:{offer.id}", offer.name, offer)
 
 
-def found_item(model: HubModel) -> Item:
-    return Item(f"found:{model.repository}", model.name, model)
+def found_item(model: HubModel) -> ModelItem:
+    return ModelItem(f"found:{model.repository}", model.name, model)
 
 
-def small_print(item: Item) -> str:
+def details_line(item: ModelItem) -> str:
     """Return the second line of a list entry: quantization, size, source and similar facts."""
     facts = item.facts
     size = formats.size(item.file_bytes) if item.file_bytes else ""
@@ -190,7 +190,7 @@ def parameters(count: float | None) -> str:
     return translate("Models", "{count} B parameters").format(count=shown)
 
 
-def matches(item: Item, words: str) -> bool:
+def matches(item: ModelItem, words: str) -> bool:
     """Return whether every word occurs in the information about a model."""
     facts = item.facts
     texts = [item.name, facts.architecture or "", item.quantization]

@@ -15,10 +15,10 @@ from app.gui.app.navigation import LOG_PAGE
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.formats import GIB, whole_size
-from app.gui.models.library import Library, chosen
-from app.gui.models.model_item import Item
+from app.gui.models.library import Library, filtered
+from app.gui.models.model_item import ModelItem
 from app.gui.models.model_rows import ITEM_ROLE, LINE_HEIGHT, Row, RowPainter, Rows
-from app.gui.models.verdicts import Judging
+from app.gui.models.verdicts import VerdictLoader
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
@@ -38,9 +38,9 @@ class ModelList(FullHeightFrame):
     picked = Signal(object)  # Item | None
     entered = Signal()  # Enter or a double click on a row
 
-    def __init__(self, services: AppContext, library: Library, judging: Judging) -> None:
+    def __init__(self, services: AppContext, library: Library, verdict_loader: VerdictLoader) -> None:
         super().__init__()
-        self._services, self._library, self._judging = services, library, judging
+        self._services, self._library, self._verdict_loader = services, library, verdict_loader
         self.chosen_key = ""
         self._make_fields()
         self._make_list()
@@ -59,11 +59,11 @@ class ModelList(FullHeightFrame):
         library.changed.connect(self.refresh)
         library.starter_changed.connect(self.refresh)
         library.search_changed.connect(self._tell_search)
-        judging.changed.connect(self.refresh)
+        verdict_loader.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
         services.pool.link_changed.connect(self.refresh_marks)  # a lost node is no longer loading anything
         self._marked: object = None  # the loaded models, and the one that failed to load
-        self._recommended: Item | None = None  # the offer recommended for this household
+        self._recommended: ModelItem | None = None  # the offer recommended for this household
         self.refresh()
         self._tell_search()
         services.theme.changed.connect(self._paint)
@@ -83,7 +83,7 @@ class ModelList(FullHeightFrame):
         self.filter.setCurrentIndex(0)
         self.size_filter.setCurrentIndex(0)
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[ModelItem]:
         """Return all models, including those hidden by filters."""
         library = self._library
         return [*library.shelf, *library.others, *library.offers, *library.found]
@@ -173,9 +173,9 @@ class ModelList(FullHeightFrame):
         elsewhere = [] if kind == HERE else _first(best, library.offers)
         apps = self.tr("Found in other apps: {count}")
         sections = [
-            (self.tr("On this computer"), chosen(library.shelf, words)),
-            (apps.format(count=len(library.others)), chosen(library.others, words)),
-            (self.tr("Catalog"), chosen(elsewhere, words)),
+            (self.tr("On this computer"), filtered(library.shelf, words)),
+            (apps.format(count=len(library.others)), filtered(library.others, words)),
+            (self.tr("Catalog"), filtered(elsewhere, words)),
             (self.tr("On Hugging Face"), [] if kind == HERE else library.found),
         ]
         rows: list[Row] = []
@@ -205,13 +205,13 @@ class ModelList(FullHeightFrame):
 
     def _why_none(self, words: str) -> str:
         has_size = self.size_filter.currentData() is not None
-        if words and not (has_size and chosen(self.items(), words)):
+        if words and not (has_size and filtered(self.items(), words)):
             return self.tr("No model here has that name. Search for it online, or show all models.")
         if has_size:
             return self.tr("No model here has this size. Choose another size, or show all models.")
         return self.tr("No model here fits in the memory that is free for models now.")
 
-    def _row(self, item: Item) -> Row:
+    def _row(self, item: ModelItem) -> Row:
         loaded = next((loaded for loaded in self._loaded_models() if loaded.model == item.name), None)
         failed = self._services.pool.now.load_failed
         mark = ""
@@ -226,7 +226,7 @@ class ModelList(FullHeightFrame):
             mark = self.tr("File missing")
         elif self._recommended is not None and item.key == self._recommended.key:
             mark = self.tr("Recommended")
-        return Row(item=item, judgment=self._judging.of(item), mark=mark)
+        return Row(item=item, judgment=self._verdict_loader.of(item), mark=mark)
 
     def _current(self, index: QModelIndex, _: QModelIndex) -> None:
         row: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
@@ -297,7 +297,7 @@ class SizeClass:
             return translate("Models", "Over {size}").format(size=whole_size(self.above))
         return whole_size(self.above, self.most)
 
-    def holds(self, item: Item) -> bool:
+    def holds(self, item: ModelItem) -> bool:
         """Return whether a model belongs to this class. A model of unknown size belongs to none."""
         return self.above < item.listed_bytes <= self.most
 
@@ -311,7 +311,7 @@ CLASSES = (
 )
 
 
-def _first(item: Item | None, items: list[Item]) -> list[Item]:
+def _first(item: ModelItem | None, items: list[ModelItem]) -> list[ModelItem]:
     """Move a model to the front of a list, keeping the order of the rest."""
     return [item, *(other for other in items if other.key != item.key)] if item is not None else items
 

@@ -26,7 +26,7 @@ LEAST_CHARACTERS = 12  # of a name that stay visible
 LOAD, UNLOAD = "load", "unload"
 
 
-class Loading(QObject):
+class ModelLoader(QObject):
     """Loads models on request, one at a time, and follows loads that were requested elsewhere."""
 
     changed = Signal()
@@ -75,7 +75,7 @@ class Loading(QObject):
         """
         self._model, self._progress = setup.item.name, {}
         flags = {"anyway": anyway, "beside": beside}
-        body = setup.order() | {name: True for name, is_set in flags.items() if is_set}
+        body = setup.request_body() | {name: True for name, is_set in flags.items() if is_set}
         call = self._pool.client.call(
             "POST", "/load", body, self._done, self._refused, self._stepped, answer=Loaded, each=ProgressLine
         )

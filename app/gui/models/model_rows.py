@@ -24,7 +24,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme
-from app.gui.models.model_item import Item, small_print
+from app.gui.models.model_item import ModelItem, details_line
 from app.gui.models.verdicts import Judgment, short
 
 Index = QModelIndex | QPersistentModelIndex
@@ -42,7 +42,7 @@ class Row:
     """A row of the list: either a heading, or a model with everything that its row shows."""
 
     heading: str = ""
-    item: Item | None = None
+    item: ModelItem | None = None
     judgment: Judgment | None = None
     mark: str = ""  # a highlighted word, such as "loaded"
 
@@ -52,7 +52,7 @@ class Row:
         if self.item is None:
             return self.heading
         verdict = short(self.judgment) if self.judgment else ""
-        parts = (self.item.title, small_print(self.item), verdict, self.mark)
+        parts = (self.item.title, details_line(self.item), verdict, self.mark)
         return ", ".join(part for part in parts if part)
 
 
@@ -165,7 +165,7 @@ class RowPainter(QStyledItemDelegate):
         if not beside:  # the name has priority
             verdict, small = 0, small.adjusted(0, 0, -verdict, 0)
         self._text(painter, top.adjusted(0, 0, -verdict, 0), row.item.title, "text")
-        self._text(painter, small, small_print(row.item), "muted", sizes.CAPTION)
+        self._text(painter, small, details_line(row.item), "muted", sizes.CAPTION)
 
     def _needed(self, row: Row) -> int:
         """Return the width required by the verdict."""

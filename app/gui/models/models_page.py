@@ -27,17 +27,17 @@ from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import set_role
 from app.gui.models.details.details import Details
-from app.gui.models.details.model_actions import Do
-from app.gui.models.details.plan_loader import Planning, Setup
-from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
-from app.gui.models.importing import Importing
+from app.gui.models.details.model_actions import ModelAction
+from app.gui.models.details.plan_loader import PlanLoader, Setup
+from app.gui.models.folder_dialog import HELPED, choose_folder, choose_folder_text
+from app.gui.models.importing import ImportQueue
 from app.gui.models.library import Library
-from app.gui.models.model_item import Item
+from app.gui.models.model_item import ModelItem
 from app.gui.models.model_list import ModelList
-from app.gui.models.model_loading import Loading
+from app.gui.models.model_loading import ModelLoader
 from app.gui.models.starter_card import StarterCard
 from app.gui.models.transfers import Transfers
-from app.gui.models.verdicts import Judging, offer_of, recommended
+from app.gui.models.verdicts import VerdictLoader, offer_of, recommended
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import CompactDialog
 from app.gui.widgets.files import FileDrops, LastFolder
@@ -60,14 +60,14 @@ class ModelsPage(Page):
         super().__init__(services, "")
         self.title.setText(self.tr("Models"))
         client, pool = services.client, services.pool
-        self.library, self.judging = Library(client, self), Judging(client, self)
-        self.planning, self.loading = Planning(client, self), Loading(pool, self)
-        self.importing, self.watch = services.importing, Watch(pool, self)
+        self.library, self.verdict_loader = Library(client, self), VerdictLoader(client, self)
+        self.plan_loader, self.model_loader = PlanLoader(client, self), ModelLoader(pool, self)
+        self.importing, self.watch = services.importing, SnapshotWatcher(pool, self)
         self.removal = Removal(self, client, self.importing)
         self._wanted = ""  # the model to select as soon as it is in the list
         self._was_there = False
         self._looked = False
-        FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.take_in)
+        FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.import_files)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
 
@@ -76,8 +76,8 @@ class ModelsPage(Page):
         verdicts."""
         if self.services.pool.is_there and not self._looked:
             self._looked = True
-            self.library.look()
-            self.library.look_in_other_apps()
+            self.library.refresh()
+            self.library.search_other_apps()
         else:
             self._judge()
         if self.focusWidget() is None:
@@ -101,10 +101,10 @@ class ModelsPage(Page):
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.filesSelected.connect(lambda paths: last.keep(Path(paths[0])))
-        dialog.filesSelected.connect(self.take_in)
+        dialog.filesSelected.connect(self.import_files)
         dialog.open()
 
-    def take_in(self, paths: list[str]) -> None:
+    def import_files(self, paths: list[str]) -> None:
         """Import these files."""
         self.notice.clear()
         for path in paths:
@@ -112,18 +112,18 @@ class ModelsPage(Page):
 
     @property
     def is_busy(self) -> bool:
-        return self.planning.measuring or self.loading.is_ours
+        return self.plan_loader.measuring or self.model_loader.is_ours
 
     def end(self) -> None:
-        for part in (self.library, self.judging, self.loading, self.transfers):
+        for part in (self.library, self.verdict_loader, self.model_loader, self.transfers):
             part.end()
-        self.planning.forget()
+        self.plan_loader.forget()
         self.details.token.end()
         self.details.copies.end()
         self.removal.end()
 
     def _make_list(self) -> None:
-        self.list = ModelList(self.services, self.library, self.judging)
+        self.list = ModelList(self.services, self.library, self.verdict_loader)
         self.starter = StarterCard()
         self.none_fits = paragraph(
             self.tr(
@@ -136,7 +136,7 @@ class ModelsPage(Page):
         self.transfers = Transfers(self.services, self.importing)
 
     def _make_details(self) -> None:
-        self.details = Details(self.services, self.judging, self.planning, self.loading)
+        self.details = Details(self.services, self.verdict_loader, self.plan_loader, self.model_loader)
         self.later(*self.details.missing(), self._place_halves, self._wire)
 
     def _place_halves(self) -> None:
@@ -182,8 +182,8 @@ class ModelsPage(Page):
         self.watch.memory.connect(self._judge)
         self.watch.memory.connect(self._ask_starter)
         self.watch.ended.connect(self._download_ended)
-        self.loading.loaded.connect(self._loaded)
-        self.loading.failed.connect(self._load_failed)
+        self.model_loader.loaded.connect(self._loaded)
+        self.model_loader.failed.connect(self._load_failed)
         self.importing.imported.connect(self._imported)
         self.details.token.kept.connect(self._token_kept)
         self.importing.failed.connect(self._tell_refused)
@@ -206,11 +206,11 @@ class ModelsPage(Page):
 
     def _look_again(self) -> None:
         if self._looked:
-            self.library.look()
+            self.library.refresh()
 
     def _look_at_offers(self) -> None:
         """Refresh the buttons and lists after a download began or ended."""
-        self.details.tell_actions()
+        self.details.update_actions()
         self._look_again()
 
     def _listed(self) -> None:
@@ -229,7 +229,7 @@ class ModelsPage(Page):
     def _judge(self) -> None:
         """Request new verdicts for all models after memory may have changed. A hidden page waits until it is shown."""
         if self._looked and self.isVisible():
-            self.judging.ask(self.list.items())
+            self.verdict_loader.ask(self.list.items())
             self.details.plan_again()
 
     def _ask_starter(self) -> None:
@@ -252,7 +252,7 @@ class ModelsPage(Page):
         self.details.foot.bar.focus()
         self._area.ensureWidgetVisible(self.details.foot.bar)
 
-    def _picked(self, item: Item) -> None:
+    def _picked(self, item: ModelItem) -> None:
         self.details.show_item(item)
         if item.needs_files:
             self.library.ask_files(item)
@@ -262,54 +262,54 @@ class ModelsPage(Page):
         self.list.show_all()
         if not self.list.select(key):
             self._wanted = key
-            self.library.look()
+            self.library.refresh()
 
-    def _show_smaller(self, item: Item, quantization: str) -> None:
+    def _show_smaller(self, item: ModelItem, quantization: str) -> None:
         """Show the download of a smaller quantization of a local model that is too big."""
         if (offer := offer_of(item, self.list.items())) is not None:
             self._show(offer.key)
             self.details.files.choose(quantization)
 
-    def _files_came(self, item: Item) -> None:
+    def _files_came(self, item: ModelItem) -> None:
         if item.key == self.list.chosen_key:
             self.details.show_item(item)
 
-    def _do(self, action: Do, setup: Setup) -> None:
+    def _do(self, action: ModelAction, setup: Setup) -> None:
         item = setup.item
         match action:
-            case Do.LOAD | Do.BESIDE:
+            case ModelAction.LOAD | ModelAction.LOAD_ALONGSIDE:
                 self.notice.clear()
-                self.loading.start(setup, beside=action is Do.BESIDE or self._has_others(item))
-            case Do.ANYWAY:
-                self.removal.ask_anyway(item.name, lambda: self.loading.start(setup, anyway=True))
-            case Do.UNLOAD:
-                self.loading.unload(item.name)
-            case Do.CHAT:
+                self.model_loader.start(setup, beside=action is ModelAction.LOAD_ALONGSIDE or self._has_others(item))
+            case ModelAction.LOAD_ANYWAY:
+                self.removal.ask_anyway(item.name, lambda: self.model_loader.start(setup, anyway=True))
+            case ModelAction.UNLOAD:
+                self.model_loader.unload(item.name)
+            case ModelAction.CHAT:
                 self.services.go(f"{navigation.CHAT}/{item.name}")
-            case Do.DOWNLOAD:
+            case ModelAction.DOWNLOAD:
                 self._download(item, setup.file)
-            case Do.COPY:
+            case ModelAction.COPY:
                 self._download(item, setup.file, self.details.copies.machines)
-            case Do.SHOW:
+            case ModelAction.SHOW:
                 file = item.file(setup.file)
                 self._show(f"shelf:{file.on_shelf if file is not None else ''}")
-            case Do.TAKE_IN if isinstance(item.facts, FoundFile):
+            case ModelAction.IMPORT if isinstance(item.facts, FoundFile):
                 self.notice.clear()
                 self.importing.add(item.facts.path, item.facts.name)
-            case Do.REMOVE | Do.DELETE:
+            case ModelAction.REMOVE | ModelAction.DELETE:
                 self.removal.ask(item)
 
-    def _has_others(self, item: Item) -> bool:
+    def _has_others(self, item: ModelItem) -> bool:
         """Return whether a model is loaded alongside others, which reloading it must not unload."""
         snapshot = self.services.pool.now
         return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
     def _delete_key(self) -> None:
-        removals = {Do.DELETE, Do.REMOVE} & set(self.details.foot.bar.buttons)
+        removals = {ModelAction.DELETE, ModelAction.REMOVE} & set(self.details.foot.bar.buttons)
         if removals and self.details.item is not None:
             self.removal.ask(self.details.item)
 
-    def _download(self, item: Item, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
+    def _download(self, item: ModelItem, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
         """Download a file. `copies` lists the machines of the household that have the file; the first one sends it."""
         file = item.file(name)
         if file is None or item.remote is None:
@@ -337,13 +337,13 @@ class ModelsPage(Page):
 
     def _tell_refused(self) -> None:
         """Show a refused import if the page is visible."""
-        if self.isVisible() and (error := self.importing.unseen()):
+        if self.isVisible() and (error := self.importing.take_unseen_error()):
             self.fail(error)
 
     def _imported(self, model: ShelfModel) -> None:
         self._show(f"shelf:{model.name}")
         if model.source or self.library.others:
-            self.library.look_in_other_apps()
+            self.library.search_other_apps()
 
     def _loaded(self, loaded: LoadedModel) -> None:
         words = self.tr("{model} is ready.").format(model=model_name(loaded.model))
@@ -363,7 +363,7 @@ class ModelsPage(Page):
 
     def _recommend(self) -> None:
         """Select a model that fits and is more capable than the Guide, preferring local ones."""
-        item = recommended(self.library, self.judging)
+        item = recommended(self.library, self.verdict_loader)
         if item is not None:
             self._show(item.key)
             return
@@ -380,13 +380,13 @@ class ModelsPage(Page):
 
     def fail(self, error: AppError, *actions: Any) -> None:
         if error.reason.code in HELPED:
-            actions = (*actions, (choose_words(), lambda: choose_folder(self.services, self)))
+            actions = (*actions, (choose_folder_text(), lambda: choose_folder(self.services, self)))
         super().fail(error, *actions)
         if error.reason.code in TOKEN_CODES:
             self.details.ask_token()
 
 
-class Watch(QObject):
+class SnapshotWatcher(QObject):
     """Watches the node's snapshots for changes that make verdicts or lists stale, and reports each change once."""
 
     memory = Signal()  # the lent memory or the set of machines changed
@@ -445,13 +445,13 @@ class Removal(QObject):
 
     failed = Signal(object)  # AppError
 
-    def __init__(self, page: Page, client: NodeClient, importing: Importing) -> None:
+    def __init__(self, page: Page, client: NodeClient, importing: ImportQueue) -> None:
         super().__init__(page)
         self._page, self._client, self._importing = page, client, importing
         self._calls = Calls()
         self.question: CompactDialog | None = None
 
-    def ask(self, item: Item) -> None:
+    def ask(self, item: ModelItem) -> None:
         """Remove a model, asking first if that deletes its file."""
         if item.shelf is None or not item.shelf.downloaded:
             self._remove(item)
@@ -505,12 +505,12 @@ class Removal(QObject):
     def _answered(self) -> None:
         self.question = None
 
-    def _remove(self, item: Item) -> None:
+    def _remove(self, item: ModelItem) -> None:
         path = f"/models/{segment(item.name)}"
         done = partial(self._removed, item)
         self._calls.keep(REMOVE, self._client.delete(path, done, self._refused, answer=ModelRemoved))
 
-    def _removed(self, item: Item, answer: ModelRemoved) -> None:
+    def _removed(self, item: ModelItem, answer: ModelRemoved) -> None:
         self._calls.done(REMOVE)
         if answer.file_deleted:
             words = self.tr("{name} was deleted. {size} is free again.").format(

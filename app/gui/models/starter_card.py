@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame
 from app.api.models import Starter
 from app.gui.look import formats, sizes
 from app.gui.look.theme import set_role
-from app.gui.models.model_item import Item
+from app.gui.models.model_item import ModelItem
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import ElidedLabel, label, paragraph
@@ -29,7 +29,7 @@ class StarterCard(QFrame):
     def __init__(self) -> None:
         super().__init__()
         set_role(self, "card")
-        self._item: Item | None = None
+        self._item: ModelItem | None = None
         self._file = ""
         self.name, self.why = ElidedLabel("", "section"), paragraph("", "muted")
         self.get = button("", self._get, "primary")
@@ -42,7 +42,7 @@ class StarterCard(QFrame):
         self.setLayout(box)
         self.hide()
 
-    def show_starter(self, starter: Starter | None, item: Item | None) -> None:
+    def show_starter(self, starter: Starter | None, item: ModelItem | None) -> None:
         """Show the recommended model and its catalog entry, or hide the card if either is None."""
         self._item = item if starter is not None else None
         self.setVisible(self._item is not None)

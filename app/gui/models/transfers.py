@@ -19,8 +19,8 @@ from app.gui.app.navigation import INTERNAL_ERRORS, LOG_PAGE, log_button_text
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
-from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
-from app.gui.models.importing import Importing
+from app.gui.models.folder_dialog import HELPED, choose_folder, choose_folder_text
+from app.gui.models.importing import ImportQueue
 from app.gui.widgets.buttons import IconButton, wrapping
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import ElidedLabel, label, paragraph
@@ -40,7 +40,7 @@ class Transfers(QWidget):
     failed = Signal(object)  # AppError
     cancel_asked = Signal(object)  # Download that has already received a lot
 
-    def __init__(self, services: AppContext, importing: Importing) -> None:
+    def __init__(self, services: AppContext, importing: ImportQueue) -> None:
         super().__init__()
         self._services, self._importing, self._calls = services, importing, Calls()
         self.rows: dict[str, TransferRow] = {}
@@ -212,7 +212,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
     return " · ".join([amounts, source, *pace])
 
 
-def of_import(importing: Importing, ident: str) -> Transfer:
+def of_import(importing: ImportQueue, ident: str) -> Transfer:
     """Prepare the current or interrupted import for display."""
     if importing.is_broken:
         words = translate("Models", "Interrupted. When it resumes, it starts from the beginning.")
@@ -222,7 +222,7 @@ def of_import(importing: Importing, ident: str) -> Transfer:
     return Transfer(ident, importing.name, checking_words(importing), share, "importing")
 
 
-def checking_words(importing: Importing) -> str:
+def checking_words(importing: ImportQueue) -> str:
     """Describe the progress of hashing an imported file. There is no checksum to compare it with yet."""
     words = translate("Models", "Computing the file's checksum")
     if not importing.total_bytes:
@@ -259,7 +259,7 @@ class TransferRow(QWidget):
         self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
-        self.folder = wrapping(choose_words(), lambda: self._do("folder"))
+        self.folder = wrapping(choose_folder_text(), lambda: self._do("folder"))
         self.log = wrapping(log_button_text(), lambda: self._do("log"))
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)

@@ -19,7 +19,7 @@ from app.gui.api.node_client import Calls, NodeClient
 from app.gui.look import formats
 from app.gui.look.sentences import said
 from app.gui.models.library import Library
-from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_item import ItemKind, ModelItem
 
 PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"
 HANDY_BYTES = 6 << 30  # larger models answer slowly without a graphics card
@@ -154,7 +154,7 @@ def sentence(error: AppError) -> str:
     return said(helps) if isinstance(error, DoesNotFit) and isinstance(helps, Reason) else said(error)
 
 
-def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
+def sketch(item: ModelItem, file: HubFile | None, key: str) -> Sketch | None:
     """Return the data from which the node estimates a model that is not in the library, or None if its size is
     unknown."""
     facts = item.facts
@@ -185,7 +185,7 @@ def sketch(item: Item, file: HubFile | None, key: str) -> Sketch | None:
             return msgspec.structs.replace(made, parameters=facts.parameters)
 
 
-def smaller_files(offer: Item, limit_bytes: int) -> list[HubFile]:
+def smaller_files(offer: ModelItem, limit_bytes: int) -> list[HubFile]:
     """Return the usable files smaller than this limit, largest first."""
     smaller = [file for file in offer.files if file.usable and 0 < (file.size_bytes or 0) < limit_bytes]
     return sorted(smaller, key=lambda file: -(file.size_bytes or 0))
@@ -204,7 +204,7 @@ def largest_fitting(smaller: Iterable[tuple[HubFile, Estimate]]) -> str:
     return next((file.quantization for file, estimate in smaller if of_estimate(estimate).fits), "")
 
 
-class Judging(QObject):
+class VerdictLoader(QObject):
     """Determines the verdicts of all listed models: by plans for local models, by estimates for the others.
 
     Plans are requested one at a time, so that each reflects the current state of the household.
@@ -216,15 +216,15 @@ class Judging(QObject):
         super().__init__(parent)
         self._client, self._calls = client, Calls()
         self._known: dict[str, Judgment] = {}
-        self._waiting: list[Item] = []
-        self._too_big: list[tuple[Item, Item]] = []  # local model, and the offer with its smaller files
-        self._items: dict[str, Item] = {}
+        self._waiting: list[ModelItem] = []
+        self._too_big: list[tuple[ModelItem, ModelItem]] = []  # local model, and the offer with its smaller files
+        self._items: dict[str, ModelItem] = {}
 
-    def of(self, item: Item) -> Judgment | None:
+    def of(self, item: ModelItem) -> Judgment | None:
         """Return the judgment of a model, or None if it is not known yet."""
         return self._known.get(item.key)
 
-    def put(self, item: Item, judgment: Judgment) -> None:
+    def put(self, item: ModelItem, judgment: Judgment) -> None:
         """Store a judgment made by the details. If the verdict is unchanged, the known smaller quantization is kept."""
         was = self._known.get(item.key)
         same = was is not None and was.verdict.word is judgment.verdict.word
@@ -232,7 +232,7 @@ class Judging(QObject):
         self._known[item.key] = replace(judgment, quantization=judgment.quantization or kept)
         self.changed.emit()
 
-    def ask(self, items: list[Item]) -> None:
+    def ask(self, items: list[ModelItem]) -> None:
         """Request new judgments for these models. Earlier ones remain until they are replaced."""
         self._calls.end_all()
         if self._client.endpoint is None:
@@ -258,11 +258,11 @@ class Judging(QObject):
         done, failed = partial(self._planned, item), partial(self._refused, item)
         self._calls.keep(PLANS, self._client.call("POST", "/plan", body, done, failed, answer=Plan))
 
-    def _planned(self, item: Item, plan: Plan) -> None:
+    def _planned(self, item: ModelItem, plan: Plan) -> None:
         self.put(item, of_plan(plan))
         self._next_plan()
 
-    def _refused(self, item: Item, error: AppError) -> None:
+    def _refused(self, item: ModelItem, error: AppError) -> None:
         judgment = of_error(error)
         if judgment is not None:
             self.put(item, judgment)
@@ -300,7 +300,7 @@ class Judging(QObject):
         for key, verdict in answer.verdicts.items():
             item = self._items[key]
             self._known[key] = with_smaller(verdict, [])
-            if verdict.word == VerdictWord.TOO_BIG and item.kind is not Kind.OTHER_APP:
+            if verdict.word == VerdictWord.TOO_BIG and item.kind is not ItemKind.OTHER_APP:
                 files = smaller_files(item, item.file_bytes)
                 more += [made for file in files if (made := sketch(item, file, f"{key}\n{file.file}"))]
         self.changed.emit()
@@ -322,23 +322,23 @@ def _estimated_files(
     return [(file, verdicts[name]) for file in files if (name := f"{key}\n{file.file}") in verdicts]
 
 
-def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
+def offer_of(item: ModelItem, items: Iterable[ModelItem]) -> ModelItem | None:
     """Return the catalog entry or search result from which a local model was downloaded, or None."""
     return next((other for other in items if any(file.on_shelf == item.name for file in other.files)), None)
 
 
-def recommended(library: Library, judging: Judging) -> Item | None:
+def recommended(library: Library, verdict_loader: VerdictLoader) -> ModelItem | None:
     """Return a model suitable for real work that fits now: a local one, the recommended one, or a catalog entry."""
-    return _largest(library.shelf, judging) or library.recommended() or _largest(library.offers, judging)
+    return _largest(library.shelf, verdict_loader) or library.recommended() or _largest(library.offers, verdict_loader)
 
 
-def _largest(items: list[Item], judging: Judging) -> Item | None:
+def _largest(items: list[ModelItem], verdict_loader: VerdictLoader) -> ModelItem | None:
     """Return the largest fitting model of at most HANDY_BYTES or, if there is none, the smallest fitting model."""
 
     fitting = [
         item
         for item in items
-        if not item.is_guide and item.writes and (known := judging.of(item)) is not None and known.fits
+        if not item.is_guide and item.writes and (known := verdict_loader.of(item)) is not None and known.fits
     ]
     handy = [item for item in fitting if item.file_bytes <= HANDY_BYTES]
     if handy:

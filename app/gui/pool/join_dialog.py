@@ -11,7 +11,7 @@ from app.core.errors import AppError
 from app.core.household.pairing import ALL_WRONG
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
-from app.gui.diagnostics.dialogs import why_unseen
+from app.gui.diagnostics.dialogs import open_doctor
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
@@ -47,7 +47,7 @@ class JoinSheet(Sheet):
         self.near.currentItemChanged.connect(lambda *_: self._chosen())
         self.none_nearby = paragraph("", "muted")
         find = self.tr("Find out why")
-        self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
+        self.why = button(find, lambda: open_doctor(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can't it find my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
         self._near = ""  # the address selected in the list; cleared when its entry disappears

@@ -13,7 +13,7 @@ from app.api.snapshot import LinkReport, LinkReports
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
 from app.gui.app.page import Page
-from app.gui.diagnostics.dialogs import why_unseen
+from app.gui.diagnostics.dialogs import open_doctor
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name, said
 from app.gui.pool import machine_words
@@ -98,7 +98,7 @@ class MachineActions(QObject):
 
     def find_out_why(self, _: MachineFacts | None = None) -> None:
         """Open the diagnosis dialog for machines that cannot be reached."""
-        why_unseen(self._page.services, self._page)
+        open_doctor(self._page.services, self._page)
 
     def rename(self, machine: MachineFacts) -> None:
         RenameSheet(self._page.services, machine, self._say, self._page).open()

@@ -15,7 +15,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.app.pool_status import other_models
-from app.gui.diagnostics.dialogs import why_unseen
+from app.gui.diagnostics.dialogs import open_doctor
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
@@ -335,7 +335,7 @@ class PoolPage(Page):
         self.joins = button(self.tr("Join a household"), self.join)
         self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
         why = self.tr("Why can't it find my other computer?")
-        help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
+        help_ = IconButton(self.services.theme, "info", why, lambda: open_doctor(self.services, self))
         for widget in (help_, self.view_choice, self.test, self.joins, self.add):
             self.head.addWidget(widget)
 

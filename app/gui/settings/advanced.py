@@ -12,7 +12,7 @@ from app.core.log_redaction import readable_line
 from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext, restart
 from app.gui.app.pool_status import current_status
-from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
+from app.gui.diagnostics.dialogs import open_doctor, open_save_dialog
 from app.gui.look import sizes
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import button
@@ -29,8 +29,8 @@ class Advanced(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Advanced"))
-        why = button(self.tr("Find out…"), lambda: why_unseen(services, self.window()))
-        save = button(self.tr("Save diagnostics…"), lambda: save_diagnostics(services, self.window()))
+        why = button(self.tr("Find out…"), lambda: open_doctor(services, self.window()))
+        save = button(self.tr("Save diagnostics…"), lambda: open_save_dialog(services, self.window()))
         self.add(
             Setting(
                 self.tr("Why can't it find my other computer?"),

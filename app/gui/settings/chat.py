@@ -67,7 +67,7 @@ class Chat(Group):
             self.numbers[value.name].show_value(value.chosen(preferences))
         self.send.show_value(preferences.text(SEND_KEY, ENTER))
         self.paragraphs.show_on(preferences.flag(PARAGRAPHS))
-        self.services.lock.wake()
+        self.services.lock.request_key()
         self._show_system()
 
     def _show_system(self) -> None:

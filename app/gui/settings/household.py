@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 from app.api.computer import Settings
 from app.core.errors import Reason
 from app.gui.app.app_context import AppContext
-from app.gui.diagnostics.dialogs import add_a_machine
+from app.gui.diagnostics.dialogs import open_add_dialog
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import said
@@ -37,7 +37,7 @@ class Household(Group):
             Setting("", "", members, wide=True, words=self.tr("Members machines roles remove")),
             title=self.tr("Members"),
         )
-        self._adds = button(self.tr("Add a machine…"), lambda: add_a_machine(services, self.window()))
+        self._adds = button(self.tr("Add a machine…"), lambda: open_add_dialog(services, self.window()))
         self._another = Setting(self.tr("Another machine"), "", self._adds)
         self.add(self._another, title=self.tr("Change"))
         self.where = ValueLabel()

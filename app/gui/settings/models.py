@@ -14,7 +14,7 @@ from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
-from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
+from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_folder_text
 from app.gui.settings.household import storage_sentence
 from app.gui.settings.settings_group import Group, Setting
 from app.gui.widgets.buttons import Switch, button, wrapping
@@ -33,7 +33,7 @@ class ModelsPlace(QWidget):
         self._services, self._calls = services, Calls()
         self.words, self.problem = paragraph("", "caption"), Remark(services.theme, services.go)
         self.bar = Progress(_tr("Progress of the move"))
-        self.choose = wrapping(choose_words(), lambda: choose_folder(services, self))
+        self.choose = wrapping(choose_folder_text(), lambda: choose_folder(services, self))
         self.own = wrapping(_tr("Use Poolhouse's own folder"), self._back)
         self.move_them = wrapping(_tr("Move them here"), self._move)
         self.stop = wrapping(_tr("Stop moving"), self._stop)

@@ -107,13 +107,13 @@ class TurningDialog(Dialog):
         self._soon.setSingleShot(True)
         self._soon.setInterval(SOON_MS)
         self._soon.timeout.connect(self.open)
-        lock.turned.connect(self._over)
-        lock.history.turning.progressed.connect(self._show)
+        lock.encryption_changed.connect(self._over)
+        lock.history.converter.progressed.connect(self._show)
 
     def begin(self) -> None:
         """Start to encrypt or decrypt. The dialog appears after a second and closes when that is done."""
         self._soon.start()
-        self._lock.turn(self._on)
+        self._lock.set_encryption(self._on)
 
     def reject(self) -> None:
         """Ignore Escape, because the conversion cannot be canceled."""
@@ -150,7 +150,7 @@ class Privacy(Group):
         self._add_places()
         services.pool.changed.connect(self._tell_machines)
         services.lock.changed.connect(self._tell_lock)
-        services.lock.turned.connect(self._turned)
+        services.lock.encryption_changed.connect(self._turned)
 
     def _add_connections(self) -> None:
         self._machines = Setting(
@@ -313,7 +313,7 @@ class Privacy(Group):
             self.told.emit(self.tr("Your chats are no longer encrypted."), "info")
             return
         words = self.tr("Your chats are encrypted now.")
-        if left := self.services.lock.left_readable():
+        if left := self.services.lock.readable_leftovers():
             more = self.tr(
                 "Files set aside earlier can still be read: {names}. Delete them in {folder} if you don't need them."
             )

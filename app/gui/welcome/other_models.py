@@ -68,7 +68,7 @@ class OtherModels(QObject):
 
     def stop(self) -> None:
         """Cancel the imports. Models that are already imported stay in the library."""
-        self._importing.leave(self._paths)
+        self._importing.cancel_paths(self._paths)
 
     @property
     def _paths(self) -> set[str]:

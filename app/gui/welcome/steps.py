@@ -20,7 +20,7 @@ from app.gui.look.drawing import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import Theme, set_role
 from app.gui.models.details.about_view import about_of
-from app.gui.models.folder_dialog import choose_folder, choose_words
+from app.gui.models.folder_dialog import choose_folder, choose_folder_text
 from app.gui.models.starter_card import why
 from app.gui.pool import machine_words
 from app.gui.pool.household_dialogs import AddSheet
@@ -64,17 +64,17 @@ class Step(QWidget):
         self._call: Call | None = None
 
     @property
-    def next_words(self) -> str:
+    def next_label(self) -> str:
         """The label of the primary button."""
         return self.tr("Next")
 
     @property
-    def may_go_on(self) -> bool:
+    def is_valid(self) -> bool:
         """Return whether the input is valid. If it is not, the step itself shows the reason."""
         return True
 
     @property
-    def leads_to(self) -> str:
+    def next_page(self) -> str:
         """The page to open after the last step, or an empty string for the default page."""
         return ""
 
@@ -110,7 +110,7 @@ class PendingName(QObject):
         self._services, self._name = services, ""
         services.pool.changed.connect(self._send)
 
-    def want(self, name: str) -> None:
+    def set(self, name: str) -> None:
         """Set the name to send, replacing the previous one. An empty string sends nothing."""
         self._name = name
 
@@ -146,7 +146,7 @@ class NameStep(Step):
         hint = self.tr("Your other computers see this name. It doesn't have to identify you.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # the name that the node proposed; anything else in the field is a person's
-        self.late = PendingName(services)
+        self.pending_name = PendingName(services)
         services.pool.changed.connect(self._fill)
         self._fill()
 
@@ -156,19 +156,19 @@ class NameStep(Step):
         self.field.selectAll()
 
     @property
-    def may_go_on(self) -> bool:
+    def is_valid(self) -> bool:
         return self.field.fits
 
     def apply(self, then: Then, failed: Failed) -> None:
         """Rename this machine now, or once the node is up."""
         name, node = self.field.name, self.services.pool.now.node
-        self.late.want("")
+        self.pending_name.set("")
         if name in ("", self._filled, node.name):
             then()
         elif node.id:
             self.post(f"/machines/{node.id}/name", {"name": name}, then, failed)
         else:
-            self.late.want(name)
+            self.pending_name.set(name)
             then()
 
     def _fill(self) -> None:
@@ -220,7 +220,7 @@ class HardwareStep(Step):
         self.unused.hide()
         self.memory = HardwareItem(theme, "memory", self.tr("Memory"))
         self.disk = HardwareItem(theme, "disk", self.tr("Disk for models"))
-        self.choose = button(choose_words(), lambda: choose_folder(services, self))
+        self.choose = button(choose_folder_text(), lambda: choose_folder(services, self))
         self.few = paragraph(
             self.tr("That is not much for models. Another disk on this computer may have more space."), "warning"
         )
@@ -475,11 +475,11 @@ class ReadyStep(Step):
         super().cancel()
 
     @property
-    def next_words(self) -> str:
+    def next_label(self) -> str:
         return self.tr("Ask the Guide") if self._asks else self.tr("Finish")
 
     @property
-    def leads_to(self) -> str:
+    def next_page(self) -> str:
         return f"{navigation.CHAT}/{GUIDE}" if self._asks else ""
 
     @property

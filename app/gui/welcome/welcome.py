@@ -76,7 +76,7 @@ class GuidePreload(QObject):
         self.deleteLater()
 
 
-class _OneStep(QWidget):
+class _StepStack(QWidget):
     """A stack as tall as the visible step. A QStackedWidget would be as tall as the tallest one."""
 
     def __init__(self, steps: Sequence[QWidget]) -> None:
@@ -105,7 +105,7 @@ class Welcome(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("First steps"))
         name, other_models = NameStep(services), OtherModels(services, self)
-        name.late.refused.connect(self._failed)
+        name.pending_name.refused.connect(self._failed)
         self._steps: list[Step] = [
             name,
             HardwareStep(services, other_models),
@@ -113,7 +113,7 @@ class Welcome(QWidget):
             PairStep(services),
             ReadyStep(services, other_models),
         ]
-        self._stack = _OneStep(self._steps)
+        self._stack = _StepStack(self._steps)
         for step in self._steps:
             step.leave.connect(self.end)
             step.validity_changed.connect(self._update_next)
@@ -225,7 +225,7 @@ class Welcome(QWidget):
         last = number == len(self._steps) - 1
         self._back.setVisible(number > 0)
         self._skip.setVisible(not last)
-        self._next.setText(step.next_words)
+        self._next.setText(step.next_label)
         self._update_next()
         words = self.tr("Step {number} of {many}").format(number=number + 1, many=len(self._steps))
         self._where.setText(words)
@@ -234,7 +234,7 @@ class Welcome(QWidget):
         announce(self, f"{words}. {step.title.text()}. {step.sentence.text()}")
 
     def _update_next(self) -> None:
-        self._next.setEnabled(self.step.may_go_on)
+        self._next.setEnabled(self.step.is_valid)
 
     def _apply(self) -> None:
         self.notice.clear()
@@ -246,7 +246,7 @@ class Welcome(QWidget):
         if self._number + 1 < len(self._steps):
             self._show(self._number + 1)
         else:
-            self.end(self.step.leads_to)
+            self.end(self.step.next_page)
 
     def _go_back(self) -> None:
         self._steps[self._number].cancel()

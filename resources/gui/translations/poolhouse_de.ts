@@ -2002,7 +2002,7 @@
     </message>
 </context>
 <context>
-    <name>ExchangeDesk</name>
+    <name>ImportExportPanel</name>
     <message numerus="yes">
         <source>%n chat(s) exported to {name}.</source>
         <translation>
@@ -4194,7 +4194,7 @@
     </message>
 </context>
 <context>
-    <name>MachineTicks</name>
+    <name>MachineChoice</name>
     <message>
         <source>Machines to use</source>
         <translation>Geräte, die genutzt werden</translation>
@@ -4350,7 +4350,7 @@
     </message>
 </context>
 <context>
-    <name>MessageDeeds</name>
+    <name>MessageActionHandler</name>
     <message>
         <source>Copied</source>
         <translation>Kopiert</translation>

@@ -86,7 +86,7 @@
     </message>
 </context>
 <context>
-    <name>ExchangeDesk</name>
+    <name>ImportExportPanel</name>
     <message numerus="yes">
         <source>%n chat(s) exported to {name}.</source>
         <translation>

@@ -13,7 +13,7 @@ from app.core.errors import AppError, BadInput, Unreachable
 from app.gui.api.launch import Endpoint
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import Link, NodeState
-from app.gui.models.model_loading import Loading
+from app.gui.models.model_loading import ModelLoader
 from tests.gui.desk import Attached, Desk, desk, follow
 from tests.node.pool import TestNode, node
 
@@ -157,7 +157,7 @@ def test_a_file_that_stays_is_asked_no_more(qtbot: QtBot, tmp_path: Path) -> Non
 )
 def test_a_node_that_is_lost_loads_nothing(away: Desk, link: Link, goes_on: bool) -> None:
     pool, changed = away.services.pool, list[bool]()
-    loading = Loading(pool)
+    loading = ModelLoader(pool)
     loading.changed.connect(lambda: changed.append(True))
     pool.link = Link.THERE
     pool.snapshot = {

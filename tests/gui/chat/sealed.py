@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, Message, Role, add
 from app.core.errors import AppError
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_encryption import Turn
+from app.gui.chat.history.history_encryption import Conversion
 from tests.gui.chat.talk import history, talked
 
 KEY, OTHER = bytes(range(32)), bytes(32)
@@ -32,10 +32,10 @@ def filled(kept: History) -> Chat:
     return chat
 
 
-def turned(qtbot: QtBot, kept: History, turn: Turn, key: bytes = KEY) -> AppError | None:
+def turned(qtbot: QtBot, kept: History, turn: Conversion, key: bytes = KEY) -> AppError | None:
     """Wait until it is; what went wrong."""
-    with qtbot.waitSignal(kept.turning.ended, timeout=10_000) as ended:
-        assert kept.turn(turn, key)
+    with qtbot.waitSignal(kept.converter.ended, timeout=10_000) as ended:
+        assert kept.convert(turn, key)
     assert ended.args is not None
     error: AppError | None = ended.args[0]
     return error
@@ -45,13 +45,13 @@ def sealed(qtbot: QtBot, folder: Path, fill: Callable[[History], object] = fille
     """A history with chats, encrypted."""
     kept = history(folder)
     fill(kept)
-    assert turned(qtbot, kept, Turn.SEAL) is None
+    assert turned(qtbot, kept, Conversion.SEAL) is None
     return kept
 
 
 def swept(qtbot: QtBot, kept: History) -> None:
     """Wait until what a crash left is gone."""
-    qtbot.waitUntil(lambda: not kept.turning.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not kept.converter.busy, timeout=10_000)
 
 
 def locked(kept: History) -> AppError | None:

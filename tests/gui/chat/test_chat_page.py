@@ -19,7 +19,7 @@ from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES, file_words
 from app.gui.chat.message.branch_view import state_of
-from app.gui.chat.message.message_view import Wrapped
+from app.gui.chat.message.message_view import WrappedLabel
 from app.gui.look.theme import Scheme
 from tests.findings import tells
 from tests.gui.desk import Desk
@@ -190,7 +190,7 @@ def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: Chat
     assert (first.text, question.text) == ("First?", "What is a lender?")
     ask(qtbot, page, "What is a host?")
     views = page.conversation.views
-    words = [[wrapped.text() for wrapped in view.findChildren(Wrapped)] for view in views]
+    words = [[wrapped.text() for wrapped in view.findChildren(WrappedLabel)] for view in views]
     assert ["This message got no answer" in " ".join(word) for word in words] == [True, *[False] * 4]
     alone = answer.details[FIGURES]["prompt_tokens"]
     page.open_chat(page.history.begin().id)

@@ -44,11 +44,11 @@ def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -
     names = [dialog.model.itemText(at) for at in range(dialog.model.count())]
     assert names == ["The loaded model", "Guide", "qwen"]
     assert dialog.model.currentText() == "The loaded model"
-    assert dialog.knobs["temperature"].value() == 0.8
-    assert dialog.knobs["temperature"].toolTip() == "Default: 0.80"
-    assert dialog.knobs["top_k"].toolTip() == "Default: 40"
-    assert dialog.knobs["seed"].toolTip() == "Default: Random"
-    assert dialog.knobs["seed"].text() == "Random"
+    assert dialog.sampling_fields["temperature"].value() == 0.8
+    assert dialog.sampling_fields["temperature"].toolTip() == "Default: 0.80"
+    assert dialog.sampling_fields["top_k"].toolTip() == "Default: 40"
+    assert dialog.sampling_fields["seed"].toolTip() == "Default: Random"
+    assert dialog.sampling_fields["seed"].text() == "Random"
     assert dialog.longest.value() == MAX_TOKENS
     dialog._save()
     assert saved == [chat]
@@ -69,7 +69,7 @@ def test_what_is_chosen_is_saved_and_shown_again(make: Make, saved: list[Chat]) 
     dialog.system_presets.activated.emit(1)
     dialog.sampling_presets.setCurrentText("Precise")
     dialog.sampling_presets.activated.emit(2)
-    dialog.knobs["seed"].setValue(7)
+    dialog.sampling_fields["seed"].setValue(7)
     dialog.longest.setValue(100)
     dialog._save()
     chat = saved[0]

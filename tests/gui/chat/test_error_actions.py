@@ -49,12 +49,12 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("code", "chat", "leaves_out", "is_guest", "offered"), CASES)
+@pytest.mark.parametrize(("code", "chat", "may_trim", "is_guest", "offered"), CASES)
 def test_only_what_can_help_is_offered(
-    qapp: QApplication, code: str, chat: Chat, leaves_out: bool, is_guest: bool, offered: list[str]
+    qapp: QApplication, code: str, chat: Chat, may_trim: bool, is_guest: bool, offered: list[str]
 ) -> None:
     went = list[str]()
-    session: Any = SimpleNamespace(leaves_out=lambda _: leaves_out)
+    session: Any = SimpleNamespace(may_trim=lambda _: may_trim)
     pool = pool_of({"hosts": ["den"] if is_guest else None})
     buttons = Handlers(went.append, list, list, list, list, list)
     entries = dict(ErrorActions(session, pool, lambda _: None, buttons).after(AppError(code), chat))

@@ -10,7 +10,7 @@ from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, FULL, Message, Role
 from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.message.message_view import Deed, Wrapped
+from app.gui.chat.message.message_view import MessageAction, WrappedLabel
 from tests.gui.chat.test_chat_page import ask, page, rested
 from tests.gui.typed_api import finished_answer
 
@@ -54,9 +54,9 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
     tokens, last = machines_in_use(200 + left * 100 // (many - few))
     assert tokens + int(last.details[FIGURES]["tokens"]) == loaded.context
     assert last.details[ENDED] == FULL
-    shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(Wrapped)]
+    shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(WrappedLabel)]
     assert any("context is full" in words for words in shown), shown
-    page._act(Deed.CONTINUE, last.id, "")  # a token or two more would not help
+    page._act(MessageAction.CONTINUE, last.id, "")  # a token or two more would not help
     assert not page.session.running
     offered = [button.text() for button in page.notice.findChildren(QPushButton) if button.text()]
     assert offered == ["Edit message"]  # the Guide reads no more, and nothing is older
@@ -88,7 +88,7 @@ def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPag
     page.history.keep(chat)
     page.open_chat(page.history.begin().id)
     page.open_chat(chat.id)
-    shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(Wrapped)]
+    shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(WrappedLabel)]
     both = [words for words in shown if words.startswith("attic ")]
     assert "attic was lost; the answer continued after 48" in both[0]
     assert "attic left; the answer continued with study after 48" in both[1]

@@ -58,7 +58,7 @@ def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(qtbot: QtBot
     qtbot.addWidget(hint)
     hint.show_for(Chat(ChatId("7")), (), pool, is_full=True)
     assert hint.words.text() == "The context is nearly full. The next answer may stop early."
-    hint.show_for(Chat(ChatId("7")), (), pool, is_full=True, leaves_out=True)
+    hint.show_for(Chat(ChatId("7")), (), pool, is_full=True, may_trim=True)
     assert "the oldest messages are left out" in hint.words.text()
 
 

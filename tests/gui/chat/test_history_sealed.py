@@ -15,11 +15,11 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.chat.export.import_export import JSON, export, rescue, stored
+from app.gui.chat.export.import_export import JSON, export, read_chats, rescue
 from app.gui.chat.history import history_encryption, history_store
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_cipher import Cipher, Plain, broken
-from app.gui.chat.history.history_encryption import Turn
+from app.gui.chat.history.history_cipher import Cipher, PlainCodec, damage_error
+from app.gui.chat.history.history_encryption import Conversion
 from app.gui.chat.history.history_file import FILE, is_sealed
 from tests.gui.chat.sealed import (
     KEY,
@@ -45,7 +45,7 @@ def test_nothing_readable_is_left(qtbot: QtBot, tmp_path: Path) -> None:
     before = state(kept)
     kept.flush()
     assert readable(tmp_path) == list(SECRETS)
-    assert turned(qtbot, kept, Turn.SEAL) is None
+    assert turned(qtbot, kept, Conversion.SEAL) is None
     assert kept.codec.seals
     assert readable(tmp_path) == []
     assert state(kept) == before
@@ -77,7 +77,7 @@ def test_the_key_opens_it_again(qtbot: QtBot, tmp_path: Path) -> None:
 def test_turning_it_off_leaves_it_as_it_was(qtbot: QtBot, tmp_path: Path) -> None:
     kept = sealed(qtbot, tmp_path)
     before = state(kept)
-    assert turned(qtbot, kept, Turn.OPEN) is None
+    assert turned(qtbot, kept, Conversion.OPEN) is None
     assert not kept.codec.seals
     assert state(kept) == before
     kept.close()
@@ -116,15 +116,15 @@ def test_words_are_found(qtbot: QtBot, tmp_path: Path, typed: str, titles: list[
     kept.close()
 
 
-@pytest.mark.parametrize("turn", [Turn.SEAL, Turn.OPEN])
+@pytest.mark.parametrize("turn", [Conversion.SEAL, Conversion.OPEN])
 def test_a_crash_in_the_middle_leaves_one_or_the_other(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: Turn
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: Conversion
 ) -> None:
     """A copy of the disk at that moment shows what a kill would leave."""
     live, crashes = tmp_path / "live", tmp_path / "crashes"
     live.mkdir()
-    kept = history(live) if turn is Turn.SEAL else sealed(qtbot, live)
-    if turn is Turn.SEAL:
+    kept = history(live) if turn is Conversion.SEAL else sealed(qtbot, live)
+    if turn is Conversion.SEAL:
         filled(kept)
     before = state(kept)
 
@@ -132,7 +132,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
         shutil.copytree(live, crashes / str(len(list(crashes.glob("*")))))
 
     crashes.mkdir()
-    monkeypatch.setattr(history_store.Turning, "_tell", crash)
+    monkeypatch.setattr(history_store.Converter, "_tell", crash)
     sweep = history_encryption._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:
@@ -153,8 +153,8 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
             assert readable(file) == []  # a crash after the commit: swept at the next start
         assert state(again) == before
         again.close()
-    assert states[0] is (turn is Turn.OPEN)
-    assert states[-1] is (turn is Turn.SEAL)
+    assert states[0] is (turn is Conversion.OPEN)
+    assert states[-1] is (turn is Conversion.SEAL)
     assert len(set(states)) == 2
 
 
@@ -170,7 +170,7 @@ def test_a_full_disk_leaves_it_as_it_was(qtbot: QtBot, tmp_path: Path, monkeypat
 
     with monkeypatch.context() as broken_disk:
         broken_disk.setattr(history_encryption, "_recode_message", full)
-        error = turned(qtbot, kept, Turn.SEAL)
+        error = turned(qtbot, kept, Conversion.SEAL)
     assert error is not None
     assert "full" in said(error)
     assert not kept.codec.seals
@@ -189,7 +189,7 @@ def test_what_could_not_be_swept_is_said(qtbot: QtBot, tmp_path: Path, monkeypat
 
     with monkeypatch.context() as busy:
         busy.setattr(history_encryption, "_sweep", in_use)
-        error = turned(qtbot, kept, Turn.SEAL)
+        error = turned(qtbot, kept, Conversion.SEAL)
     assert error is not None
     assert "next time Poolhouse starts" in said(error)
     assert kept.codec.seals
@@ -204,8 +204,8 @@ def test_what_could_not_be_swept_is_said(qtbot: QtBot, tmp_path: Path, monkeypat
 def test_closing_in_the_middle_loses_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     kept = history(tmp_path)
     chat = filled(kept)
-    assert kept.turn(Turn.SEAL, KEY)
-    assert not kept.turn(Turn.SEAL, KEY)  # one at a time
+    assert kept.convert(Conversion.SEAL, KEY)
+    assert not kept.convert(Conversion.SEAL, KEY)  # one at a time
     kept.keep(replace(chat, draft="typed meanwhile"))
     kept.close()
     again = history(tmp_path)
@@ -222,12 +222,12 @@ def test_meanwhile_words_are_kept_and_deeds_are_refused(qtbot: QtBot, tmp_path: 
     chat = filled(kept)
     troubles: list[AppError] = []
     kept.troubled.connect(troubles.append)
-    with qtbot.waitSignal(kept.turning.ended, timeout=10_000):
-        assert kept.turn(Turn.SEAL, KEY)
+    with qtbot.waitSignal(kept.converter.ended, timeout=10_000):
+        assert kept.convert(Conversion.SEAL, KEY)
         new = talked(kept, "A cormorant said meanwhile")
         kept.pin([chat.id], True)
         assert kept.chat(new.id) is not None
-        assert kept.search("graylag") or kept.turning.busy  # both kinds are read
+        assert kept.search("graylag") or kept.converter.busy  # both kinds are read
     assert [trouble.reason.code for trouble in troubles] == ["history_busy"]
     assert readable(tmp_path) == []
     kept.close()
@@ -252,7 +252,7 @@ def test_another_key_changes_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     again.delete([chat.id])
     new = talked(again, "A word without a key")
     assert again.chat(new.id) is not None
-    assert not again.turn(Turn.SEAL, OTHER)
+    assert not again.convert(Conversion.SEAL, OTHER)
     assert troubles
     assert everything(tmp_path) == before
     assert again.unlock(KEY)
@@ -296,7 +296,7 @@ def test_a_damaged_file_is_followed_by_an_encrypted_one(qtbot: QtBot, tmp_path: 
     aside = tmp_path / "history-damaged-1.sqlite3"
     assert [path(chat)[0].text for chat in rescue(aside, again.codec, lambda _: None)] == ["The Graylag"]
     with pytest.raises(AppError):
-        rescue(aside, Plain(), lambda _: None)
+        rescue(aside, PlainCodec(), lambda _: None)
     again.close()
     assert readable(tmp_path) == []
 
@@ -324,7 +324,7 @@ def test_encrypted_chats_are_exported(qtbot: QtBot, tmp_path: Path) -> None:
     kept = sealed(qtbot, live)
     target = tmp_path / "out.json"
     assert kept.file is not None
-    assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
+    assert export(read_chats(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
     out = target.read_text("utf-8")
     words = ("cormorant", "Graylag", "system-teal", "Folder-Ibis", "attached-egret", "Kept-Title")
     assert [word for word in words if word not in out] == []
@@ -359,7 +359,7 @@ def test_a_sealed_text_opens_only_in_its_place() -> None:
         (kept[:20], ("chat", "1", "title")),
         (b"\x02" + kept[1:], ("chat", "1", "title")),
     ):
-        with pytest.raises(type(broken())):
+        with pytest.raises(type(damage_error())):
             cipher.open(bad, *place)
     with pytest.raises(ValueError, match="32 bytes"):
         Cipher(KEY[:16])

@@ -10,7 +10,7 @@ from app.gui.api.node_client import NodeClient
 from app.gui.app.navigation import chat_address
 from app.gui.chat.answer import InterruptedAnswers
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.session import Running
+from app.gui.chat.session import RunningAnswer
 from tests.findings import tells
 from tests.gui.chat.test_chat_page import page
 from tests.gui.typed_api import answer_line
@@ -26,7 +26,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NodeClient, "call", lambda *_, **__: None)
 
 
-def asked(page: ChatPage) -> Running:
+def asked(page: ChatPage) -> RunningAnswer:
     """A question under way."""
     page.composer.field.setPlainText("Why?")
     page.composer._send()

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.core import chat as tree
 from app.core.chat import BEFORE, ENDED, FIGURES, UNFINISHED
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.message.message_view import Wrapped
+from app.gui.chat.message.message_view import WrappedLabel
 from tests.gui.chat.test_chat_page import WITHIN_MS, page, press, rested, say
 from tests.gui.desk import Desk
 
@@ -41,7 +41,7 @@ def test_an_answer_whose_window_was_killed_says_so_and_goes_on(qtbot: QtBot, pag
     again = reopened(qtbot, at_lone)
     cut = tree.path(again.chat)[1]
     assert (cut.details[ENDED], cut.text) == (UNFINISHED, known.messages[cut.id].text)
-    labels = again.conversation.views[1].findChildren(Wrapped)
+    labels = again.conversation.views[1].findChildren(WrappedLabel)
     assert CUT in [label.text() for label in labels]
     press(again, 1, "Continue")
     rested(qtbot, again)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat.presets import SAMPLING, SYSTEM, Presets, usable
+from app.gui.chat.presets import SAMPLING, SYSTEM, Presets, valid_sampling
 from tests.gui.desk import Desk
 
 
@@ -55,4 +55,4 @@ def test_a_damaged_entry_is_no_preset(away: Desk, presets: Presets, kept: str) -
     ],
 )
 def test_only_what_the_node_takes(values: object, kept: object) -> None:
-    assert usable(values) == kept
+    assert valid_sampling(values) == kept

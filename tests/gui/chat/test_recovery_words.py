@@ -13,7 +13,7 @@ from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.branch_view import state_of
-from app.gui.chat.session import Running
+from app.gui.chat.session import RunningAnswer
 from tests.findings import tells
 from tests.gui.typed_api import answer_line, finished_answer, pool_of
 
@@ -50,7 +50,7 @@ def answer(client: Client, qapp: object) -> Answer:
 def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: Answer) -> None:
     values: list[int] = []
     answer.progressed.connect(lambda: values.append(1))
-    running = Running(ChatId("c1"), MessageId("m1"), "", answer, model="m")
+    running = RunningAnswer(ChatId("c1"), MessageId("m1"), "", answer, model="m")
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", **tells(TEXT, "text")}})
     assert (state_of(running, pool_of({})), answer.text, values) == (TEXT, "One ", [1])
@@ -82,7 +82,7 @@ def test_who_waits_is_told_the_place_and_about_how_long(
     ]
     pool = pool_of({"answers": {"running": 1, "waiting": 2, "line": line}})
     running = SimpleNamespace(answer=answer, waits=False, chat="c1")
-    assert state_of(cast("Running", running), pool) == words
+    assert state_of(cast("RunningAnswer", running), pool) == words
 
 
 def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:

@@ -15,13 +15,13 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, MessageId, Role, add
 from app.gui.chat.answer import THINK, THINK_TOKENS, Answer, question
-from app.gui.chat.export.chat_json import chats_of
+from app.gui.chat.export.chat_json import parse_chats
 from app.gui.chat.export.documents import PdfBook, without_thoughts
-from app.gui.chat.export.import_export import FORMATS, JSON, PDF, export, stored
+from app.gui.chat.export.import_export import FORMATS, JSON, PDF, export, read_chats
 from app.gui.chat.history.history import History
-from app.gui.chat.message.body import Body, Look
-from app.gui.chat.message.highlight import Slices
-from app.gui.chat.message.message_view import MessageView, Shown
+from app.gui.chat.message.body import Body, MessageServices
+from app.gui.chat.message.highlight import TimeSlicer
+from app.gui.chat.message.message_view import MessageView, ShownMessage
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.chat.talk import history, talked
 from tests.gui.typed_api import answer_line
@@ -30,8 +30,8 @@ HMM = "Hmm, let me see. **Two** and two."
 
 
 @pytest.fixture
-def look(qapp: QApplication) -> Look:
-    return Look(Theme(qapp, Scheme.LIGHT, 1.0), Slices(qapp), lambda _: None)
+def services(qapp: QApplication) -> MessageServices:
+    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None)
 
 
 def answered(text: str, thought: str, seconds: float = 12.4) -> Message:
@@ -39,12 +39,12 @@ def answered(text: str, thought: str, seconds: float = 12.4) -> Message:
     return Message(MessageId("a"), None, Role.ASSISTANT, text, 1.0, details)
 
 
-def shown(message: Message, **more: object) -> Shown:
-    return Shown(message, (message.id,), is_last=True, **more)  # type: ignore[arg-type]
+def shown(message: Message, **more: object) -> ShownMessage:
+    return ShownMessage(message, (message.id,), is_last=True, **more)  # type: ignore[arg-type]
 
 
-def view(qtbot: QtBot, look: Look, item: Shown) -> MessageView:
-    made = MessageView(look, item)
+def view(qtbot: QtBot, services: MessageServices, item: ShownMessage) -> MessageView:
+    made = MessageView(services, item)
     qtbot.addWidget(made)
     made.resize(600, 400)
     made.show()
@@ -55,8 +55,8 @@ def is_open(made: MessageView) -> bool:
     return made.thought.is_open
 
 
-def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, look: Look) -> None:
-    made = view(qtbot, look, shown(answered("Four.", HMM)))
+def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, services: MessageServices) -> None:
+    made = view(qtbot, services, shown(answered("Four.", HMM)))
     fold = made.thought.fold
     assert fold.text() == "Thought for 12 s"
     assert fold.accessibleName() == "Thought for 12 s, folded"
@@ -74,14 +74,14 @@ def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, look
     made.restyle()
 
 
-def test_nothing_thought_is_nothing_shown(qtbot: QtBot, look: Look) -> None:
-    made = view(qtbot, look, shown(answered("Four.", "")))
+def test_nothing_thought_is_nothing_shown(qtbot: QtBot, services: MessageServices) -> None:
+    made = view(qtbot, services, shown(answered("Four.", "")))
     assert made.thought.isHidden()
 
 
-def test_while_it_thinks_the_count_is_told(qtbot: QtBot, look: Look) -> None:
+def test_while_it_thinks_the_count_is_told(qtbot: QtBot, services: MessageServices) -> None:
     thinks = shown(answered("", HMM, 0.0), state="", is_thinking=True, thought_tokens=132)
-    made = view(qtbot, look, thinks)
+    made = view(qtbot, services, thinks)
     assert made.thought.fold.text().startswith("Thinking… 132 token")
     made.thought.turn()
     made.show_message(shown(answered("Four.", HMM + " Four.", 3.0)))
@@ -91,13 +91,13 @@ def test_while_it_thinks_the_count_is_told(qtbot: QtBot, look: Look) -> None:
     assert made.thought.body.text == HMM + " Four."
 
 
-def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, look: Look) -> None:
-    made = view(qtbot, look, shown(answered("", HMM, 0.0), state="", is_thinking=True))
+def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, services: MessageServices) -> None:
+    made = view(qtbot, services, shown(answered("", HMM, 0.0), state="", is_thinking=True))
     made.thought.turn()
     made.grow_thought(HMM + " And four.", 2.0, 9, growing=True)
     body = made.thought.body
     assert body is not None
-    muted, text = look.theme.colors.muted, look.theme.colors.text
+    muted, text = services.theme.colors.muted, services.theme.colors.text
     assert {ink(block) for block in body.blocks} == {QColor(muted).name()}
     made.show_message(shown(answered("Four.", HMM + " And four.", 3.0)))
     assert {ink(block) for block in body.blocks} == {QColor(muted).name()}
@@ -152,13 +152,13 @@ def test_thoughts_are_exported_by_choice(qtbot: QtBot, kept: History, tmp_path: 
     assert kept.file is not None
     for thoughts in (True, False):
         target = tmp_path / f"out{thoughts}"
-        source = stored(kept.file, None, kept.codec)
+        source = read_chats(kept.file, None, kept.codec)
         export(source, form, target, "Chats", lambda _: None, thoughts=thoughts)  # type: ignore[arg-type]
         text = target.read_text("utf-8")
         assert "Four." in text
         assert ("let me see" in text) is (thoughts or form == JSON)  # that can be imported again
     if form == JSON:
-        (chat,) = chats_of(target.read_bytes(), str(target))
+        (chat,) = parse_chats(target.read_bytes(), str(target))
         answer = next(message for message in chat.messages.values() if message.role is Role.ASSISTANT)
         assert answer.details[THOUGHT] == HMM
         assert answer.details[THOUGHT_S] == 12.4
@@ -169,11 +169,11 @@ def test_thoughts_are_printed_by_choice(qtbot: QtBot, kept: History, tmp_path: P
     sizes = {}
     for thoughts in (True, False):
         target = tmp_path / f"{thoughts}.pdf"
-        source = stored(kept.file, None, kept.codec)
+        source = read_chats(kept.file, None, kept.codec)
         assert export(source, PDF, target, "Chats", lambda _: None, thoughts=thoughts) == 1
         sizes[thoughts] = len(target.read_bytes())
     assert sizes[True] > sizes[False]
-    (chat,) = stored(kept.file, None, kept.codec)
+    (chat,) = read_chats(kept.file, None, kept.codec)
     book = PdfBook(tmp_path / "out.pdf", "Chats")
     printed = book._laid_out(chat).toPlainText()
     assert "Thinking before the answer" in printed

@@ -16,7 +16,7 @@ from app.core.errors import AppError
 from app.decoding import convert
 from app.gui.chat.answer import Answer
 from app.gui.chat.error_actions import SmallerModelOffer, smaller_models
-from app.gui.chat.session import Running
+from app.gui.chat.session import RunningAnswer
 from app.gui.look.theme import Scheme, Theme
 from app.gui.widgets.notice import Notice
 from tests.findings import tells
@@ -58,7 +58,7 @@ class Scene:
         use, client = self.used.append, cast("Any", self.client)
         self.shortage = SmallerModelOffer(client, self.notice, use, self.parent)
         self.answer = Answer(client, "key", {}, self.parent)
-        self.running = cast("Running", SimpleNamespace(message="m1", answer=self.answer))
+        self.running = cast("RunningAnswer", SimpleNamespace(message="m1", answer=self.answer))
 
     def take(self, line: dict[str, Any]) -> None:
         self.answer._take(answer_line(line))

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.core.diagnostics import LIKELIEST
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.doctor_dialog import CommandButton, DoctorDialog, port_of
-from app.gui.diagnostics.finding_words import Cure, advice, cure_of, headline, result_of
+from app.gui.diagnostics.finding_words import Fix, advice, fix_of, headline, result_of
 from app.gui.look.theme import Scheme
 from tests.findings import finding
 from tests.gui.desk import Desk
@@ -82,7 +82,7 @@ def test_every_cause_has_words_and_a_button(code: str) -> None:
     check = finding("Some check", False, "Why.", "What to do.", code, "attic-pc")
     assert headline(check)
     assert "{" not in headline(check) + advice(check)
-    assert cure_of(check) in set(Cure)
+    assert fix_of(check) in set(Fix)
 
 
 def test_testing_again_is_offered_once(qtbot: QtBot, at_lone: Desk) -> None:

@@ -10,9 +10,9 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import MODEL, Chat, ChatId
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.message.branch_view import end_of
+from app.gui.chat.message.branch_view import last_message
 from app.gui.chat.session import Session
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
 from tests.gui.chat.talk import history
@@ -26,7 +26,7 @@ def test_the_guide_is_asked_beside_what_is_loaded(
 ) -> None:
     """Another model is loaded, maybe for hours: a question for the Guide does not end that."""
     pool, services = at_lone.services.pool, at_lone.services
-    page.take_in([str(tiny.llama(tmp_path / "large.gguf"))])
+    page.import_files([str(tiny.llama(tmp_path / "large.gguf"))])
     until(qtbot, lambda: page.list.chosen_key == "shelf:large")
     order = {"model": "large", "measure": False}
     services.client.call("POST", "/load", order, lambda _: None)
@@ -38,27 +38,29 @@ def test_the_guide_is_asked_beside_what_is_loaded(
     chats.open("guide")
     chats.suggestions.buttons[0].click()
     until(qtbot, lambda: not chats.session.running, 30_000)
-    assert end_of(chats.chat).details[MODEL] == "guide"  # type: ignore[union-attr]
+    assert last_message(chats.chat).details[MODEL] == "guide"  # type: ignore[union-attr]
     assert [model.model for model in pool.now.models] == ["large", "guide"]
     chats.close_history()
     services.client.post("/unload", {}, lambda _: None)
     until(qtbot, lambda: not pool.now.models)
-    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
-    page.details.foot.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: ModelAction.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[ModelAction.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:large") is None)
 
 
 @pytest.mark.long
 def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path) -> None:
     pool, bar, services = at_lone.services.pool, page.details.foot.bar, at_lone.services
-    bar.buttons[Do.LOAD].click()
-    until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
-    page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])
+    bar.buttons[ModelAction.LOAD].click()
+    until(qtbot, lambda: ModelAction.CHAT in bar.buttons, 30_000)
+    page.import_files([str(tiny.llama(tmp_path / "second.gguf"))])
     until(qtbot, lambda: page.list.chosen_key == "shelf:second")
-    until(qtbot, lambda: Do.BESIDE in bar.buttons and bar.buttons[Do.BESIDE].isEnabled())
-    assert bar.buttons[Do.BESIDE].text() == "Load alongside"
-    bar.buttons[Do.BESIDE].click()
-    until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
+    until(
+        qtbot, lambda: ModelAction.LOAD_ALONGSIDE in bar.buttons and bar.buttons[ModelAction.LOAD_ALONGSIDE].isEnabled()
+    )
+    assert bar.buttons[ModelAction.LOAD_ALONGSIDE].text() == "Load alongside"
+    bar.buttons[ModelAction.LOAD_ALONGSIDE].click()
+    until(qtbot, lambda: ModelAction.CHAT in bar.buttons, 30_000)
     assert [model.model for model in pool.now.models] == ["second", "guide"]
     until(qtbot, lambda: sum("Loaded" in line for line in lines(page)) == 2)
     head = ChatHead(services.theme, pool, lambda: None)
@@ -73,8 +75,8 @@ def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: D
     more = Chat(ChatId("a"), model="guide", context=1 << 20)
     assert session._load_first(more) == {"model": "guide", "context": 1 << 20, "beside": True, "first": False}
     kept.close()
-    bar.buttons[Do.UNLOAD].click()
+    bar.buttons[ModelAction.UNLOAD].click()
     until(qtbot, lambda: [model.model for model in pool.now.models] == ["guide"])
-    until(qtbot, lambda: Do.REMOVE in bar.buttons)
-    bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: ModelAction.REMOVE in bar.buttons)
+    bar.buttons[ModelAction.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:second") is None)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.api.models import FoundFile
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.model_item import offer_item
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
@@ -75,7 +75,7 @@ def found_online(qtbot: QtBot, page: ModelsPage) -> None:
     assert page.library.searching
     until(qtbot, lambda: page.library.found)
     assert page.list.select(FOUND)
-    until(qtbot, lambda: Do.DOWNLOAD in page.details.foot.bar.buttons)
+    until(qtbot, lambda: ModelAction.DOWNLOAD in page.details.foot.bar.buttons)
 
 
 @pytest.mark.long
@@ -84,15 +84,15 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
     until(qtbot, lambda: page.details.verdict.judgment)
     assert page.details.verdict.judgment is not None
     assert page.details.verdict.judgment.estimate
-    page.details.foot.bar.buttons[Do.DOWNLOAD].click()
+    page.details.foot.bar.buttons[ModelAction.DOWNLOAD].click()
     until(qtbot, lambda: "downloaded and verified" in page.notice.sentence)
     button = next(button for button in page.notice.findChildren(QPushButton) if button.text() == "Show")
     page.list.show_all()
     button.click()
     until(qtbot, lambda: page.list.chosen_key.startswith("shelf:Tiny"))
-    until(qtbot, lambda: Do.DELETE in page.details.foot.bar.buttons)
-    assert page.details.foot.bar.buttons[Do.DELETE].text().startswith("Delete ")
-    page.details.foot.bar.buttons[Do.DELETE].click()
+    until(qtbot, lambda: ModelAction.DELETE in page.details.foot.bar.buttons)
+    assert page.details.foot.bar.buttons[ModelAction.DELETE].text().startswith("Delete ")
+    page.details.foot.bar.buttons[ModelAction.DELETE].click()
     assert page.removal.question is not None
     words = [
         button for button in page.removal.question.findChildren(QPushButton) if button.text().startswith("Delete ")
@@ -105,7 +105,7 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: 
 def test_a_download_is_paused_resumed_and_cancelled(qtbot: QtBot, page: ModelsPage, hub: HubServer) -> None:
     found_online(qtbot, page)
     hub.faults.pause_s, hub.faults.bytes_at_once = 0.2, 1 << 14
-    page.details.foot.bar.buttons[Do.DOWNLOAD].click()
+    page.details.foot.bar.buttons[ModelAction.DOWNLOAD].click()
     until(qtbot, lambda: any(row._shown.state == "running" for row in page.transfers.rows.values()))
     assert page.transfers.isVisibleTo(page)
     row = next(row for row in page.transfers.rows.values() if row._shown.state == "running")
@@ -151,12 +151,12 @@ def test_a_file_of_another_app_is_used_where_it_lies(qtbot: QtBot, page: ModelsP
     assert isinstance(item.facts, FoundFile)
     assert item.facts.app == "LM Studio"
     assert page.list.select(item.key)
-    until(qtbot, lambda: Do.TAKE_IN in page.details.foot.bar.buttons)
-    page.details.foot.bar.buttons[Do.TAKE_IN].click()
+    until(qtbot, lambda: ModelAction.IMPORT in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[ModelAction.IMPORT].click()
     until(qtbot, lambda: page.list.chosen_key == f"shelf:{item.name}")
     until(qtbot, lambda: not page.library.others)
-    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
-    page.details.foot.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: ModelAction.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[ModelAction.REMOVE].click()
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
     assert Path(item.facts.path).exists()
 
@@ -167,15 +167,15 @@ def test_what_is_too_big_names_the_smaller_version_that_fits(qtbot: QtBot, page:
     page.library.offers = [item]
     page.library.changed.emit()
     assert page.list.select(item.key)
-    until(qtbot, lambda: (known := page.judging.of(item)) and known.quantization == "Q2_K")
+    until(qtbot, lambda: (known := page.verdict_loader.of(item)) and known.quantization == "Q2_K")
     details = page.details
     details.plan()
     until(qtbot, lambda: details.verdict.use.isVisibleTo(page))
     assert details.verdict.title.text().startswith("Too big by ")
-    assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 39.7 GiB"
+    assert details.foot.bar.buttons[ModelAction.DOWNLOAD].text() == "Download 39.7 GiB"
     details.verdict.use.click()
     until(qtbot, lambda: details.verdict.title.text() in ("Fits", "Tight"))
-    assert details.foot.bar.buttons[Do.DOWNLOAD].text() == "Download 102 MiB"
+    assert details.foot.bar.buttons[ModelAction.DOWNLOAD].text() == "Download 102 MiB"
     assert "Example license 1.0" in details.about._license.whole()
 
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.api.plans import Progress
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
 from tests.gui.desk import desk, follow
@@ -47,7 +47,7 @@ def page(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[Mod
 def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
     steps: list[Progress] = []
-    page.loading.changed.connect(lambda: steps.extend(page.loading.steps))
+    page.model_loader.changed.connect(lambda: steps.extend(page.model_loader.steps))
     details.form.context.slider.setValue(details.form.context.slider.maximum())
     qtbot.waitUntil(lambda: len(details.verdict.bars._shown) > 1, timeout=WITHIN_MS)
     assert len(details.form.machines.boxes) == 1
@@ -57,24 +57,24 @@ def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: Model
     assert details.verdict.title.text() == "Fits with a smaller context"
     for box in details.form.machines.boxes.values():
         box.setChecked(True)
-    qtbot.waitUntil(lambda: bool(details.foot.bar.buttons[Do.LOAD].isEnabled()), timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: bool(details.foot.bar.buttons[ModelAction.LOAD].isEnabled()), timeout=WITHIN_MS)
     shape = details.form.shape
     assert shape.isVisibleTo(page)
     assert shape.kind is None
     shape.combo.setCurrentIndex(shape.combo.findData("split"))
-    details.foot.bar.buttons[Do.LOAD].click()
-    qtbot.waitUntil(lambda: Do.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
+    details.foot.bar.buttons[ModelAction.LOAD].click()
+    qtbot.waitUntil(lambda: ModelAction.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
     loaded = details._services.pool.now.loaded
     assert loaded is not None
     assert (loaded.shape, loaded.shape_ordered) == ("split", "split")
-    assert Do.LOAD not in details.foot.bar.buttons
+    assert ModelAction.LOAD not in details.foot.bar.buttons
     shape.combo.setCurrentIndex(shape.combo.findData("one"))  # other than what is loaded
-    qtbot.waitUntil(lambda: Do.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: ModelAction.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
     shape.combo.setCurrentIndex(shape.combo.findData("split"))
     named = {step.machine for step in steps if step.step == "loading"}
     assert len(named) > 1
-    details.foot.bar.buttons[Do.UNLOAD].click()
-    qtbot.waitUntil(lambda: Do.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
+    details.foot.bar.buttons[ModelAction.UNLOAD].click()
+    qtbot.waitUntil(lambda: ModelAction.LOAD in details.foot.bar.buttons, timeout=WITHIN_MS)
 
 
 @pytest.mark.long

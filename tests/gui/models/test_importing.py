@@ -12,7 +12,7 @@ from app.api.plans import Progress
 from app.gui.activity.now_card import jobs_of
 from app.gui.api.node_state import Link
 from app.gui.models import importing as module
-from app.gui.models.importing import Importing
+from app.gui.models.importing import ImportQueue
 from app.gui.models.transfers import IMPORT_ID, Transfers
 from testbed import tiny
 from tests.gui.desk import Desk
@@ -45,7 +45,7 @@ def test_what_broke_off_is_kept_and_begins_anew_in_the_next_window(
     first, second = tiny.llama(tmp_path / "first.gguf"), tiny.llama(tmp_path / "second.gguf")
     importing = away.services.importing
     heard: list[object] = []
-    importing.failed.connect(lambda: heard.append(importing.unseen()))
+    importing.failed.connect(lambda: heard.append(importing.take_unseen_error()))
     importing.add(str(first), "one-more")  # no node is there
     importing.add(str(second))
     assert importing.is_broken
@@ -55,13 +55,13 @@ def test_what_broke_off_is_kept_and_begins_anew_in_the_next_window(
     row = shown.rows[IMPORT_ID]
     assert not row.resume.isHidden()
     assert row._bar.isHidden(), "nothing moves"
-    later = Importing(at_lone.services.pool, away.services.preferences)
+    later = ImportQueue(at_lone.services.pool, away.services.preferences)
     assert later.paths == [str(first), str(second)]
     with qtbot.waitSignal(later.imported) as imported:
         later._link_changed()
     assert imported.args[0].name == "one-more"
     qtbot.waitUntil(lambda: not later.paths)
-    assert Importing(at_lone.services.pool, away.services.preferences).paths == []
+    assert ImportQueue(at_lone.services.pool, away.services.preferences).paths == []
 
 
 def test_what_broke_off_can_be_left(qtbot: QtBot, away: Desk) -> None:
@@ -78,4 +78,4 @@ def test_what_broke_off_can_be_left(qtbot: QtBot, away: Desk) -> None:
 
 def test_what_is_kept_badly_is_nothing(away: Desk) -> None:
     away.services.preferences.keep(module.KEPT, '[["a"], 3]')
-    assert Importing(away.services.pool, away.services.preferences).paths == []
+    assert ImportQueue(away.services.pool, away.services.preferences).paths == []

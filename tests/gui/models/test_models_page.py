@@ -20,9 +20,9 @@ from app.decoding import convert
 from app.gui.api.node_state import Link
 from app.gui.app import navigation
 from app.gui.look import formats, sizes
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.details.setup_form import ContextSlider
-from app.gui.models.model_item import Item, offer_item
+from app.gui.models.model_item import ModelItem, offer_item
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
 from tests.gui.desk import Desk
@@ -46,7 +46,7 @@ def tiny_model(tmp_path: Path) -> Path:
     return tiny.llama(tmp_path / "my-finetune.gguf")
 
 
-def model_of(item: Item) -> models.ShelfModel:
+def model_of(item: ModelItem) -> models.ShelfModel:
     assert item.shelf is not None
     return item.shelf
 
@@ -58,7 +58,7 @@ def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.details.about.better.isVisibleTo(page)
     assert page.details.about.name.whole() == "Guide"  # as in every sentence
     assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
-    assert set(page.details.foot.bar.buttons) == {Do.LOAD}
+    assert set(page.details.foot.bar.buttons) == {ModelAction.LOAD}
 
 
 STARTER = {
@@ -168,7 +168,7 @@ def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage)
         ({"tools": False, "thinks": False}, f"{tools} {thinking}"),
         ({"tools": None, "thinks": None}, ""),  # a node that has not read it yet
     ):
-        about.tell_notes(own, convert({"model": "mine", **facts}, plans.LoadedModel))
+        about.show_notes(own, convert({"model": "mine", **facts}, plans.LoadedModel))
         assert about.notes.text() == said
         assert about.notes.isVisibleTo(page) == bool(said)
 
@@ -203,15 +203,15 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     details = page.details
     if details.forecast.measure.isVisibleTo(page):
         details.forecast.measure.click()
-        assert page.planning.measuring
+        assert page.plan_loader.measuring
     until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
-    assert not page.planning.measuring
+    assert not page.plan_loader.measuring
     caption = f"first token (prompt of {formats.number(1000)})"
     shown = [label.text() for label in details.forecast.first.findChildren(QLabel)]
     assert caption in shown  # whole, not elided
-    details.foot.bar.buttons[Do.LOAD].click()
-    until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.foot.bar.buttons)
-    until(qtbot, lambda: Do.CHAT in details.foot.bar.buttons, 30_000)
+    details.foot.bar.buttons[ModelAction.LOAD].click()
+    until(qtbot, lambda: details.steps.isVisibleTo(page) or ModelAction.CHAT in details.foot.bar.buttons)
+    until(qtbot, lambda: ModelAction.CHAT in details.foot.bar.buttons, 30_000)
     assert any("Loaded" in line for line in lines(page))
     loaded = at_lone.services.pool.now.loaded
     assert loaded is not None
@@ -222,31 +222,31 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     until(qtbot, lambda: details.forecast.fact.isVisibleTo(page))
     assert details.forecast.fact.text().startswith("Last answer: ")
     details.form.people.setValue(2)
-    assert Do.LOAD in details.foot.bar.buttons
-    details.foot.bar.buttons[Do.CHAT].click()
+    assert ModelAction.LOAD in details.foot.bar.buttons
+    details.foot.bar.buttons[ModelAction.CHAT].click()
     assert at_lone.went == [f"{navigation.CHAT}/guide"]
-    details.foot.bar.buttons[Do.UNLOAD].click()
+    details.foot.bar.buttons[ModelAction.UNLOAD].click()
     until(qtbot, lambda: at_lone.services.pool.now.loaded is None)
-    until(qtbot, lambda: set(details.foot.bar.buttons) == {Do.LOAD})
+    until(qtbot, lambda: set(details.foot.bar.buttons) == {ModelAction.LOAD})
 
 
 def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
-    page.details.foot.bar.buttons[Do.LOAD].click()
+    page.details.foot.bar.buttons[ModelAction.LOAD].click()
     assert page.details.steps.isVisibleTo(page)
     page.details.steps.cancel.click()
-    until(qtbot, lambda: not page.loading.model and at_lone.services.pool.now.loaded is None)
+    until(qtbot, lambda: not page.model_loader.model and at_lone.services.pool.now.loaded is None)
     assert not page.notice.sentence
     assert page.details.foot.bar.isVisibleTo(page)
 
 
 def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPage, tiny_model: Path) -> None:
     page.fail(BadInput("model_unknown", name="photo", there="guide"))
-    page.take_in([str(tiny_model)])
+    page.import_files([str(tiny_model)])
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
     assert not page.notice.sentence  # what the file before it was refused for is past
     assert page.details.about.name.whole() == "my-finetune"
-    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
-    page.details.foot.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: ModelAction.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[ModelAction.REMOVE].click()
     until(qtbot, lambda: "removed from the list" in page.notice.sentence)
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
     assert page.list.chosen_key == "shelf:guide"
@@ -254,8 +254,8 @@ def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPa
     undo = next(button for button in page.notice.findChildren(QPushButton) if button.text() == "Undo")
     undo.click()
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
-    until(qtbot, lambda: Do.REMOVE in page.details.foot.bar.buttons)
-    page.details.foot.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: ModelAction.REMOVE in page.details.foot.bar.buttons)
+    page.details.foot.bar.buttons[ModelAction.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
 
 
@@ -275,7 +275,7 @@ def test_a_model_is_looked_for_where_the_last_one_was(page: ModelsPage, tmp_path
         page.choose_file()
         dialog = page.findChildren(QFileDialog)[-1]
         assert Path(dialog.directory().absolutePath()) == folder
-        dialog.filesSelected.disconnect(page.take_in)
+        dialog.filesSelected.disconnect(page.import_files)
         dialog.filesSelected.emit([str(tmp_path / "some.gguf")])
         dialog.reject()
 
@@ -287,7 +287,7 @@ def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
     bad.write_bytes(b"JFIF" * 100)
     page.importing.failed.connect(lambda: refused.append(True))
     page.hide()
-    page.take_in([str(bad)])
+    page.import_files([str(bad)])
     until(qtbot, lambda: refused)
     assert not page.notice.sentence
     page.end()  # another language: the window is made anew
@@ -303,18 +303,18 @@ def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
 
 
 def test_a_file_deleted_under_the_shelf_is_said(qtbot: QtBot, page: ModelsPage, tiny_model: Path) -> None:
-    page.take_in([str(tiny_model)])
+    page.import_files([str(tiny_model)])
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
     tiny_model.unlink()
-    page.library.look()
+    page.library.refresh()
     until(qtbot, lambda: any("File missing" in line for line in lines(page)))
-    assert not page.details.foot.bar.buttons[Do.LOAD].isEnabled()
+    assert not page.details.foot.bar.buttons[ModelAction.LOAD].isEnabled()
     gone = page.library.item("shelf:my-finetune")
     assert gone is not None
     page.library.shelf = [replace(gone, facts=replace_fields(model_of(gone), away=True))]
     page.list.refresh()  # it comes back with its disk
     assert any("Disk not connected" in line for line in lines(page))
-    page.details.foot.bar.buttons[Do.REMOVE].click()
+    page.details.foot.bar.buttons[ModelAction.REMOVE].click()
     until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
 
 
@@ -338,7 +338,7 @@ def test_without_a_node_it_says_what_it_waits_for(qtbot: QtBot, away: Desk) -> N
     made.show()
     assert made.list._empty.isVisibleTo(made)
     assert "background service" in made.list._empty.sentence.text()
-    made.take_in(["model.gguf"])
+    made.import_files(["model.gguf"])
     assert "background service" in made.notice.sentence
     made.end()
 
@@ -359,7 +359,7 @@ def test_what_is_rebuilt_is_called_so_and_not_offered_again(page: ModelsPage, at
     pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "recovering"}}
     pool.changed.emit()
     assert any("Rebuilding" in line for line in lines(page))
-    assert set(page.details.foot.bar.buttons) == {Do.CHAT, Do.UNLOAD}
+    assert set(page.details.foot.bar.buttons) == {ModelAction.CHAT, ModelAction.UNLOAD}
 
 
 def test_a_load_that_is_being_stopped_is_no_load_any_more(page: ModelsPage, at_lone: Desk) -> None:
@@ -369,7 +369,7 @@ def test_a_load_that_is_being_stopped_is_no_load_any_more(page: ModelsPage, at_l
     for loaded, expected in ((loading, "guide"), (loading | {"stopping": True}, "")):
         pool.snapshot = pool.snapshot | {"loaded": loaded}
         pool.changed.emit()
-        assert page.loading.model == expected
+        assert page.model_loader.model == expected
         assert page.details.steps.isVisibleTo(page) == bool(expected)
 
 
@@ -410,11 +410,11 @@ def test_everything_that_takes_the_focus_has_a_name(page: ModelsPage) -> None:
 
 
 def test_news_do_not_end_a_measurement(qtbot: QtBot, page: ModelsPage) -> None:
-    page.planning.measure()
+    page.plan_loader.measure()
     page.watch.memory.emit()
     page.details.show_item(page.details.item)  # the library tells of the same model anew
-    assert page.planning.measuring
-    page.planning.stop_measuring()
+    assert page.plan_loader.measuring
+    page.plan_loader.stop_measuring()
 
 
 def test_the_page_shows_between_its_halves(page: ModelsPage, at_lone: Desk) -> None:

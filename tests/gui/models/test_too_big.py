@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.model_item import offer_item
 from app.gui.models.models_page import ModelsPage
 from app.gui.models.verdicts import short
@@ -50,18 +50,18 @@ def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
 @pytest.mark.long
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
-    qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: ModelAction.LOAD_ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
     assert "32 MiB is free for models now" in details.verdict.sum.text()
-    assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
-    details.foot.bar.buttons[Do.ANYWAY].click()
+    assert not details.foot.bar.buttons[ModelAction.LOAD].isEnabled()
+    details.foot.bar.buttons[ModelAction.LOAD_ANYWAY].click()
     question = page.removal.question
     assert question is not None
     next(button for button in question.findChildren(QPushButton) if button.text() == "Try anyway").click()
-    qtbot.waitUntil(lambda: Do.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: ModelAction.CHAT in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert page.removal.question is None
-    details.foot.bar.buttons[Do.UNLOAD].click()
-    qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
+    details.foot.bar.buttons[ModelAction.UNLOAD].click()
+    qtbot.waitUntil(lambda: ModelAction.LOAD_ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
 
 
 def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, attic: TestNode) -> None:
@@ -71,13 +71,13 @@ def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, att
 
     def fits() -> bool:
         buttons = details.foot.bar.buttons
-        return Do.ANYWAY not in buttons and buttons[Do.LOAD].isEnabled()
+        return ModelAction.LOAD_ANYWAY not in buttons and buttons[ModelAction.LOAD].isEnabled()
 
     qtbot.waitUntil(fits, timeout=WITHIN_MS)
     given(attic, 32 << 20)
-    qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: ModelAction.LOAD_ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
-    assert not details.foot.bar.buttons[Do.LOAD].isEnabled()
+    assert not details.foot.bar.buttons[ModelAction.LOAD].isEnabled()
 
 
 @pytest.mark.long
@@ -91,7 +91,7 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         page = opened(qtbot, qapp, study)
         page.list.select("shelf:large")
         details = page.details
-        qtbot.waitUntil(lambda: Do.ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
+        qtbot.waitUntil(lambda: ModelAction.LOAD_ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
         large = details.item
         assert large is not None
         here = file("F16", 0, size_bytes=large.file_bytes, on_shelf="large")
@@ -101,11 +101,11 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         page.library.changed.emit()
         qtbot.waitUntil(details.verdict.use.isVisible, timeout=WITHIN_MS)
         assert details.verdict.use.text() == "Show Q2_K"
-        known = page.judging.of(large)
+        known = page.verdict_loader.of(large)
         assert known is not None
         assert short(known) == "Q2_K fits"
-        page.judging.put(large, replace(known, quantization=""))  # as the details find it anew
-        assert page.judging.of(large) == known
+        page.verdict_loader.put(large, replace(known, quantization=""))  # as the details find it anew
+        assert page.verdict_loader.of(large) == known
         details.verdict.use.click()
         qtbot.waitUntil(lambda: page.list.chosen_key == "offer:large", timeout=WITHIN_MS)
         assert details.files.file == small.file

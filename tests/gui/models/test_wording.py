@@ -19,11 +19,11 @@ from app.gui.look.sentences import said
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models import verdicts
 from app.gui.models.details.about_view import about_of
-from app.gui.models.details.model_actions import Action, Do, Now, actions
+from app.gui.models.details.model_actions import Action, ActionContext, ModelAction, actions
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.details.setup_form import ContextSlider, steps
 from app.gui.models.details.verdict_view import Memory, memories, of_machine, whole_sum
-from app.gui.models.model_item import matches, offer_item, shelf_item, small_print
+from app.gui.models.model_item import details_line, matches, offer_item, shelf_item
 from app.gui.models.model_loading import LoadSteps, step_words
 from app.gui.models.transfers import Transfer, TransferRow, of_download
 from app.gui.models.verdicts import Judgment, sketch, smaller_files, with_smaller
@@ -34,7 +34,7 @@ GUIDE = shelf_item(convert({"name": "guide", "builtin": True, "file_bytes": 5 <<
 MINE = shelf_item(convert({"name": "mine", "file_bytes": 3 * GIB, "downloaded": True}, models.ShelfModel))
 GONE_REASON = Reason("node_away", {})
 GONE = {"code": GONE_REASON.code, "facts": GONE_REASON.facts}
-IDLE = Now(None, False, None, False, {})
+IDLE = ActionContext(None, False, None, False, {})
 
 
 def shown_as(result: Json) -> Transfer:
@@ -148,15 +148,15 @@ def test_a_context_that_cannot_be_changed_says_so(qtbot: QtBot) -> None:
 
 def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
     item = offer_item(offer())
-    assert small_print(item) == "Maker · Q4_K_M · 39.7 GiB"
-    assert small_print(GUIDE) == "5.0 MiB · small, for learning the app"
+    assert details_line(item) == "Maker · Q4_K_M · 39.7 GiB"
+    assert details_line(GUIDE) == "5.0 MiB · small, for learning the app"
     facts = {"quantization": "Q8_0", "file_bytes": 1 << 30}
     assert (
-        small_print(shelf_item(convert({"name": "x"} | facts, models.ShelfModel)))
+        details_line(shelf_item(convert({"name": "x"} | facts, models.ShelfModel)))
         == "Q8_0 · 1.0 GiB · not in the catalog"
     )
     assert (
-        small_print(shelf_item(convert({"name": "x", "in_catalog": True} | facts, models.ShelfModel)))
+        details_line(shelf_item(convert({"name": "x", "in_catalog": True} | facts, models.ShelfModel)))
         == "Q8_0 · 1.0 GiB"
     )
     assert matches(item, "large code")
@@ -261,34 +261,50 @@ def test_copies_to_several_machines_are_added_up(qtbot: QtBot) -> None:
 
 
 def test_what_can_be_done() -> None:
-    def done(item: Any, now: Now, file: str | None = None) -> list[Do]:
+    def done(item: Any, now: ActionContext, file: str | None = None) -> list[ModelAction]:
         return [action.do for action in actions(Setup(item, file, 4096), now)]
 
     too_big = Judgment(Verdict(VerdictWord.TOO_BIG, short_bytes=1))
     loaded = plans.LoadedModel(model="mine", state="ready", context=4096, users=1)
-    assert done(GUIDE, IDLE) == [Do.LOAD]
-    assert done(MINE, IDLE) == [Do.LOAD, Do.DELETE]
-    assert done(MINE, Now(None, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
-    assert done(MINE, Now(loaded, False, None, False, {})) == [Do.CHAT, Do.UNLOAD]
+    assert done(GUIDE, IDLE) == [ModelAction.LOAD]
+    assert done(MINE, IDLE) == [ModelAction.LOAD, ModelAction.DELETE]
+    assert done(MINE, ActionContext(None, False, too_big, True, {})) == [
+        ModelAction.LOAD,
+        ModelAction.LOAD_ANYWAY,
+        ModelAction.DELETE,
+    ]
+    assert done(MINE, ActionContext(loaded, False, None, False, {})) == [ModelAction.CHAT, ModelAction.UNLOAD]
     other = replace(loaded, context=512)
-    assert done(MINE, Now(other, False, None, False, {})) == [Do.CHAT, Do.LOAD, Do.UNLOAD]
+    assert done(MINE, ActionContext(other, False, None, False, {})) == [
+        ModelAction.CHAT,
+        ModelAction.LOAD,
+        ModelAction.UNLOAD,
+    ]
     another = replace(loaded, model="another")
-    assert done(MINE, Now(another, False, None, False, {})) == [Do.LOAD, Do.BESIDE, Do.DELETE]
-    assert done(MINE, Now(another, True, None, False, {})) == [Do.LOAD, Do.DELETE]
-    assert done(MINE, Now(another, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
-    assert done(offer_item(offer()), IDLE) == [Do.DOWNLOAD]
-    both = Now(None, False, None, False, {}, "mine")
+    assert done(MINE, ActionContext(another, False, None, False, {})) == [
+        ModelAction.LOAD,
+        ModelAction.LOAD_ALONGSIDE,
+        ModelAction.DELETE,
+    ]
+    assert done(MINE, ActionContext(another, True, None, False, {})) == [ModelAction.LOAD, ModelAction.DELETE]
+    assert done(MINE, ActionContext(another, False, too_big, True, {})) == [
+        ModelAction.LOAD,
+        ModelAction.LOAD_ANYWAY,
+        ModelAction.DELETE,
+    ]
+    assert done(offer_item(offer()), IDLE) == [ModelAction.DOWNLOAD]
+    both = ActionContext(None, False, None, False, {}, "mine")
     only = shelf_item(models.ShelfModel(name="mine", file_bytes=3 * GIB, downloaded=True, writes=False))
-    assert done(only, IDLE) == [Do.LOAD, Do.DELETE]
-    assert done(only, both) == [Do.UNLOAD]  # nobody chats with it, and nobody removes it now
-    assert done(MINE, both) == [Do.LOAD]  # it may also be loaded to write
+    assert done(only, IDLE) == [ModelAction.LOAD, ModelAction.DELETE]
+    assert done(only, both) == [ModelAction.UNLOAD]  # nobody chats with it, and nobody removes it now
+    assert done(MINE, both) == [ModelAction.LOAD]  # it may also be loaded to write
     here = offer_item(offer("x", file("Q4_K_M", 1, on_shelf="mine", recommended=True)))
-    assert done(here, IDLE) == [Do.SHOW]
+    assert done(here, IDLE) == [ModelAction.SHOW]
     under_way = offer_item(offer("x", file("Q4_K_M", 1, download="d1", recommended=True)))
-    now = Now(None, False, None, False, {"d1": convert(download("running"), downloads.Download)})
+    now = ActionContext(None, False, None, False, {"d1": convert(download("running"), downloads.Download)})
     assert [action.enabled for action in actions(Setup(under_way), now)] == [False]
     for state in ("paused", "failed"):  # what came of it is not fetched again
-        now = Now(None, False, None, False, {"d1": convert(download(state), downloads.Download)})
+        now = ActionContext(None, False, None, False, {"d1": convert(download(state), downloads.Download)})
         texts = [action.text for action in actions(Setup(under_way), now)]
         assert texts == ["Resume at 10.0 GiB of 40.0 GiB"]
-    assert actions(Setup(MINE), IDLE)[1] == Action(Do.DELETE, "Delete 3.0 GiB", "danger")
+    assert actions(Setup(MINE), IDLE)[1] == Action(ModelAction.DELETE, "Delete 3.0 GiB", "danger")

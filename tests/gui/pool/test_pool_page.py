@@ -241,7 +241,7 @@ def test_a_machine_that_is_not_reached_leads_to_the_reason(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
-    monkeypatch.setattr(pool_actions, "why_unseen", lambda services, _: opened.append(services))
+    monkeypatch.setattr(pool_actions, "open_doctor", lambda services, _: opened.append(services))
     made, far = household(3), f"{1:064x}"
     made["machines"][far]["online"] = False
     away.services.pool.snapshot = made

@@ -41,8 +41,8 @@ def privacy(qtbot: QtBot, at_lone: Desk) -> Iterator[Privacy]:
     qtbot.waitUntil(lambda: made.key.text() != "")
     yield made
     if lock.is_on:
-        with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
-            lock.turn(False)
+        with qtbot.waitSignal(lock.encryption_changed, timeout=WITHIN_MS):
+            lock.set_encryption(False)
 
 
 def press(privacy: Privacy) -> None:
@@ -120,7 +120,7 @@ def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) ->
     qtbot.waitUntil(lambda: bool(messages), timeout=WITHIN_MS)
     assert aside.name in messages[0]
     shutil.copy(folder / FILE, aside)  # an encrypted one
-    assert privacy.services.lock.left_readable() == []
+    assert privacy.services.lock.readable_leftovers() == []
     aside.unlink()
 
 
@@ -134,7 +134,7 @@ def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, mon
 
     monkeypatch.setattr(history_encryption, "_sweep", slow)
     lock = privacy.services.lock
-    with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
+    with qtbot.waitSignal(lock.encryption_changed, timeout=WITHIN_MS):
         press(privacy)
         try:
             qtbot.waitUntil(lambda: any(dialog.isVisible() for dialog in dialogs(privacy)))

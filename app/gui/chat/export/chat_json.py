@@ -24,7 +24,7 @@ from app.core.chat import (
 )
 from app.core.errors import BadInput, Reason
 from app.gui.chat.history.history_cipher import storable
-from app.gui.chat.presets import usable
+from app.gui.chat.presets import valid_sampling
 
 FORMAT, VERSION = "poolhouse-chats", 1
 MAX_FILE_BYTES = 128 << 20
@@ -38,7 +38,7 @@ HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
 TAIL = "\n]}\n"
 
 
-class _Odd(Exception):
+class _InvalidFile(Exception):
     """An error in an imported file. The message describes it."""
 
 
@@ -70,7 +70,7 @@ def chat_json(chat: Chat) -> str:
     return json.dumps(said, ensure_ascii=False, indent=1)
 
 
-def chats_of(data: bytes, path: str, report: Callable[[int], None] = lambda n: None) -> list[Chat]:
+def parse_chats(data: bytes, path: str, report: Callable[[int], None] = lambda n: None) -> list[Chat]:
     """Return the chats of an exported file. They have temporary IDs, so the history must store them under new ones.
 
     Calls `report` with the number of chats read so far. Raises BadInput if any part of the file is invalid.
@@ -81,21 +81,21 @@ def chats_of(data: bytes, path: str, report: Callable[[int], None] = lambda n: N
     try:
         for item in _items(data.decode("utf-8-sig")):
             if len(chats) == MAX_CHATS:
-                raise _Odd(f"it has more than {MAX_CHATS} chats")
+                raise _InvalidFile(f"it has more than {MAX_CHATS} chats")
             chats.append(_chat(item, len(chats) + 1))
             report(len(chats))
     except (ValueError, RecursionError):
         raise BadInput("chats_odd", path=path, what=Reason("not_json")) from None
-    except _Odd as odd:
-        raise BadInput("chats_odd", path=path, what=str(odd)) from None
+    except _InvalidFile as error:
+        raise BadInput("chats_odd", path=path, what=str(error)) from None
     return chats
 
 
-def checked(chat: Chat) -> Chat | None:
+def validated(chat: Chat) -> Chat | None:
     """Return a chat recovered from a damaged file, or None if any part of it is invalid."""
     try:
         return _chat(json.loads(chat_json(chat)), 1)
-    except (_Odd, ValueError, TypeError, RecursionError):
+    except (_InvalidFile, ValueError, TypeError, RecursionError):
         return None
 
 
@@ -120,9 +120,9 @@ def _items(text: str) -> Iterator[object]:
 
 def _whole(value: object) -> list[object]:
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise _Odd("Poolhouse did not write it")
+        raise _InvalidFile("Poolhouse did not write it")
     if value.get("version") != VERSION:
-        raise _Odd("another version of Poolhouse wrote it")
+        raise _InvalidFile("another version of Poolhouse wrote it")
     return _list(value.get("chats"), "chats", MAX_CHATS)
 
 
@@ -146,14 +146,14 @@ def _chat(value: object, number: int) -> Chat:
             archived=chat.get("archived") is True,
             model=_maybe_line(chat.get("model"), "model"),
             system=_text(chat.get("system", ""), "system"),
-            sampling=usable(chat.get("sampling")),
+            sampling=valid_sampling(chat.get("sampling")),
             context=_context(chat.get("context")),
             messages=messages,
             leaf=leaf,
             changed_at=_time(chat.get("changed_at", 0)),
         )
-    except _Odd as odd:
-        raise _Odd(f"in chat {number}, {odd}") from None
+    except _InvalidFile as error:
+        raise _InvalidFile(f"in chat {number}, {error}") from None
 
 
 def _messages(value: object) -> dict[MessageId, Message]:
@@ -163,12 +163,12 @@ def _messages(value: object) -> dict[MessageId, Message]:
         ident = MessageId(_text(said.get("id"), "id", NAME_CHARACTERS))
         parent = said.get("parent")
         if not ident or ident in messages:
-            raise _Odd("two messages have the same id")
+            raise _InvalidFile("two messages have the same id")
         if parent is not None and (not isinstance(parent, str) or parent not in messages):
-            raise _Odd("a message answers one that is not before it")
+            raise _InvalidFile("a message answers one that is not before it")
         role = said.get("role")
         if role not in (Role.USER, Role.ASSISTANT):
-            raise _Odd("a message has an unknown role")
+            raise _InvalidFile("a message has an unknown role")
         messages[ident] = Message(
             ident,
             None if parent is None else MessageId(parent),
@@ -229,25 +229,25 @@ def _numbers(values: Mapping[str, object]) -> dict[str, Any]:
 
 def _dict(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Odd(f"“{name}” is not an object")
+        raise _InvalidFile(f"“{name}” is not an object")
     return value
 
 
 def _list(value: object, name: str, most: int) -> list[object]:
     if not isinstance(value, list):
-        raise _Odd(f"“{name}” is not a list")
+        raise _InvalidFile(f"“{name}” is not a list")
     if len(value) > most:
-        raise _Odd(f"“{name}” has more than {most} entries")
+        raise _InvalidFile(f"“{name}” has more than {most} entries")
     return value
 
 
 def _text(value: object, name: str, most: int = TEXT_CHARACTERS) -> str:
     if not isinstance(value, str):
-        raise _Odd(f"“{name}” is not text")
+        raise _InvalidFile(f"“{name}” is not text")
     if len(value) > most:
-        raise _Odd(f"“{name}” is longer than {most} characters")
+        raise _InvalidFile(f"“{name}” is longer than {most} characters")
     if value != storable(value):
-        raise _Odd(f"“{name}” has half a character")
+        raise _InvalidFile(f"“{name}” has half a character")
     return value
 
 
@@ -262,7 +262,7 @@ def _maybe_line(value: object, name: str) -> str | None:
 def _time(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= MAX_TIME or math.isnan(value):  # type: ignore[operator, arg-type]
-        raise _Odd("a time is none")
+        raise _InvalidFile("a time is none")
     return float(value)  # type: ignore[arg-type]
 
 

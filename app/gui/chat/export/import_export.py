@@ -22,7 +22,7 @@ from app.core.chat import Chat, ChatId
 from app.core.errors import AppError, BadInput, Damaged, bug
 from app.core.reasons import os_cause
 from app.gui.app.app_context import AppContext
-from app.gui.chat.export.chat_json import HEAD, MAX_FILE_BYTES, TAIL, chat_json, chats_of, checked
+from app.gui.chat.export.chat_json import HEAD, MAX_FILE_BYTES, TAIL, chat_json, parse_chats, validated
 from app.gui.chat.export.documents import HTML_TAIL, PdfBook, html_article, html_head, markdown, without_thoughts
 from app.gui.chat.history import history_rows
 from app.gui.chat.history.history import History
@@ -37,7 +37,7 @@ from app.gui.widgets.notice import NarrowNotice
 from app.gui.widgets.progress import Progress
 
 Chats = Generator[Chat, None, None]  # the consumer closes it, in the thread that consumed it
-Told = Callable[[int], None]  # called with the number of chats written; raises to stop the work
+ReportProgress = Callable[[int], None]  # called with the number of chats written; raises to stop the work
 
 
 EXPORT_THOUGHTS = "chat/export_thoughts"  # preferences key: whether to export thoughts with the answers
@@ -58,7 +58,7 @@ PDF, JSON = Format("PDF", ".pdf"), Format("JSON", ".json")
 FORMATS = (MARKDOWN, HTML, PDF, JSON)
 
 
-def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
+def read_chats(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
     """Yield chats from the history file, or all of them if `ids` is None. May be used in any thread."""
     with contextlib.closing(connect(file)) as db:
         if ids is None:
@@ -69,7 +69,9 @@ def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
                 yield chat
 
 
-def export(chats: Chats, form: Format, target: Path, title: str, report: Told, *, thoughts: bool = True) -> int:
+def export(
+    chats: Chats, form: Format, target: Path, title: str, report: ReportProgress, *, thoughts: bool = True
+) -> int:
     """Export chats and return their number. On failure, raises AppError and leaves an existing file unchanged.
 
     `thoughts` decides whether answers include their thoughts. JSON always includes them, since it can be imported
@@ -99,7 +101,7 @@ def _without_thoughts(chats: Chats) -> Chats:
             yield without_thoughts(chat)
 
 
-def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, report: Told) -> int:
+def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, report: ReportProgress) -> int:
     head, write_chat, between, tail = _parts(form, title)
     count = 0
     with part.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
@@ -123,7 +125,7 @@ def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, s
     return "", markdown, "\n---\n\n", ""
 
 
-def _pdf(chats: Iterable[Chat], form: Format, part: Path, title: str, report: Told) -> int:
+def _pdf(chats: Iterable[Chat], form: Format, part: Path, title: str, report: ReportProgress) -> int:
     part.touch(mode=0o600)
     book, count = PdfBook(part, title), 0
     try:
@@ -146,7 +148,7 @@ class _Cancelled(Exception):
     """Raised inside a job to end it after it was canceled."""
 
 
-class Work(QObject):
+class CancelableJob(QObject):
     """A job that runs in another thread.
 
     Emits either `done` or `failed`, once, in the thread that created this object. Emits neither after `cancel`.
@@ -199,7 +201,7 @@ class Work(QObject):
 Done = Callable[[Any], None]
 
 
-class ExchangeDesk(QWidget):
+class ImportExportPanel(QWidget):
     """Runs exports and imports and shows their progress. Hidden while there is nothing to do."""
 
     def __init__(self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget) -> None:
@@ -209,7 +211,7 @@ class ExchangeDesk(QWidget):
         self._preferences = services.preferences
         self._written = LastFolder(services.preferences, "export")
         self._taken_from = LastFolder(services.preferences, "import")
-        self._work: Work | None = None
+        self._work: CancelableJob | None = None
         self._then: Done = self._read
         self._waiting: list[Chat] = []  # read, but not yet in the history
         self._taken: list[ChatId] = []
@@ -253,14 +255,14 @@ class ExchangeDesk(QWidget):
         title = target.stem
         thoughts = self._preferences.flag(EXPORT_THOUGHTS)
 
-        def job(report: Told) -> int:
-            source = stored(file, ids, codec) if file else (chat for chat in unsaved)
+        def job(report: ReportProgress) -> int:
+            source = read_chats(file, ids, codec) if file else (chat for chat in unsaved)
             return export(source, form, target, title, report, thoughts=thoughts)
 
         words = self.tr("Exporting %n chat(s)…", "", len(ids))
-        self._begin(Work(job), words, len(ids), partial(self._exported, target))
+        self._begin(CancelableJob(job), words, len(ids), partial(self._exported, target))
 
-    def bring_in(self) -> None:
+    def choose_import(self) -> None:
         """Let the user choose a file and import its chats."""
         title = self.tr("Import chats")
         chosen, _ = QFileDialog.getOpenFileName(
@@ -273,12 +275,12 @@ class ExchangeDesk(QWidget):
     def read(self, source: Path) -> None:
         """Import the chats of `source`. The whole file is validated before the first chat is added."""
         words = self.tr("Reading {name}…").format(name=source.name)
-        self._begin(Work(partial(_read, source)), words, 0, self._read)
+        self._begin(CancelableJob(partial(_read, source)), words, 0, self._read)
 
     def rescue(self, aside: Path) -> None:
         """Import the chats that are still readable in a damaged history file."""
         words = self.tr("Reading {name}…").format(name=aside.name)
-        self._begin(Work(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
+        self._begin(CancelableJob(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
 
     def cancel(self) -> None:
         """Cancel the job. Chats that an import has already added are deleted again."""
@@ -294,7 +296,7 @@ class ExchangeDesk(QWidget):
     def busy(self) -> bool:
         return self._work is not None or bool(self._waiting)
 
-    def _begin(self, work: Work, words: str, most: int, done: Done) -> None:
+    def _begin(self, work: CancelableJob, words: str, most: int, done: Done) -> None:
         if self.busy:
             self._notice.say(self.tr("Wait until the other file has been read."), "warning")
             return
@@ -368,14 +370,14 @@ class ExchangeDesk(QWidget):
         return [*self._history.headings(), *self._history.headings(archived=True)]
 
 
-def _read(source: Path, report: Told) -> list[Chat]:
+def _read(source: Path, report: ReportProgress) -> list[Chat]:
     """Read and validate the chats of an exported file. Raises BadInput if the file is invalid."""
     try:
         with source.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadInput("file_unreadable", path=str(source), why=os_cause(error)) from None
-    return chats_of(data, str(source), report)
+    return parse_chats(data, str(source), report)
 
 
 def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Chat]:
@@ -408,7 +410,7 @@ def _whole(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     """Return a chat if it is complete and valid."""
     try:
         chat = history_rows.read(db, ident, codec)
-        whole = checked(chat) if chat is not None else None
+        whole = validated(chat) if chat is not None else None
         return replace(whole, id=ident) if whole is not None else None
     except (sqlite3.DatabaseError, ValueError, TypeError):
         return None

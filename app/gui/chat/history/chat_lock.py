@@ -13,8 +13,8 @@ from app.gui.api.node_client import Call, NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_cipher import Cipher, Plain
-from app.gui.chat.history.history_encryption import Turn
+from app.gui.chat.history.history_cipher import Cipher, PlainCodec
+from app.gui.chat.history.history_encryption import Conversion
 from app.gui.chat.history.history_file import FILE, is_sealed
 
 ENCRYPTED = "chats/encrypted"  # preferences key: whether a new history file is encrypted
@@ -29,7 +29,7 @@ class ChatLock(QObject):
     """
 
     changed = Signal()  # one of the properties below has changed
-    turned = Signal(object)  # encryption was turned on or off: None, or an AppError
+    encryption_changed = Signal(object)  # encryption was turned on or off: None, or an AppError
 
     def __init__(
         self, client: NodeClient, pool: NodeState, preferences: Preferences, folder: Path, parent: QObject | None = None
@@ -50,7 +50,7 @@ class ChatLock(QObject):
             seal_new = self._preferences.flag(ENCRYPTED)
             self._history = History(self._path, self, sealed=seal_new)
             self._history.unlocked.connect(self._tell)
-            self._history.turning.ended.connect(self._turned)
+            self._history.converter.ended.connect(self._converted)
             self.problem = None
             if self.is_locked:
                 self._ask()
@@ -81,9 +81,9 @@ class ChatLock(QObject):
     @property
     def is_busy(self) -> bool:
         """Return whether encryption is being turned on or off."""
-        return self._asked or (self._history is not None and self._history.turning.busy)
+        return self._asked or (self._history is not None and self._history.converter.busy)
 
-    def wake(self) -> None:
+    def request_key(self) -> None:
         """Request the key if the chats are encrypted, because it also decrypts some preferences."""
         if self.is_on:
             _ = self.history
@@ -95,20 +95,20 @@ class ChatLock(QObject):
             self.changed.emit()
             self._ask()
 
-    def turn(self, on: bool) -> None:
-        """Turn encryption on or off. Emits `turned` when that is done or has failed."""
+    def set_encryption(self, on: bool) -> None:
+        """Turn encryption on or off. Emits `encryption_changed` when that is done or has failed."""
         if self.is_busy or on == self.is_on or self.is_locked or self.history.locked is not None:
-            self.turned.emit(self.problem or self.history.locked)
+            self.encryption_changed.emit(self.problem or self.history.locked)
             return
         self._asked = True
         self.changed.emit()
         if on:
-            self._call = self._client.post(KEY, None, self._made, self._not_turned, answer=HistoryKey)
+            self._call = self._client.post(KEY, None, self._made, self._not_changed, answer=HistoryKey)
         else:
-            self._preferences.use(Plain())  # must come first: the key is needed and is dropped later
-            self._begin(Turn.OPEN, None)
+            self._preferences.use(PlainCodec())  # must come first: the key is needed and is dropped later
+            self._begin(Conversion.OPEN, None)
 
-    def begin_anew(self) -> Path | None:
+    def start_new_history(self) -> Path | None:
         """Set the locked file aside and begin a new history. Return the new path of the old file, or None if renaming
         failed."""
         aside = self.history.set_aside()
@@ -120,7 +120,7 @@ class ChatLock(QObject):
         self._tell()
         return aside
 
-    def left_readable(self) -> list[str]:
+    def readable_leftovers(self) -> list[str]:
         """Return the names of older files in the history's folder that still contain readable text."""
         beside = sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"))
         return [file.name for file in beside if file != self.history.file and not is_sealed(file)]
@@ -144,7 +144,7 @@ class ChatLock(QObject):
         if not self.is_locked:
             if key is not None and self._has_locked_words:
                 self._preferences.use(Cipher(base64.b64decode(key)))
-                self._preferences.use(Plain())
+                self._preferences.use(PlainCodec())
             return
         if key is None:
             self.problem = Refused("history_key_gone", place=place, path=str(self._path))
@@ -160,24 +160,24 @@ class ChatLock(QObject):
             self.changed.emit()
 
     def _made(self, answer: HistoryKey) -> None:
-        self._begin(Turn.SEAL, base64.b64decode(answer.key or ""))
+        self._begin(Conversion.SEAL, base64.b64decode(answer.key or ""))
 
-    def _begin(self, turn: Turn, key: bytes | None) -> None:
+    def _begin(self, conversion: Conversion, key: bytes | None) -> None:
         self._asked = False
-        if self.history.turn(turn, key):
+        if self.history.convert(conversion, key):
             self.changed.emit()
         else:  # the history is in memory only, which was already reported
             self._preferences.use(self.history.codec)
-            self._not_turned(self.history.trouble or Refused("history_busy"))
+            self._not_changed(self.history.trouble or Refused("history_busy"))
 
-    def _not_turned(self, error: AppError) -> None:
+    def _not_changed(self, error: AppError) -> None:
         self._asked = False
         self.changed.emit()
-        self.turned.emit(error)
+        self.encryption_changed.emit(error)
 
-    def _turned(self, error: AppError | None) -> None:
+    def _converted(self, error: AppError | None) -> None:
         self._tell()
-        self.turned.emit(error)
+        self.encryption_changed.emit(error)
 
     def _tell(self) -> None:
         self._remember()

@@ -18,10 +18,10 @@ from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone
 from app.core.errors import AppError
 from app.gui.chat.history import history_file, history_rows, history_search
 from app.gui.chat.history.history_cipher import Cipher, Codec
-from app.gui.chat.history.history_encryption import Turn
-from app.gui.chat.history.history_rows import named
+from app.gui.chat.history.history_encryption import Conversion
+from app.gui.chat.history.history_rows import normalized_name
 from app.gui.chat.history.history_search import Hit
-from app.gui.chat.history.history_store import Purge, Store, Turning
+from app.gui.chat.history.history_store import Converter, HistoryStore, Purge
 
 SOON_MS = 1000  # an answer in progress is written at most this often
 AGAIN_MS = 5000  # delay before a failed write is repeated
@@ -60,13 +60,13 @@ class History(QObject):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write_waiting)
-        self._store = Store(path, self, seal_new=sealed)
+        self._store = HistoryStore(path, self, seal_new=sealed)
         self._store.troubled.connect(self.troubled)
         self._store.recovered.connect(self.recovered)
         self._store.replaced.connect(self._write_again)
         self._purge = Purge(self._store, self)
-        self.turning = Turning(self._store, self)
-        self.turning.ended.connect(self._turned)
+        self.converter = Converter(self._store, self)
+        self.converter.ended.connect(self._converted)
         self.purge()  # deletions that the previous window did not finish
 
     @property
@@ -113,18 +113,18 @@ class History(QObject):
     def folders(self) -> list[str]:
         """Return the names of all folders in alphabetical order, including empty folders."""
         codec = self.codec
-        return self._store.read(lambda db: history_rows.names(db, codec), list[str]())
+        return self._store.read(lambda db: history_rows.folder_names(db, codec), list[str]())
 
     def search(self, words: str, most: int = 200) -> list[Hit]:
         """Return the chats, archived ones included, in which every word occurs in the title or in a single text."""
-        return [hit for hit in self.looking(words, most) if hit is not None]
+        return [hit for hit in self.search_steps(words, most) if hit is not None]
 
-    def looking(self, words: str, most: int = 200) -> Iterator[Hit | None]:
+    def search_steps(self, words: str, most: int = 200) -> Iterator[Hit | None]:
         """Run a search in small steps, yielding each result, or None after a step without one."""
         self._write_waiting()
         codec, indexed = self.codec, self._store.indexed
         if codec.seals:
-            yield from history_search.open_and_look(self._store.read, words, most, codec)
+            yield from history_search.search_sealed(self._store.read, words, most, codec)
             return
         yield from self._store.read(
             lambda db: history_search.search(db, words, most, codec, indexed=indexed), list[Hit]()
@@ -163,7 +163,7 @@ class History(QObject):
         if self.closed:
             return
         self.closed = True
-        self.turning.stop()
+        self.converter.stop()
         self._under_way.clear()
         self._write_waiting()
         self.purge()
@@ -181,8 +181,8 @@ class History(QObject):
         made = replace(
             chat,
             id=_new_chat_id(),
-            title=named(chat.title),
-            folder=named(chat.folder),
+            title=normalized_name(chat.title),
+            folder=normalized_name(chat.folder),
             changed_at=chat.changed_at or self.now(),
         )
         self.keep(made)
@@ -192,7 +192,7 @@ class History(QObject):
 
     def rename(self, chat: ChatId, title: str) -> None:
         """Rename a chat. An empty title names it after its first question again."""
-        title = named(title)
+        title = normalized_name(title)
         now = self.chat(chat)
         if now is not None:
             codec = self.codec
@@ -208,8 +208,8 @@ class History(QObject):
 
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
         """Move chats into a folder, which is created if needed. An empty name moves them out of all folders."""
-        folder, codec = named(folder), self.codec
-        self._headline(chats, lambda db: history_rows.move(db, chats, folder, codec), folder=folder)
+        folder, codec = normalized_name(folder), self.codec
+        self._headline(chats, lambda db: history_rows.move_to_folder(db, chats, folder, codec), folder=folder)
 
     def delete(self, chats: Sequence[ChatId]) -> None:
         """Hide chats immediately. `purge`, or the next start of the app, removes them for good."""
@@ -244,14 +244,14 @@ class History(QObject):
 
     def make_folder(self, name: str) -> None:
         """Create a folder if it does not exist."""
-        name, codec = named(name), self.codec
+        name, codec = normalized_name(name), self.codec
         if name and name not in self.folders():
-            self._store.write(lambda db: history_rows.made(db, name, codec))
+            self._store.write(lambda db: history_rows.ensure_folder(db, name, codec))
             self.changed.emit("")
 
     def rename_folder(self, name: str, new: str) -> None:
         """Rename a folder. If a folder with the new name exists, the two are merged."""
-        new = named(new)
+        new = normalized_name(new)
         if not new or new == name:
             return
         inside = self.inside(name)
@@ -263,7 +263,7 @@ class History(QObject):
         """Delete a folder but not its chats, and return their IDs, so that the caller can undo it."""
         inside, codec = self.inside(name), self.codec
         self.move(inside, "")
-        self._store.write(lambda db: history_rows.remove(db, name, codec))
+        self._store.write(lambda db: history_rows.remove_folder(db, name, codec))
         self.changed.emit("")
         return inside
 
@@ -281,16 +281,16 @@ class History(QObject):
         self.purge()
         self.unlocked.emit()
         if not self._store.read(history_file.is_swept, True):
-            self.turning.begin(Turn.SWEEP, cipher)
+            self.converter.begin(Conversion.SWEEP, cipher)
         return True
 
-    def turn(self, turn: Turn, key: bytes | None = None) -> bool:
-        """Start encrypting all texts with `key`, or decrypting them. `turning` reports progress. Return whether it
+    def convert(self, conversion: Conversion, key: bytes | None = None) -> bool:
+        """Start encrypting all texts with `key`, or decrypting them. `converter` reports progress. Return whether it
         started."""
         self._write_waiting()
         self._purge.finish()
         cipher = Cipher(key) if key is not None else self.codec
-        return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
+        return isinstance(cipher, Cipher) and self.converter.begin(conversion, cipher)
 
     def set_aside(self) -> Path | None:
         """Set the locked file aside and begin a new history. Return the new path of the old file, or None if renaming
@@ -371,7 +371,7 @@ class History(QObject):
         order = "UPDATE chats SET deleted_at = ? WHERE id = ?"
         return self._store.write(lambda db: db.executemany(order, rows))
 
-    def _turned(self) -> None:
+    def _converted(self) -> None:
         """Write the changes that were held back while the file was being converted."""
         self._write_waiting()
         self.changed.emit("")

@@ -9,9 +9,9 @@ from typing import Protocol
 KEY_BYTES = 32
 NONCE_BYTES = 12  # random for each text; NIST SP 800-38D allows 2**32 of them under one key
 TAG_BYTES = 16
-FORM = b"\x01"  # the first byte of a sealed text, which identifies the format
-SILENT = ("", "{}")  # not sealed: they reveal nothing, and empty chats are found by them
-Kept = str | bytes
+FORMAT_BYTE = b"\x01"  # the first byte of a sealed text, which identifies the format
+NEVER_SEALED = ("", "{}")  # not sealed: they reveal nothing, and empty chats are found by them
+StoredText = str | bytes
 
 
 class Codec(Protocol):
@@ -23,23 +23,23 @@ class Codec(Protocol):
 
     @property
     def seals(self) -> bool: ...
-    def seal(self, text: str, *place: str) -> Kept: ...
-    def open(self, kept: Kept, *place: str) -> str:
+    def seal(self, text: str, *place: str) -> StoredText: ...
+    def open(self, kept: StoredText, *place: str) -> str:
         """Return the text. If it was altered or moved, raises sqlite3.DatabaseError, as SQLite does for a damaged
         file."""
 
 
-class Plain:
+class PlainCodec:
     """A codec that stores texts unencrypted."""
 
     seals = False
 
-    def seal(self, text: str, *place: str) -> Kept:
+    def seal(self, text: str, *place: str) -> StoredText:
         return text
 
-    def open(self, kept: Kept, *place: str) -> str:
+    def open(self, kept: StoredText, *place: str) -> str:
         if not isinstance(kept, str):
-            raise broken()
+            raise damage_error()
         return kept
 
 
@@ -56,32 +56,32 @@ class Cipher:
             raise ValueError("a key has 32 bytes")
         self._gcm = AESGCM(key)
 
-    def seal(self, text: str, *place: str) -> Kept:
-        if text in SILENT:
+    def seal(self, text: str, *place: str) -> StoredText:
+        if text in NEVER_SEALED:
             return text
         nonce = os.urandom(NONCE_BYTES)
         sealed = self._gcm.encrypt(nonce, text.encode("utf-8", "replace"), _about(place))
-        return FORM + nonce + sealed
+        return FORMAT_BYTE + nonce + sealed
 
-    def open(self, kept: Kept, *place: str) -> str:
+    def open(self, kept: StoredText, *place: str) -> str:
         from cryptography.exceptions import InvalidTag
 
         stored: object = kept  # a damaged file may contain anything
         if isinstance(stored, str):
             return stored
-        begin = len(FORM) + NONCE_BYTES
+        begin = len(FORMAT_BYTE) + NONCE_BYTES
         if not isinstance(stored, bytes) or len(stored) < begin + TAG_BYTES:
-            raise broken()
-        if stored[: len(FORM)] != FORM:
-            raise broken()
+            raise damage_error()
+        if stored[: len(FORMAT_BYTE)] != FORMAT_BYTE:
+            raise damage_error()
         try:
-            text = self._gcm.decrypt(stored[len(FORM) : begin], stored[begin:], _about(place))
+            text = self._gcm.decrypt(stored[len(FORMAT_BYTE) : begin], stored[begin:], _about(place))
         except InvalidTag:
-            raise broken() from None
+            raise damage_error() from None
         try:
             return text.decode("utf-8")
         except UnicodeDecodeError:
-            raise broken() from None
+            raise damage_error() from None
 
 
 def storable(text: str) -> str:
@@ -89,7 +89,7 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def broken() -> sqlite3.DatabaseError:
+def damage_error() -> sqlite3.DatabaseError:
     """Return the error that SQLite raises for a damaged page, so that callers handle both cases alike."""
     error = sqlite3.DatabaseError("a sealed text does not open")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT

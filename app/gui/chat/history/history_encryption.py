@@ -11,24 +11,24 @@ from pathlib import Path
 
 from app.core.errors import AppError
 from app.gui.chat.history import history_file
-from app.gui.chat.history.history_cipher import Cipher, Codec, Plain
+from app.gui.chat.history.history_cipher import Cipher, Codec, PlainCodec
 from app.gui.chat.history.history_file import TRIGGERS, transaction
-from app.gui.chat.history.history_rows import CHAT_TEXTS, FOLDER, MESSAGE_TEXTS, of_chat, of_message
+from app.gui.chat.history.history_rows import CHAT_TEXTS, FOLDER, MESSAGE_TEXTS, chat_place, message_place
 
 AT_ONCE = 100  # messages read before they are written back
 WAIT_MS = 5000  # for the window's own reads to finish
 STEPS = 10_000  # of SQLite, between two checks for cancellation
-Told = Callable[[int, int], None]  # called with the texts done and their total; raises to stop the work
+ReportProgress = Callable[[int, int], None]  # called with the texts done and their total; raises to stop the work
 
 
-class Turn(StrEnum):
+class Conversion(StrEnum):
     SEAL = "seal"
     OPEN = "open"
     SWEEP = "sweep"  # sealed, but a crash prevented the removal of the old pages
 
 
 @contextlib.contextmanager
-def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
+def conversion_connection(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
     """Open a connection that keeps temporary data in memory and whose statements fail once `stop` is set."""
     with contextlib.closing(history_file.connect(file)) as db:
         db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
@@ -37,21 +37,21 @@ def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def carry_out(turn: Turn, db: sqlite3.Connection, file: Path, cipher: Cipher, report: Told) -> None:
+def convert(conversion: Conversion, db: sqlite3.Connection, file: Path, cipher: Cipher, report: ReportProgress) -> None:
     """Encrypt, decrypt or sweep the file. May run in any thread.
 
     Raises sqlite3.Error, or AppError if the file is encrypted but could not be swept.
     """
-    if turn is Turn.OPEN:
+    if conversion is Conversion.OPEN:
         with transaction(db):
-            _recode(db, cipher, Plain(), report)
+            _recode(db, cipher, PlainCodec(), report)
             history_file.mark_plain(db)
         history_file.index(db)
         return
-    if turn is Turn.SEAL:
+    if conversion is Conversion.SEAL:
         with transaction(db):
             _drop_index(db)
-            _recode(db, Plain(), cipher, report)
+            _recode(db, PlainCodec(), cipher, report)
             history_file.mark_sealed(db, cipher, swept=False)
     try:
         _sweep(db)
@@ -76,7 +76,7 @@ def _sweep(db: sqlite3.Connection) -> None:
         db.execute("UPDATE seal SET swept = 1")
 
 
-def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: Told) -> None:
+def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: ReportProgress) -> None:
     """Convert all texts that may be encrypted from one codec to the other."""
     (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
     (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
@@ -103,7 +103,7 @@ def _recode_chat(db: sqlite3.Connection, chat: str, old: Codec, new: Codec) -> N
     values = [
         None if kept is None else new.seal(old.open(kept, *place), *place)
         for column, kept in zip(CHAT_TEXTS, row, strict=True)
-        for place in (of_chat(column, chat),)
+        for place in (chat_place(column, chat),)
     ]
     settings = ", ".join(f"{column} = ?" for column in CHAT_TEXTS)
     db.execute(f"UPDATE chats SET {settings} WHERE id = ?", (*values, chat))  # noqa: S608
@@ -119,6 +119,6 @@ def _recode_message(db: sqlite3.Connection, row: tuple[int, str, str, str, str],
     values = [
         new.seal(old.open(kept, *place), *place)
         for column, kept in zip(MESSAGE_TEXTS, texts, strict=True)
-        for place in (of_message(column, chat, message),)
+        for place in (message_place(column, chat, message),)
     ]
     db.execute("UPDATE messages SET text = ?, details = ? WHERE number = ?", (*values, number))

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason, Refused
 from app.core.reasons import os_cause
-from app.gui.chat.history.history_cipher import Cipher, Codec, Plain, broken
+from app.gui.chat.history.history_cipher import Cipher, Codec, PlainCodec, damage_error
 
 FILE = "history.sqlite3"  # in the window's folder
 VERSION, SEALED = 1, 2  # `user_version` of a file with plain texts, and of one with sealed texts
@@ -77,7 +77,7 @@ MARK = ("Poolhouse", "mark")  # the text and its place
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedHistory:
     """An open history file.
 
     `trouble` is an error the user should see. If `locked` is set, the encrypted texts cannot be read, and `db` is an
@@ -98,7 +98,7 @@ class _Newer(Exception):
     """The file was written by a newer version of the app."""
 
 
-def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
+def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> OpenedHistory:
     """Open the history at `path`. A damaged file is set aside, and a file from a newer version is left untouched.
 
     An encrypted file is locked without the right `cipher`. `seal_new` decides whether a new file is encrypted.
@@ -108,23 +108,23 @@ def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = F
     except _Newer:
         own = path.with_name(f"{path.stem}-v{VERSION}{path.suffix}")
         trouble = Refused("history_newer", path=str(path))
-        return _opened_instead(own, trouble, cipher, seal_new)
+        return _open_instead(own, trouble, cipher, seal_new)
     except sqlite3.DatabaseError as error:
         odd = _code(error) == sqlite3.SQLITE_ERROR  # a table or column is missing
         if not (odd or is_damage(error)):
-            return _in_memory(why_not(error, path))
+            return _in_memory(database_error(error, path))
     except OSError as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
-    return keep_aside(path, cipher, seal_new=seal_new)
+    return replace_damaged_file(path, cipher, seal_new=seal_new)
 
 
-def keep_aside(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> Opened:
+def replace_damaged_file(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> OpenedHistory:
     """Set a damaged file aside and open a new one in its place."""
     try:
         aside = move_aside(path, "damaged")
     except OSError as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
-    return _opened_instead(path, Damaged("history_set_aside", path=str(aside)), cipher, seal_new)
+    return _open_instead(path, Damaged("history_set_aside", path=str(aside)), cipher, seal_new)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -137,7 +137,7 @@ def is_index_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
-def mend(db: sqlite3.Connection) -> bool:
+def rebuild_index(db: sqlite3.Connection) -> bool:
     """Rebuild the full-text index from the messages and return whether that succeeded."""
     try:
         db.execute("INSERT INTO words (words) VALUES ('rebuild')")
@@ -146,7 +146,7 @@ def mend(db: sqlite3.Connection) -> bool:
     return True
 
 
-def why_not(error: sqlite3.Error, path: Path | None) -> AppError:
+def database_error(error: sqlite3.Error, path: Path | None) -> AppError:
     """Translate a database error into one for the user."""
     if _code(error) == sqlite3.SQLITE_FULL:
         return DoesNotFit("history_full", path=str(path))
@@ -203,23 +203,23 @@ class _Connection(sqlite3.Connection):
         try:
             return super().execute(*arguments)
         except UnicodeDecodeError:
-            raise broken() from None
+            raise damage_error() from None
 
     def executescript(self, script: str) -> sqlite3.Cursor:
         try:
             return super().executescript(script)
         except UnicodeDecodeError:
-            raise broken() from None
+            raise damage_error() from None
 
 
 def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise broken() from None
+        raise damage_error() from None
 
 
-def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> Opened:
+def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> OpenedHistory:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get the same mode
     path.chmod(0o600)
     db = connect(path)
@@ -231,13 +231,13 @@ def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> Opened:
         if sealed and (locked := why_locked(db, path, cipher)) is not None:
             db.close()
             return replace(_in_memory(None), locked=locked, locked_path=path)
-        _bring_up(db, cipher if sealed else None)
+        _create_tables(db, cipher if sealed else None)
         indexed = not sealed and index(db)
-        _look_around(db)
+        _probe(db)
     except BaseException:
         db.close()
         raise
-    return Opened(db, path, indexed, cipher if sealed and cipher else Plain())
+    return OpenedHistory(db, path, indexed, cipher if sealed and cipher else PlainCodec())
 
 
 def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
@@ -270,7 +270,7 @@ def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
+def _create_tables(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
     """Create the tables of the current version in a new file."""
     if _version(db) >= VERSION:
         return
@@ -318,25 +318,25 @@ def can_index(db: sqlite3.Connection) -> bool:
     return bool(db.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0])
 
 
-def _look_around(db: sqlite3.Connection) -> None:
+def _probe(db: sqlite3.Connection) -> None:
     """Read all columns that the list of chats needs, so that damage is noticed now, and delete empty chats."""
     db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
     db.execute("SELECT count(*) FROM messages").fetchone()
     db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours
 
 
-def _opened_instead(path: Path, trouble: AppError, cipher: Cipher | None, seal_new: bool) -> Opened:
+def _open_instead(path: Path, trouble: AppError, cipher: Cipher | None, seal_new: bool) -> OpenedHistory:
     try:
         return replace(_open(path, cipher, seal_new), trouble=trouble)
     except (sqlite3.Error, OSError, _Newer) as error:
         return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
 
 
-def _in_memory(trouble: AppError | None) -> Opened:
+def _in_memory(trouble: AppError | None) -> OpenedHistory:
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.execute("PRAGMA foreign_keys = ON")
-    _bring_up(db)
-    return Opened(db, None, index(db), Plain(), trouble)
+    _create_tables(db)
+    return OpenedHistory(db, None, index(db), PlainCodec(), trouble)
 
 
 def move_aside(path: Path, why: str) -> Path:

@@ -10,18 +10,18 @@ from typing import Any
 
 from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Role, title_of
 from app.decoding import decode
-from app.gui.chat.history.history_cipher import Codec, Kept, broken, storable
+from app.gui.chat.history.history_cipher import Codec, StoredText, damage_error, storable
 
 NAME_CHARACTERS = 200  # in a title or a folder's name
 FOLDER = "folder"  # the place of a folder's name, stored identically in the folder and in its chats
 
 
-def names(db: sqlite3.Connection, codec: Codec) -> list[str]:
+def folder_names(db: sqlite3.Connection, codec: Codec) -> list[str]:
     """Return the names of all folders in alphabetical order, including empty folders."""
     return sorted(_all(db, codec), key=str.casefold)
 
 
-def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
+def ensure_folder(db: sqlite3.Connection, name: str, codec: Codec) -> StoredText:
     """Return the stored form of a folder name, creating the folder if needed."""
     name = storable(name)
     known = _all(db, codec).get(name)
@@ -32,25 +32,25 @@ def made(db: sqlite3.Connection, name: str, codec: Codec) -> Kept:
     return kept
 
 
-def move(db: sqlite3.Connection, chats: Sequence[ChatId], name: str, codec: Codec) -> None:
+def move_to_folder(db: sqlite3.Connection, chats: Sequence[ChatId], name: str, codec: Codec) -> None:
     """Move chats into a folder, or out of all folders if the name is empty."""
-    kept = made(db, name, codec) if name else None
+    kept = ensure_folder(db, name, codec) if name else None
     db.executemany("UPDATE chats SET folder = ? WHERE id = ?", [(kept, chat) for chat in chats])
 
 
-def remove(db: sqlite3.Connection, name: str, codec: Codec) -> None:
+def remove_folder(db: sqlite3.Connection, name: str, codec: Codec) -> None:
     """Delete a folder. Its chats remain, without a folder."""
     known = _all(db, codec).get(storable(name))
     if known is not None:
         db.execute("DELETE FROM folders WHERE name = ?", (known,))
 
 
-def _all(db: sqlite3.Connection, codec: Codec) -> dict[str, Kept]:
+def _all(db: sqlite3.Connection, codec: Codec) -> dict[str, StoredText]:
     rows = db.execute("SELECT name FROM folders").fetchall()
     return {codec.open(name, FOLDER): name for (name,) in rows}
 
 
-def named(typed: str) -> str:
+def normalized_name(typed: str) -> str:
     """Normalize a title or folder name as typed: a single line of limited length."""
     return storable(" ".join(typed.split())[:NAME_CHARACTERS])
 
@@ -62,12 +62,12 @@ MESSAGE_TEXTS = ("text", "details")
 WITH_FILES = "\x1e"  # precedes the JSON of a draft with files; a draft without files is stored as plain text
 
 
-def of_chat(column: str, chat: str) -> tuple[str, ...]:
+def chat_place(column: str, chat: str) -> tuple[str, ...]:
     """Return the place of a chat's column, with which its text is encrypted."""
     return "chat", chat, column
 
 
-def of_message(column: str, chat: str, message: str) -> tuple[str, ...]:
+def message_place(column: str, chat: str, message: str) -> tuple[str, ...]:
     """Return the place of a message's column, with which its text is encrypted."""
     return "message", chat, message, column
 
@@ -77,7 +77,7 @@ def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
     ident, shown, folder, pinned, archived, changed_at, *_ = row
     return Heading(
         ChatId(ident),
-        codec.open(shown, *of_chat("shown", ident)),
+        codec.open(shown, *chat_place("shown", ident)),
         codec.open(folder, FOLDER),
         bool(pinned),
         bool(archived),
@@ -93,14 +93,14 @@ def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     title, folder, pinned, archived, model, system, sampling, context, draft, leaf, changed = row
     messages = _messages(db, ident, codec)
 
-    def text(column: str, kept: Kept) -> str:
-        return codec.open(kept, *of_chat(column, ident))
+    def text(column: str, kept: StoredText) -> str:
+        return codec.open(kept, *chat_place(column, ident))
 
     typed, files = _of_draft(text("draft", draft))
     return Chat(
         ident, text("title", title), codec.open(folder, FOLDER), bool(pinned), bool(archived),
         None if model is None else text("model", model), text("system", system),
-        unpacked(text("sampling", sampling)), context, typed, messages,
+        decode_json(text("sampling", sampling)), context, typed, messages,
         leaf if leaf in messages else None, changed, files,
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _role(kept: str) -> Role:
     try:
         return Role(kept)
     except ValueError:
-        raise broken() from None
+        raise damage_error() from None
 
 
 def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[MessageId, Message]:
@@ -121,9 +121,9 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
             MessageId(ident),
             parent,
             _role(role),
-            codec.open(text, *of_message("text", chat, ident)),
+            codec.open(text, *message_place("text", chat, ident)),
             made_at,
-            unpacked(codec.open(details, *of_message("details", chat, ident))),
+            decode_json(codec.open(details, *message_place("details", chat, ident))),
         )
         for ident, parent, role, text, made_at, details in rows
     }
@@ -166,7 +166,7 @@ def with_headline(chat: Chat, kept: Chat) -> Chat:
 
 
 def _insert(db: sqlite3.Connection, chat: Chat, codec: Codec) -> None:
-    folder = made(db, chat.folder, codec) if chat.folder else None
+    folder = ensure_folder(db, chat.folder, codec) if chat.folder else None
     db.execute(
         "INSERT INTO chats (model, system, sampling, context, draft, leaf, changed_at,"
         " shown, id, title, folder, pinned, archived) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -214,7 +214,7 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
     return (
         _maybe(chat.model),
         storable(chat.system),
-        _packed(chat.sampling),
+        _encode_json(chat.sampling),
         chat.context,
         storable(chat.draft),
         _maybe(chat.leaf),
@@ -229,7 +229,7 @@ def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
     return (
         model,
         _sealed(codec, "system", chat.system, chat.id),
-        _sealed(codec, "sampling", _packed(chat.sampling), chat.id),
+        _sealed(codec, "sampling", _encode_json(chat.sampling), chat.id),
         chat.context,
         _sealed(codec, "draft", _draft(chat), chat.id),
         _maybe(chat.leaf),
@@ -251,19 +251,19 @@ def _of_draft(kept: str) -> tuple[str, tuple[Details, ...]]:
     try:
         return decode(kept.removeprefix(WITH_FILES), tuple[str, tuple[dict[str, Any], ...]])
     except ValueError:
-        raise broken() from None
+        raise damage_error() from None
 
 
-def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:
-    return codec.seal(storable(text), *of_chat(column, chat))
+def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> StoredText:
+    return codec.seal(storable(text), *chat_place(column, chat))
 
 
-def _sealed_message(message: Message, chat: ChatId, codec: Codec) -> tuple[Kept, Kept]:
+def _sealed_message(message: Message, chat: ChatId, codec: Codec) -> tuple[StoredText, StoredText]:
     """Return the encoded text and details of a message."""
     ident = storable(message.id)
     return (
-        codec.seal(storable(message.text), *of_message("text", chat, ident)),
-        codec.seal(_packed(message.details), *of_message("details", chat, ident)),
+        codec.seal(storable(message.text), *message_place("text", chat, ident)),
+        codec.seal(_encode_json(message.details), *message_place("details", chat, ident)),
     )
 
 
@@ -271,16 +271,16 @@ def _maybe(text: str | None) -> str | None:
     return None if text is None else storable(text)
 
 
-def _packed(facts: Mapping[str, Any]) -> str:
+def _encode_json(facts: Mapping[str, Any]) -> str:
     return storable(json.dumps(dict(facts), ensure_ascii=False, separators=(",", ":")))
 
 
-def unpacked(text: str) -> dict[str, Any]:
+def decode_json(text: str) -> dict[str, Any]:
     """Decode the JSON in a column. Raises the error of a damaged file."""
     try:
         return decode(text, dict[str, Any])
     except ValueError:
-        raise broken() from None
+        raise damage_error() from None
 
 
 def headings(db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()) -> list[Heading]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from app.core.chat import ATTACHMENTS, ChatId, Heading, MessageId
 from app.gui.chat.history.history_cipher import Codec
-from app.gui.chat.history.history_rows import HEADING, heading, headings, of_chat, of_message, unpacked
+from app.gui.chat.history.history_rows import HEADING, chat_place, decode_json, heading, headings, message_place
 
 Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # the type of Store.read
 
@@ -58,7 +58,7 @@ def search(db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, index
 def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
     """Search titles and system messages."""
     titled, in_system = (_every(column, words) for column in ("shown", "system"))
-    patterns = tuple(map(_like, words))
+    patterns = tuple(map(_like_pattern, words))
     rows = db.execute(
         f"SELECT {HEADING}, CASE WHEN {titled} THEN '' ELSE system END FROM chats"  # noqa: S608
         f" WHERE deleted_at IS NULL AND ({titled} OR {in_system})"
@@ -76,7 +76,7 @@ def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) 
         " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
         f" FROM json_each(m.details, '$.{ATTACHMENTS}') WHERE {held}) END"
     )
-    return _hits(db, query, tuple(map(_like, words)), words, most, codec)
+    return _hits(db, query, tuple(map(_like_pattern, words)), words, most, codec)
 
 
 def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
@@ -87,7 +87,7 @@ def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec)
 
 def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
     query = f"SELECT m.number, m.chat FROM messages m WHERE {_every('m.text', words)}"  # noqa: S608
-    return _hits(db, query, tuple(map(_like, words)), words, most, codec)
+    return _hits(db, query, tuple(map(_like_pattern, words)), words, most, codec)
 
 
 def _hits(
@@ -113,7 +113,7 @@ def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: 
 def _texts(text: str, details: str) -> Iterator[str]:
     """Yield the text of a message and the name and text of each attached file."""
     yield text
-    attached = unpacked(details).get(ATTACHMENTS)
+    attached = decode_json(details).get(ATTACHMENTS)
     for file in attached if isinstance(attached, list) else ():
         if isinstance(file, dict):
             yield f"{file.get('name', '')} {file.get('text', '')}"
@@ -124,7 +124,7 @@ def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
     return next((text for text in texts if _has(text, words)), None)
 
 
-def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
+def search_sealed(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
     """Search encrypted texts in list order. Yields None after each batch of texts, so that the caller can pause."""
     words = [folded(word) for word in typed.split()[:MOST_WORDS]]
     if not words:
@@ -133,7 +133,7 @@ def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[H
     for chat in read(lambda db: headings(db, codec), []):
         if n_hits == most:
             return
-        hit = read(partial(_over, chat, words, typed.split(), codec), None)
+        hit = read(partial(_search_heading, chat, words, typed.split(), codec), None)
         for looked in _messages(read, chat, words, typed.split(), codec):
             yield None
             hit = looked or hit
@@ -142,12 +142,14 @@ def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[H
             yield hit
 
 
-def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection) -> Hit | None:
+def _search_heading(
+    chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection
+) -> Hit | None:
     """Return a result if the title or the system message contains the words."""
     if _has(chat.title, words):
         return Hit(chat, None, "")
     (kept,) = db.execute("SELECT system FROM chats WHERE id = ?", (chat.id,)).fetchone() or ("",)
-    system = codec.open(kept, *of_chat("system", chat.id)) if kept else ""
+    system = codec.open(kept, *chat_place("system", chat.id)) if kept else ""
     return Hit(chat, None, excerpt(system, typed)) if _has(system, words) else None
 
 
@@ -172,8 +174,8 @@ def _rows(
         (
             number,
             message,
-            codec.open(text, *of_message("text", chat, message)),
-            codec.open(details, *of_message("details", chat, message)),
+            codec.open(text, *message_place("text", chat, message)),
+            codec.open(details, *message_place("details", chat, message)),
         )
         for number, message, text, details in db.execute(order, values).fetchall()
     ]
@@ -203,11 +205,11 @@ def excerpt(text: str, words: list[str]) -> str:
 
 
 def _every(column: str, words: list[str]) -> str:
-    """Return the SQL condition that a column contains every word, to be given patterns from `_like`."""
+    """Return the SQL condition that a column contains every word, to be given patterns from `_like_pattern`."""
     return "(" + " AND ".join(f"{column} LIKE ? ESCAPE '\\'" for _ in words) + ")"
 
 
-def _like(word: str) -> str:
+def _like_pattern(word: str) -> str:
     for sign in "\\%_":
         word = word.replace(sign, f"\\{sign}")
     return f"%{word}%"

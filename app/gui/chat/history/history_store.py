@@ -18,7 +18,7 @@ from app.core.errors import AppError, Refused, bug
 from app.core.reasons import os_cause
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher, Codec
-from app.gui.chat.history.history_encryption import Turn, at_work, carry_out
+from app.gui.chat.history.history_encryption import Conversion, conversion_connection, convert
 from app.gui.chat.history.history_file import transaction
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Store(QObject):
+class HistoryStore(QObject):
     """Access to the history file. An unusable file never raises; `trouble` then has the error."""
 
     troubled = Signal(object)  # an AppError
@@ -39,7 +39,7 @@ class Store(QObject):
         super().__init__(parent)
         self._path, self._seal_new = path, seal_new
         self._opened = history_file.open_history(path, seal_new=seal_new)
-        self._failing = self._closed = self._held = False
+        self._failing = self._closed = self._suspended = False
         self.trouble = self._opened.trouble
 
     @property
@@ -70,19 +70,19 @@ class Store(QObject):
         self._open(cipher, seal_new=self._seal_new)
         return self.locked is None
 
-    def hold(self, cipher: Cipher) -> Path | None:
-        """Suspend writing until `release`, while another thread converts all texts. Both forms stay readable.
+    def suspend_writing(self, cipher: Cipher) -> Path | None:
+        """Suspend writing until `resume_writing`, while another thread converts all texts. Both forms stay readable.
 
         Returns the path of the file, or None if there is no file or it is locked.
         """
         if self.file is not None:
-            self._held = True
+            self._suspended = True
             self._opened = replace(self._opened, codec=cipher, indexed=False)
         return self.file
 
-    def release(self, cipher: Cipher) -> None:
+    def resume_writing(self, cipher: Cipher) -> None:
         """Reopen the converted file and resume writing."""
-        self._held = False
+        self._suspended = False
         self._opened.db.close()
         if not self._closed:
             self._open(cipher, seal_new=self._seal_new)
@@ -115,7 +115,7 @@ class Store(QObject):
         try:
             return action(self._opened.db)
         except sqlite3.DatabaseError as error:
-            self._meet(error)
+            self._handle_error(error)
             return otherwise
 
     def write(self, action: Callable[[sqlite3.Connection], object], *, later: bool = False) -> bool:
@@ -123,7 +123,7 @@ class Store(QObject):
 
         `later` means that the caller retries a write that is refused while the file is locked or being converted.
         """
-        if self.locked is not None or self._held:
+        if self.locked is not None or self._suspended:
             if not later:
                 self.troubled.emit(self.locked or Refused("history_busy"))
             return False
@@ -131,10 +131,10 @@ class Store(QObject):
             with transaction(self._opened.db) as db:
                 action(db)
         except sqlite3.DatabaseError as error:
-            self._meet(error)
+            self._handle_error(error)
             return False
         except UnicodeError as error:  # a lone surrogate, which SQLite cannot store
-            self._meet(sqlite3.DataError(str(error)))
+            self._handle_error(sqlite3.DataError(str(error)))
             return False
         if self._failing:
             self._failing, self.trouble = False, None
@@ -150,13 +150,13 @@ class Store(QObject):
         self._closed = True
         self._opened.db.close()
 
-    def _meet(self, error: sqlite3.DatabaseError) -> None:
+    def _handle_error(self, error: sqlite3.DatabaseError) -> None:
         """Handle a database error: rebuild a damaged index, replace a damaged file, and report any other error once."""
-        if self._closed or self._held:  # the thread that works on the file meets the same error
+        if self._closed or self._suspended:  # the thread that works on the file meets the same error
             return
         if not history_file.is_damage(error):
-            self._fail(history_file.why_not(error, self.file or self._path))
-        elif not (history_file.is_index_damage(error) and history_file.mend(self._opened.db)):
+            self._fail(history_file.database_error(error, self.file or self._path))
+        elif not (history_file.is_index_damage(error) and history_file.rebuild_index(self._opened.db)):
             self._set_damaged_aside()
             self.trouble, self._failing = self._opened.trouble, False
             self.troubled.emit(self.trouble)
@@ -167,7 +167,7 @@ class Store(QObject):
         codec = self.codec
         cipher = codec if isinstance(codec, Cipher) else None
         self._opened.db.close()
-        self._opened = history_file.keep_aside(self.file or self._path, cipher, seal_new=cipher is not None)
+        self._opened = history_file.replace_damaged_file(self.file or self._path, cipher, seal_new=cipher is not None)
 
     def _fail(self, trouble: AppError) -> None:
         self.trouble = trouble
@@ -191,7 +191,7 @@ NO_CHANGE = 2  # a merge with fewer changes had nothing to do
 class Purge(QObject):
     """Removes deleted chats from the file and its index, in steps short enough to keep the window responsive."""
 
-    def __init__(self, store: Store, parent: QObject | None = None) -> None:
+    def __init__(self, store: HistoryStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._store = store
         self._left: list[ChatId] = []
@@ -256,7 +256,7 @@ _DELETE_MESSAGES = (
 _MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"
 
 
-class Turning(QObject):
+class Converter(QObject):
     """Encrypts or decrypts all texts of the file in another thread.
 
     The store is read-only while `busy`. `ended` is emitted once it is writable again.
@@ -266,7 +266,7 @@ class Turning(QObject):
     ended = Signal(object)  # None, or an AppError; in either case the file's own state decides
     _over = Signal()
 
-    def __init__(self, store: Store, parent: QObject | None = None) -> None:
+    def __init__(self, store: HistoryStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._store = store
         self._cipher: Cipher | None = None
@@ -278,15 +278,15 @@ class Turning(QObject):
     def busy(self) -> bool:
         return self._cipher is not None
 
-    def begin(self, turn: Turn, cipher: Cipher) -> bool:
+    def begin(self, conversion: Conversion, cipher: Cipher) -> bool:
         """Start the conversion. Return whether it started, which requires an open file and no other conversion."""
-        file = None if self.busy else self._store.hold(cipher)
+        file = None if self.busy else self._store.suspend_writing(cipher)
         if file is None:
             return False
         self._cipher, self._error = cipher, None
         self._stop.clear()
         self._finished.clear()
-        QThreadPool.globalInstance().start(lambda: self._run(turn, file, cipher))
+        QThreadPool.globalInstance().start(lambda: self._run(conversion, file, cipher))
         return True
 
     def stop(self) -> None:
@@ -296,14 +296,14 @@ class Turning(QObject):
             self._finished.wait()
             self._deliver()
 
-    def _run(self, turn: Turn, file: Path, cipher: Cipher) -> None:
+    def _run(self, conversion: Conversion, file: Path, cipher: Cipher) -> None:
         try:
-            with at_work(file, self._stop) as db:
-                carry_out(turn, db, file, cipher, self._tell)
+            with conversion_connection(file, self._stop) as db:
+                convert(conversion, db, file, cipher, self._tell)
         except AppError as error:
             self._error = error
         except sqlite3.Error as error:
-            self._error = None if self._stop.is_set() else history_file.why_not(error, file)
+            self._error = None if self._stop.is_set() else history_file.database_error(error, file)
         except Exception as error:  # the top of a thread: a bug is reported, and the file remains unchanged
             log.exception("work on the file of chats")
             self._error = bug(error)
@@ -317,5 +317,5 @@ class Turning(QObject):
     def _deliver(self) -> None:
         cipher, self._cipher = self._cipher, None
         if cipher is not None:
-            self._store.release(cipher)
+            self._store.resume_writing(cipher)
             self.ended.emit(self._error)

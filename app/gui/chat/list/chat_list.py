@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QWidget
 
 from app.core.chat import ChatId, Heading
 from app.gui.app.app_context import AppContext
-from app.gui.chat.export.import_export import FORMATS, ExchangeDesk, Format
+from app.gui.chat.export.import_export import FORMATS, Format, ImportExportPanel
 from app.gui.chat.history.chat_lock import CLOSED_FOLDERS
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.list import chat_list_model
-from app.gui.chat.list.chat_list_model import Line, Row
+from app.gui.chat.list.chat_list_model import ChatRow, Row
 from app.gui.chat.list.chat_list_view import ChatListView
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
@@ -33,7 +33,7 @@ STEP_S = 0.02  # of the window's time for each step
 PATIENCE_S = 0.3  # after this time, the results so far are shown
 
 
-class Finding(QObject):
+class HistorySearch(QObject):
     """A search of the history that runs in steps short enough to keep the window responsive.
 
     Emits `found` with all results at the end. If the search takes long, it also emits the results so far.
@@ -63,7 +63,7 @@ class Finding(QObject):
             return
         first = words != self._words
         self._words, self._hits, self._again = words, [], False
-        self._steps = self._history.looking(words)
+        self._steps = self._history.search_steps(words)
         # a repeated search keeps the old results until it is complete
         self._shown_at = time.monotonic() if first else float("inf")
         self._timer.start(0)
@@ -95,7 +95,7 @@ class Finding(QObject):
             self.found.emit(list(self._hits), False)
 
 
-class Deeds(Protocol):
+class ChatListActions(Protocol):
     """The actions offered by the menus of the list."""
 
     def new_chat(self, folder: str = "") -> None: ...
@@ -118,44 +118,44 @@ class Deeds(Protocol):
 class ChatListMenu(QObject):
     """The menus of the list. They are built on demand because they include the current folders."""
 
-    def __init__(self, theme: Theme, deeds: Deeds, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, actions: ChatListActions, parent: QWidget) -> None:
         super().__init__(parent)
-        self._theme, self._deeds, self._parent = theme, deeds, parent
+        self._theme, self._actions, self._parent = theme, actions, parent
 
     def of_chats(self, chosen: Sequence[Heading], folders: Sequence[str]) -> QMenu:
         """Build the menu for the selected chats."""
-        deeds, menu = self._deeds, QMenu(self._parent)
+        actions, menu = self._actions, QMenu(self._parent)
         pinned = all(heading.pinned for heading in chosen)
         archived = all(heading.archived for heading in chosen)
         if len(chosen) == 1:
-            self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
-            self._add(menu, "copy", self.tr("Duplicate"), deeds.duplicate)
+            self._add(menu, "edit", self.tr("Rename"), actions.rename, "F2")
+            self._add(menu, "copy", self.tr("Duplicate"), actions.duplicate)
         words = self.tr("Unpin") if pinned else self.tr("Pin to the top")
-        self._add(menu, "pin", words, lambda: deeds.pin(not pinned))
+        self._add(menu, "pin", words, lambda: actions.pin(not pinned))
         self._folders(menu, chosen, folders)
         words = self.tr("Unarchive") if archived else self.tr("Archive")
-        self._add(menu, "archive", words, lambda: deeds.archive(not archived))
-        self._forms(menu, self.tr("Export"), deeds.export)
+        self._add(menu, "archive", words, lambda: actions.archive(not archived))
+        self._forms(menu, self.tr("Export"), actions.export)
         menu.addSeparator()
-        self._add(menu, "delete", self.tr("Delete"), deeds.delete, "Del")
+        self._add(menu, "delete", self.tr("Delete"), actions.delete, "Del")
         return menu
 
     def of_folder(self, name: str) -> QMenu:
         """Build the menu for a folder."""
-        deeds, menu = self._deeds, QMenu(self._parent)
-        self._add(menu, "add", self.tr("New chat here"), lambda: deeds.new_chat(name))
-        self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
-        self._forms(menu, self.tr("Export"), deeds.export)
+        actions, menu = self._actions, QMenu(self._parent)
+        self._add(menu, "add", self.tr("New chat here"), lambda: actions.new_chat(name))
+        self._add(menu, "edit", self.tr("Rename"), actions.rename, "F2")
+        self._forms(menu, self.tr("Export"), actions.export)
         menu.addSeparator()
-        self._add(menu, "delete", self.tr("Delete folder but keep its chats"), deeds.delete, "Del")
+        self._add(menu, "delete", self.tr("Delete folder but keep its chats"), actions.delete, "Del")
         return menu
 
     def of_list(self, *, any_chats: bool) -> QMenu:
         """Build the menu for the list as a whole."""
         menu = QMenu(self._parent)
-        self._add(menu, "folder", self.tr("New folder"), self._deeds.new_folder)
-        self._add(menu, "import", self.tr("Import chats…"), self._deeds.import_chats)
-        self._forms(menu, self.tr("Export all chats"), self._deeds.export_all).setEnabled(any_chats)
+        self._add(menu, "folder", self.tr("New folder"), self._actions.new_folder)
+        self._add(menu, "import", self.tr("Import chats…"), self._actions.import_chats)
+        self._forms(menu, self.tr("Export all chats"), self._actions.export_all).setEnabled(any_chats)
         return menu
 
     def _folders(self, menu: QMenu, chosen: Sequence[Heading], folders: Sequence[str]) -> None:
@@ -165,11 +165,11 @@ class ChatListMenu(QObject):
             action = inner.addAction(name.replace("&", "&&"))
             action.setCheckable(True)
             action.setChecked(here == {name})
-            action.triggered.connect(lambda _=False, name=name: self._deeds.move_to(name))
+            action.triggered.connect(lambda _=False, name=name: self._actions.move_to(name))
         if folders:
             inner.addSeparator()
-        self._add(inner, "add", self.tr("New folder…"), self._deeds.move_to_new_folder)
-        out = self._add(inner, "close", self.tr("No folder"), lambda: self._deeds.move_to(""))
+        self._add(inner, "add", self.tr("New folder…"), self._actions.move_to_new_folder)
+        out = self._add(inner, "close", self.tr("No folder"), lambda: self._actions.move_to(""))
         out.setEnabled(here != {""})
 
     def _forms(self, menu: QMenu, words: str, export: Callable[[Format], None]) -> QMenu:
@@ -180,15 +180,15 @@ class ChatListMenu(QObject):
         inner.addSeparator()
         thoughts = inner.addAction(self.tr("Include thoughts"))
         thoughts.setCheckable(True)
-        thoughts.setChecked(self._deeds.exports_thoughts)
-        thoughts.toggled.connect(self._deeds.export_thoughts)
+        thoughts.setChecked(self._actions.exports_thoughts)
+        thoughts.toggled.connect(self._actions.export_thoughts)
         return inner
 
-    def _add(self, menu: QMenu, picture: str, words: str, deed: Callable[[], None], key: str = "") -> QAction:
+    def _add(self, menu: QMenu, picture: str, words: str, act: Callable[[], None], key: str = "") -> QAction:
         action = menu.addAction(self._picture(picture), words)
         if key:  # only displayed; the list handles the key itself
             action.setShortcut(QKeySequence(key))
-        action.triggered.connect(lambda *_: deed())
+        action.triggered.connect(lambda *_: act())
         return action
 
     def _picture(self, name: str) -> QIcon:
@@ -218,9 +218,9 @@ class ChatList(QWidget):
         self.view = ChatListView(services.theme, history)
         self.notice = NarrowNotice(services.theme)
         self._menu = ChatListMenu(services.theme, self, self)
-        self._desk = ExchangeDesk(history, self.notice, services, self)
-        self._finding = Finding(history, self)
-        self._finding.found.connect(self._show_found)
+        self._import_export = ImportExportPanel(history, self.notice, services, self)
+        self._history_search = HistorySearch(history, self)
+        self._history_search.found.connect(self._show_found)
         self._refresh_timer = self._timer(0, self.refresh)
         self._search_timer = self._timer(SEARCH_MS, self._searched)
         self._undo_timer = self._timer(UNDO_MS, self._forget_undo)
@@ -249,9 +249,9 @@ class ChatList(QWidget):
             return
         words = self.search.text().strip()
         if words:
-            self._finding.begin(words)  # the matching chats are shown when it ends
+            self._history_search.begin(words)  # the matching chats are shown when it ends
             return
-        self._finding.stop()
+        self._history_search.stop()
         current, archived = self._history.headings(), self._history.headings(archived=True)
         rows = chat_list_model.rows(current, archived, self._history.folders())
         self._show_rows(rows, whole=True, empty=self._no_chats)
@@ -261,7 +261,7 @@ class ChatList(QWidget):
         if self.view.busy:  # the search runs again afterwards
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
-            self._show_rows(chat_list_model.found(hits), whole=False, empty=self._nothing_found)
+            self._show_rows(chat_list_model.search_rows(hits), whole=False, empty=self._nothing_found)
 
     def _show_rows(self, rows: tuple[Row, ...], *, whole: bool, empty: QWidget) -> None:
         self.view.show_rows(rows, whole=whole)
@@ -336,20 +336,20 @@ class ChatList(QWidget):
         """Export the selected chats, or all chats of the selected folder."""
         folder = self.view.folder()
         ids = self._history.inside(folder) if folder is not None else self._ids()
-        self._desk.export(form, ids, folder or self._one_title())
+        self._import_export.export(form, ids, folder or self._one_title())
 
     @property
     def exports_thoughts(self) -> bool:
-        return self._desk.exports_thoughts
+        return self._import_export.exports_thoughts
 
     def export_thoughts(self, on: bool) -> None:
-        self._desk.export_thoughts(on)
+        self._import_export.export_thoughts(on)
 
     def export_all(self, form: Format) -> None:
-        self._desk.export(form, None, "")
+        self._import_export.export(form, None, "")
 
     def import_chats(self) -> None:
-        self._desk.bring_in()
+        self._import_export.choose_import()
 
     # Internals
 
@@ -377,7 +377,7 @@ class ChatList(QWidget):
         box = column(row(self._new, self._more), self.search, gap=sizes.S)
         box.itemAt(0).layout().setStretch(0, 1)  # type: ignore[union-attr]
         box.addWidget(self._stack, 1)
-        box.addWidget(self._desk)
+        box.addWidget(self._import_export)
         box.addWidget(self.notice)
         self.setLayout(box)
         theme.changed.connect(self._paint)
@@ -405,7 +405,7 @@ class ChatList(QWidget):
     @property
     def is_busy(self) -> bool:
         """Return whether an export or import is running or a deletion can still be undone."""
-        return self._desk.busy or self._undo is not None
+        return self._import_export.busy or self._undo is not None
 
     def _refresh_soon(self) -> None:
         self._refresh_timer.start()
@@ -431,12 +431,12 @@ class ChatList(QWidget):
         self.search.clear()
         self.search.setFocus()
 
-    def _picked(self, line: Line) -> None:
-        self._open = line.heading.id
-        if line.message is None:
-            self.opened.emit(line.heading.id)
+    def _picked(self, row: ChatRow) -> None:
+        self._open = row.heading.id
+        if row.message is None:
+            self.opened.emit(row.heading.id)
         else:
-            self.found.emit(line.heading.id, line.message, self.search.text())
+            self.found.emit(row.heading.id, row.message, self.search.text())
 
     def _ids(self) -> list[ChatId]:
         return [heading.id for heading in self.view.chosen()]
@@ -476,7 +476,7 @@ class ChatList(QWidget):
             return
         aside = Path(str(trouble.reason.facts["path"]))
         words = self.tr("Some of the damaged chats may still be readable.")
-        act = (self.tr("Restore them"), lambda: self._desk.rescue(aside))
+        act = (self.tr("Restore them"), lambda: self._import_export.rescue(aside))
         self.notice.say(words, "warning", act)
 
     def _restore(self, ids: Sequence[ChatId], was_open: ChatId | None) -> None:

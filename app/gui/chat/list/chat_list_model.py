@@ -26,7 +26,7 @@ from app.gui.look.theme import Theme
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChatRow:
     """The row of a chat. A search result also has an excerpt and the message that matched."""
 
     heading: Heading
@@ -35,34 +35,34 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FolderRow:
     """The row of a folder and the chats in it. The archive has no name."""
 
     name: str | None
-    lines: tuple[Line, ...]
+    chats: tuple[ChatRow, ...]
 
 
-Row = Line | Section
+Row = ChatRow | FolderRow
 
 
 def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Sequence[str]) -> tuple[Row, ...]:
     """Return the pinned chats, folders, other chats and archive in display order."""
-    inside: dict[str, list[Line]] = {name: [] for name in folders}
-    pinned: list[Line] = []
-    loose: list[Line] = []
+    inside: dict[str, list[ChatRow]] = {name: [] for name in folders}
+    pinned: list[ChatRow] = []
+    loose: list[ChatRow] = []
     for heading in current:
         if heading.folder:
-            inside.setdefault(heading.folder, []).append(Line(heading))
+            inside.setdefault(heading.folder, []).append(ChatRow(heading))
         else:
-            (pinned if heading.pinned else loose).append(Line(heading))
-    sections = [Section(name, tuple(lines)) for name, lines in inside.items()]
-    archive = [Section(None, tuple(map(Line, archived)))] if archived else []
-    return (*pinned, *sections, *loose, *archive)
+            (pinned if heading.pinned else loose).append(ChatRow(heading))
+    folder_rows = [FolderRow(name, tuple(chats)) for name, chats in inside.items()]
+    archive = [FolderRow(None, tuple(map(ChatRow, archived)))] if archived else []
+    return (*pinned, *folder_rows, *loose, *archive)
 
 
-def found(hits: Sequence[Hit]) -> tuple[Row, ...]:
+def search_rows(hits: Sequence[Hit]) -> tuple[Row, ...]:
     """Return the results of a search as a flat list."""
-    return tuple(Line(hit.heading, hit.excerpt, hit.message) for hit in hits)
+    return tuple(ChatRow(hit.heading, hit.excerpt, hit.message) for hit in hits)
 
 
 Index = QModelIndex | QPersistentModelIndex
@@ -95,17 +95,17 @@ class ChatListModel(QAbstractItemModel):
             return None
         if index.internalId() == 0:
             return self._rows[index.row()]
-        section = self._rows[index.internalId() - 1]
-        return section.lines[index.row()] if isinstance(section, Section) else None
+        folder = self._rows[index.internalId() - 1]
+        return folder.chats[index.row()] if isinstance(folder, FolderRow) else None
 
     def place(self, chat: ChatId) -> QModelIndex:
         """Return the index of a chat, or an invalid index if the chat is not in the list."""
         for number, row in enumerate(self._rows):
-            if isinstance(row, Line) and row.heading.id == chat:
+            if isinstance(row, ChatRow) and row.heading.id == chat:
                 return self.createIndex(number, 0, 0)
-            if isinstance(row, Section):
-                for place, line in enumerate(row.lines):
-                    if line.heading.id == chat:
+            if isinstance(row, FolderRow):
+                for place, inner in enumerate(row.chats):
+                    if inner.heading.id == chat:
                         return self.createIndex(place, 0, number + 1)
         return QModelIndex()
 
@@ -125,7 +125,7 @@ class ChatListModel(QAbstractItemModel):
         if not parent.isValid():
             return len(self._rows)
         row = self.row(parent)
-        return len(row.lines) if isinstance(row, Section) else 0
+        return len(row.chats) if isinstance(row, FolderRow) else 0
 
     def columnCount(self, parent: Index = ROOT) -> int:  # noqa: N802
         return 1
@@ -142,7 +142,7 @@ class ChatListModel(QAbstractItemModel):
             return self._read_aloud(row)
         if role == Qt.ItemDataRole.ToolTipRole:
             return self._tooltip(row)
-        if role == Qt.ItemDataRole.DecorationRole and isinstance(row, Section):
+        if role == Qt.ItemDataRole.DecorationRole and isinstance(row, FolderRow):
             picture = "archive" if row.name is None else "folder"
             return icon(picture, self._theme.colors.muted)
         return None
@@ -154,7 +154,7 @@ class ChatListModel(QAbstractItemModel):
         row, name = self.row(index), str(value).strip()
         if row is None or name == self.words(row):
             return False
-        if isinstance(row, Line):
+        if isinstance(row, ChatRow):
             self._history.rename(row.heading.id, name)
         elif row.name is not None:
             self._history.rename_folder(row.name, name)
@@ -165,7 +165,7 @@ class ChatListModel(QAbstractItemModel):
         if row is None:
             return flag.ItemIsDropEnabled
         usual = flag.ItemIsEnabled | flag.ItemIsSelectable
-        if isinstance(row, Line):
+        if isinstance(row, ChatRow):
             return usual | flag.ItemIsEditable | flag.ItemIsDragEnabled | flag.ItemNeverHasChildren
         return usual | flag.ItemIsDropEnabled | (flag.ItemIsEditable if row.name is not None else flag.NoItemFlags)
 
@@ -176,9 +176,9 @@ class ChatListModel(QAbstractItemModel):
         return [MIME]
 
     def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:  # noqa: N802
-        lines = [row for index in indexes if isinstance(row := self.row(index), Line)]
+        chats = [row for index in indexes if isinstance(row := self.row(index), ChatRow)]
         data = QMimeData()
-        data.setData(MIME, QByteArray("\n".join(line.heading.id for line in lines).encode()))
+        data.setData(MIME, QByteArray("\n".join(chat.heading.id for chat in chats).encode()))
         return data
 
     def dropMimeData(  # noqa: N802
@@ -189,24 +189,24 @@ class ChatListModel(QAbstractItemModel):
         if not ids:
             return False
         target = self.row(parent)
-        if isinstance(target, Section) and target.name is None:
+        if isinstance(target, FolderRow) and target.name is None:
             self._history.archive(ids, True)
         else:
             self._history.archive(ids, False)
-            folder = target.name if isinstance(target, Section) else ""
+            folder = target.name if isinstance(target, FolderRow) else ""
             self._history.move(ids, folder or "")
         return False  # the history's signal moves the rows, not the view
 
     def words(self, row: Row) -> str:
         """Return the displayed name: the title of a chat or the name of a folder."""
-        if isinstance(row, Line):
+        if isinstance(row, ChatRow):
             return row.heading.title or self.tr("New chat")
         return self.tr("Archive") if row.name is None else row.name
 
     def _read_aloud(self, row: Row) -> str:
         words = self.words(row)
-        if isinstance(row, Section):
-            many = self.tr("%n chat(s)", "", len(row.lines))
+        if isinstance(row, FolderRow):
+            many = self.tr("%n chat(s)", "", len(row.chats))
             return self.tr("Folder {name}, {chats}").format(name=words, chats=many)
         if row.heading.pinned:
             words = self.tr("{title}, pinned").format(title=words)
@@ -215,7 +215,7 @@ class ChatListModel(QAbstractItemModel):
     def _tooltip(self, row: Row) -> str:
         """Return the tooltip as escaped HTML, so that a title with markup is shown literally."""
         lines = [self.words(row)]
-        if isinstance(row, Line):
+        if isinstance(row, ChatRow):
             when = QDateTime.fromSecsSinceEpoch(int(row.heading.changed_at))
             lines.append(QLocale().toString(when, QLocale.FormatType.ShortFormat))
         return "<br>".join(html.escape(line) for line in lines)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QS
 
 from app.core.chat import ChatId, Heading
 from app.gui.chat.history.history import History
-from app.gui.chat.list.chat_list_model import ROW_ROLE, ChatListModel, Line, Row, Section
+from app.gui.chat.list.chat_list_model import ROW_ROLE, ChatListModel, ChatRow, FolderRow, Row
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
@@ -27,13 +27,13 @@ class ChatListDelegate(QStyledItemDelegate):
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         row = index.data(ROW_ROLE)
         high = self._theme.px(sizes.CONTROL_HEIGHT)
-        if isinstance(row, Line) and row.excerpt:
+        if isinstance(row, ChatRow) and row.excerpt:
             high += QFontMetrics(self._theme.font(sizes.CAPTION)).height() + self._theme.px(sizes.XS)
         return QSize(super().sizeHint(option, index).width(), high)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row = index.data(ROW_ROLE)
-        if not isinstance(row, Line):
+        if not isinstance(row, ChatRow):
             super().paint(painter, option, index)
             return
         own = QStyleOptionViewItem(option)
@@ -125,10 +125,10 @@ class ChatListView(QTreeView):
         self._marking, self._whole = True, whole
         self.setAnimated(False)  # unfolded sections appear immediately
         self.setUniformRowHeights(whole)
-        self.setRootIsDecorated(whole and any(isinstance(row, Section) for row in rows))
+        self.setRootIsDecorated(whole and any(isinstance(row, FolderRow) for row in rows))
         self._rows_model.show(rows)
         for number, row in enumerate(rows):
-            if isinstance(row, Section):
+            if isinstance(row, FolderRow):
                 self.setExpanded(self._rows_model.index(number, 0), self._is_open(row))
         self._choose(chosen, current)
         self.verticalScrollBar().setValue(here)
@@ -145,13 +145,13 @@ class ChatListView(QTreeView):
     def chosen(self) -> list[Heading]:
         """Return the selected chats in display order."""
         rows = [self._rows_model.row(index) for index in self.selectedIndexes()]
-        return [row.heading for row in rows if isinstance(row, Line)]
+        return [row.heading for row in rows if isinstance(row, ChatRow)]
 
     def folder(self) -> str | None:
         """Return the selected folder, or None if a chat is selected."""
         row = self._rows_model.row(self.currentIndex())
         chosen = bool(self.selectedIndexes()) and not self.chosen()
-        return row.name if chosen and isinstance(row, Section) else None
+        return row.name if chosen and isinstance(row, FolderRow) else None
 
     def drawRow(  # noqa: N802  Qt's name
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -181,9 +181,9 @@ class ChatListView(QTreeView):
 
     def _pick(self, index: QModelIndex) -> None:
         row = self._rows_model.row(index)
-        if isinstance(row, Section):
+        if isinstance(row, FolderRow):
             self.setExpanded(index, not self.isExpanded(index))
-        elif isinstance(row, Line) and self.chosen() == [row.heading]:
+        elif isinstance(row, ChatRow) and self.chosen() == [row.heading]:
             self.picked.emit(row)
 
     def _choose(self, chats: list[ChatId], current: ChatId | None) -> None:
@@ -201,14 +201,14 @@ class ChatListView(QTreeView):
 
     def _line_id(self, index: QModelIndex) -> ChatId | None:
         row = self._rows_model.row(index)
-        return row.heading.id if isinstance(row, Line) else None
+        return row.heading.id if isinstance(row, ChatRow) else None
 
-    def _is_open(self, section: Section) -> bool:
-        return self._archive_open if section.name is None else section.name not in self.closed
+    def _is_open(self, folder: FolderRow) -> bool:
+        return self._archive_open if folder.name is None else folder.name not in self.closed
 
     def _fold(self, index: QModelIndex, *, open_now: bool) -> None:
         row = self._rows_model.row(index)
-        if self._marking or not isinstance(row, Section):
+        if self._marking or not isinstance(row, FolderRow):
             return
         if row.name is None:
             self._archive_open = open_now

@@ -14,8 +14,8 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent, QTextCharFormat, QTextC
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.gui.chat.message import highlight, markdown
-from app.gui.chat.message.highlight import Slices
-from app.gui.chat.message.markdown import Kind, Reader, Segment
+from app.gui.chat.message.highlight import TimeSlicer
+from app.gui.chat.message.markdown import IncrementalParser, Segment, SegmentKind
 from app.gui.look import formats, sizes
 from app.gui.look.theme import Colors, Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
@@ -33,20 +33,20 @@ SHOWN_LINE = 1_000  # longer lines of code are broken for display
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MessageServices:
     """The services that message widgets share: the theme, a scheduler for slow work, and a function to open links."""
 
     theme: Theme
-    slices: Slices
+    slicer: TimeSlicer
     open_link: Callable[[str], None]
 
 
 class TextBlock(QTextBrowser):
     """A text widget as tall as its content. It never loads resources and never follows a link by itself."""
 
-    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look = look
+        self._services = services
         self._shown: Segment | None = None
         self._sought: Sequence[str] = ()  # words to mark
         self.setOpenLinks(False)
@@ -58,7 +58,7 @@ class TextBlock(QTextBrowser):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setAccessibleName(self.tr("Text"))
         self.document().setDocumentMargin(0)
-        self.anchorClicked.connect(lambda url: look.open_link(url.toString()))
+        self.anchorClicked.connect(lambda url: services.open_link(url.toString()))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
         """Show a segment in place of the current one."""
@@ -73,8 +73,8 @@ class TextBlock(QTextBrowser):
             self.mark(self._sought)
 
     def _write(self, segment: Segment) -> None:
-        theme = self._look.theme
-        if segment.kind is Kind.PLAIN:
+        theme = self._services.theme
+        if segment.kind is SegmentKind.PLAIN:
             self.setPlainText(segment.content)
         else:
             sheet = _sheet(theme.colors, theme.scale, theme.code_font().family())
@@ -89,7 +89,7 @@ class TextBlock(QTextBrowser):
     def mark(self, words: Sequence[str]) -> int | None:
         """Highlight these words, ignoring case, and return the text position of the first match."""
         self._sought = words
-        return _mark(self, words, self._look.theme)
+        return _mark(self, words, self._services.theme)
 
     def seen_at(self, place: int) -> QPoint:
         """Return the point of this widget at which a text position is displayed."""
@@ -126,9 +126,9 @@ class Listing(QPlainTextEdit):
     """A code listing that does not wrap and is as tall as its content. Bidirectional control characters are spelled
     out."""
 
-    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look, self._code, self._language = look, "", ""
+        self._services, self._code, self._language = services, "", ""
         self._spans: list[tuple[highlight.Span, ...]] = []
         self._sought: Sequence[str] = ()
         self._rests_until = 0.0
@@ -158,7 +158,7 @@ class Listing(QPlainTextEdit):
 
     def mark(self, words: Sequence[str]) -> int | None:
         self._sought = words
-        return _mark(self, words, self._look.theme)
+        return _mark(self, words, self._services.theme)
 
     def restyle(self) -> None:
         self._spans.clear()
@@ -178,11 +178,11 @@ class Listing(QPlainTextEdit):
 
     def _color_soon(self, *, growing: bool) -> None:
         if len(self._code) <= AT_ONCE_CHARS:
-            self._look.slices.drop(self)
+            self._services.slicer.drop(self)
             for _ in self._coloring():
                 pass
         elif not growing or time.monotonic() > self._rests_until:
-            self._look.slices.add(self, self._coloring())
+            self._services.slicer.add(self, self._coloring())
 
     def _coloring(self) -> Iterator[None]:
         """Color the lines one by one, skipping those whose colors have not changed."""
@@ -204,7 +204,7 @@ class Listing(QPlainTextEdit):
         range_ = QTextLayout.FormatRange()
         range_.start, range_.length = span[0], span[1]
         colors = QTextCharFormat()
-        colors.setForeground(self._look.theme.color(span[2]))
+        colors.setForeground(self._services.theme.color(span[2]))
         range_.format = colors
         return range_
 
@@ -220,16 +220,16 @@ class Listing(QPlainTextEdit):
 class CodeBlock(QFrame):
     """A code listing with a header that names its language and offers to copy it."""
 
-    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._segment: Segment | None = None
         set_role(self, "code")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._language = label("", "caption")
-        self.copy = IconButton(look.theme, "copy", self.tr("Copy code"), self._copy)
+        self.copy = IconButton(services.theme, "copy", self.tr("Copy code"), self._copy)
         head = row(self._language, None, self.copy)
         head.setContentsMargins(sizes.M, sizes.XS, sizes.XS, 0)
-        self.listing = Listing(look)
+        self.listing = Listing(services)
         inner = column(self.listing)
         inner.setContentsMargins(sizes.M, 0, sizes.M, sizes.M)
         self.setLayout(column(head, inner, gap=0))
@@ -263,9 +263,9 @@ class CodeBlock(QFrame):
 Block = TextBlock | CodeBlock
 
 
-def block_for(segment: Segment, look: Look) -> Block:
+def block_for(segment: Segment, services: MessageServices) -> Block:
     """Create the widget for a segment."""
-    return CodeBlock(look) if segment.kind is Kind.CODE else TextBlock(look)
+    return CodeBlock(services) if segment.kind is SegmentKind.CODE else TextBlock(services)
 
 
 def _broken(code: str) -> Iterator[str]:
@@ -348,10 +348,10 @@ PORTION = 16_000  # characters shown at first, and added by each press of "Show 
 class Body(QWidget):
     """The text of a message, rendered as Markdown or as plain text."""
 
-    def __init__(self, look: Look, *, is_markdown: bool, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, *, is_markdown: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look, self._is_markdown = look, is_markdown
-        self._reader = Reader()
+        self._services, self._is_markdown = services, is_markdown
+        self._parser = IncrementalParser()
         self._text, self._limit = "", PORTION
         self.blocks: list[Block] = []
         self._marked: tuple[Block, int] | None = None
@@ -367,7 +367,7 @@ class Body(QWidget):
     def show_text(self, text: str, *, growing: bool = False) -> None:
         """Show a text. A growing text is shown in full, but only its end is laid out again."""
         if not text.startswith(self._text):
-            self._reader, self._limit = Reader(), PORTION
+            self._parser, self._limit = IncrementalParser(), PORTION
         grew = growing or len(self._text) > self._limit
         self._text = text
         if grew:
@@ -410,8 +410,8 @@ class Body(QWidget):
         if not self._is_markdown:
             segments, first = markdown.plain(shown), 0
         else:
-            first = self._reader.feed(shown) if growing or left else self._reader.finish(shown)
-            segments = self._reader.segments
+            first = self._parser.feed(shown) if growing or left else self._parser.finish(shown)
+            segments = self._parser.segments
         for place in range(first, len(segments)):
             is_open = growing and place == len(segments) - 1
             self._at(place, segments[place]).show_segment(segments[place], growing=is_open)
@@ -421,10 +421,10 @@ class Body(QWidget):
     def _at(self, place: int, segment: Segment) -> Block:
         """Return the widget at an index, replacing it if the segment is of the other kind."""
         if place < len(self.blocks):
-            if isinstance(self.blocks[place], CodeBlock) is (segment.kind is Kind.CODE):
+            if isinstance(self.blocks[place], CodeBlock) is (segment.kind is SegmentKind.CODE):
                 return self.blocks[place]
             self._drop(self.blocks.pop(place))
-        made = block_for(segment, self._look)
+        made = block_for(segment, self._services)
         self.blocks.insert(place, made)
         self._column.insertWidget(place, made)
         return made

@@ -11,13 +11,13 @@ from app.core import chat as tree
 from app.core.chat import Chat, Message, Role
 from app.gui.api.node_state import NodeState
 from app.gui.chat.message import answer_stats
-from app.gui.chat.message.message_view import Shown
-from app.gui.chat.session import Running
+from app.gui.chat.message.message_view import ShownMessage
+from app.gui.chat.session import RunningAnswer
 from app.gui.look import formats
 from app.gui.look.language import is_english
 
 
-def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
+def branch(chat: Chat, running: RunningAnswer | None, pool: NodeState) -> list[ShownMessage]:
     """Return the messages of the current branch in order."""
     versions, messages = tree.versions(chat), tree.path(chat)
     sent = {message.id for message in tree.prompt_messages(messages)}
@@ -29,7 +29,7 @@ def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
             details = {**message.details, **own.thought_details()}
             newest = replace(message, text=own.text, details=details)
         views.append(
-            Shown(
+            ShownMessage(
                 newest,
                 versions[message.id],
                 is_last=message.id == messages[-1].id,
@@ -43,7 +43,7 @@ def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
     return views
 
 
-def state_of(running: Running, pool: NodeState) -> str:
+def state_of(running: RunningAnswer, pool: NodeState) -> str:
     """Describe the current state of an answer in progress."""
     answer = running.answer
     if running.waits:
@@ -92,12 +92,12 @@ def _ordinal(place: int) -> str:
     return f"{place}{'th' if place % 100 in (11, 12, 13) else endings.get(place % 10, 'th')}"
 
 
-def end_of(chat: Chat) -> Message | None:
+def last_message(chat: Chat) -> Message | None:
     """Return the last message of the current branch."""
     return chat.messages.get(chat.leaf) if chat.leaf is not None else None
 
 
 def is_unanswered(chat: Chat) -> bool:
     """Return whether the last message is a question."""
-    end = end_of(chat)
+    end = last_message(chat)
     return end is not None and end.role is Role.USER

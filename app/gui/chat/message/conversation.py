@@ -9,8 +9,8 @@ from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 
 from app.core.chat import MessageId, Role
-from app.gui.chat.message.body import Look
-from app.gui.chat.message.message_view import MessageView, Shown
+from app.gui.chat.message.body import MessageServices
+from app.gui.chat.message.message_view import MessageView, ShownMessage
 from app.gui.look import sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import IconButton
@@ -64,10 +64,10 @@ class Conversation(QScrollArea):
 
     asked = Signal(object, str, str)  # Deed, message, and text or version
 
-    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look = look
-        self._shown: Sequence[Shown] = ()
+        self._services = services
+        self._shown: Sequence[ShownMessage] = ()
         self._views: list[MessageView] = []  # views of the last messages, in order
         self._follows = True
         self._anchor: MessageView | None = None  # the view that must keep its place on screen
@@ -89,7 +89,7 @@ class Conversation(QScrollArea):
         self._box = box
         inner.setLayout(box)
         self.setWidget(inner)
-        self._end = IconButton(look.theme, "down", self.tr("Jump to the end"), self.to_end, self)
+        self._end = IconButton(services.theme, "down", self.tr("Jump to the end"), self.to_end, self)
         set_role(self._end, "floating")
         self._end.hide()
         self._more = QTimer(self)
@@ -102,7 +102,7 @@ class Conversation(QScrollArea):
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
         bar.actionTriggered.connect(lambda _: self._seek_no_more())
-        look.theme.changed.connect(self.restyle)
+        services.theme.changed.connect(self.restyle)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         app.focusChanged.connect(self._focus_moved)
@@ -118,7 +118,7 @@ class Conversation(QScrollArea):
         """Return whether the user is editing a message."""
         return any(view.is_editing for view in self._views)
 
-    def open(self, shown: Sequence[Shown]) -> None:
+    def open(self, shown: Sequence[ShownMessage]) -> None:
         """Show another chat, scrolled to its end."""
         self._clear()
         self._shown, self._follows = shown, True
@@ -131,7 +131,7 @@ class Conversation(QScrollArea):
         self._wanted = min(PAGE, len(shown))
         self._more.start()
 
-    def update_to(self, shown: Sequence[Shown]) -> None:
+    def update_to(self, shown: Sequence[ShownMessage]) -> None:
         """Show the changed messages of the same chat, reusing the widgets of messages that remain."""
         known = {view.message.id: view for view in self._views}
         first = next((n for n, message in enumerate(shown) if message.message.id in known), None)
@@ -256,15 +256,15 @@ class Conversation(QScrollArea):
         view.hide()
         view.deleteLater()
 
-    def _view(self, shown: Shown) -> MessageView:
-        made = MessageView(self._look, shown)
+    def _view(self, shown: ShownMessage) -> MessageView:
+        made = MessageView(self._services, shown)
         made.installEventFilter(self)
         made.asked.connect(self.asked)
         made.editing.connect(lambda: self._bring(made))
         made.refilled.connect(self._order.changed)
         return made
 
-    def _add_before(self, shown: Shown) -> None:
+    def _add_before(self, shown: ShownMessage) -> None:
         made = self._view(shown)
         self._views.insert(0, made)
         self._column.insertWidget(0, made)
@@ -313,7 +313,7 @@ class Conversation(QScrollArea):
 
     def _fit(self) -> None:
         """Align the column with the composer, whether or not a scroll bar takes up space."""
-        self._middle.setMaximumWidth(self._look.theme.px(sizes.CHAT_WIDTH))
+        self._middle.setMaximumWidth(self._services.theme.px(sizes.CHAT_WIDTH))
         bar = self.verticalScrollBar()
         beside = bar.sizeHint().width() if bar.maximum() else 0
         self._box.setContentsMargins(sizes.XL, sizes.S, sizes.XL - beside, sizes.M)

@@ -71,7 +71,7 @@ def _color(token: _TokenType) -> str | None:
 SLICE_S = 0.006
 
 
-class Slices(QObject):
+class TimeSlicer(QObject):
     """A scheduler that runs generators on the GUI thread, one after another, in slices of a few milliseconds."""
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -25,7 +25,7 @@ _DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
-class Kind(StrEnum):
+class SegmentKind(StrEnum):
     TEXT = "text"  # `content` is HTML made here
     CODE = "code"  # `content` is the code
     PLAIN = "plain"  # `content` is text to show unformatted
@@ -35,13 +35,13 @@ class Kind(StrEnum):
 class Segment:
     """The content of one widget. `language` applies to code and is empty if the fence names none."""
 
-    kind: Kind
+    kind: SegmentKind
     content: str
     language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class ParserState:
     """The state needed to continue parsing inside a block that was split."""
 
     prefix: str = ""  # precedes the rest: the fence of a code block, or the head of a table
@@ -55,10 +55,10 @@ class Part:
 
     at: int
     segment: Segment
-    carry: Carry = Carry()
+    state: ParserState = ParserState()
 
 
-class Reader:
+class IncrementalParser:
     """An incremental parser for a message that is still growing.
 
     Each update parses only the text since the last open segment, so its cost does not grow with the message.
@@ -68,17 +68,17 @@ class Reader:
         self.segments: list[Segment] = []
         self._n_closed = 0  # segments that further text does not change
         self._at = 0  # where the open segment begins in the text
-        self._carry = Carry()
+        self._state = ParserState()
 
     def feed(self, text: str) -> int:
         """Parse the full text received so far and return the index of the first segment that may have changed."""
         first = self._n_closed
-        parts = parts_of(text[self._at :], self._carry)
+        parts = parse_parts(text[self._at :], self._state)
         self.segments[first:] = [part.segment for part in parts]
         if len(parts) > 1:
             self._n_closed += len(parts) - 1
             self._at += parts[-1].at
-            self._carry = parts[-1].carry
+            self._state = parts[-1].state
         return first
 
     def finish(self, text: str) -> int:
@@ -89,10 +89,10 @@ class Reader:
         """
         if not self._n_closed or not _DEFINITION.search(text):
             return self.feed(text)
-        before, whole = self.segments, Reader()
+        before, whole = self.segments, IncrementalParser()
         whole.feed(text)
         self.segments, self._n_closed = whole.segments, whole._n_closed
-        self._at, self._carry = whole._at, whole._carry
+        self._at, self._state = whole._at, whole._state
         pairs = zip(before, self.segments, strict=False)
         same = min(len(before), len(self.segments))
         return next((n for n, (old, new) in enumerate(pairs) if old != new), same)
@@ -100,15 +100,15 @@ class Reader:
 
 def segments(text: str) -> list[Segment]:
     """Parse a complete text into segments."""
-    return [part.segment for part in parts_of(text, Carry())]
+    return [part.segment for part in parse_parts(text, ParserState())]
 
 
 def plain(text: str) -> list[Segment]:
     """Split plain text into segments short enough to lay out quickly."""
-    return [Segment(Kind.PLAIN, piece) for _, piece in pieces(text, PIECE_CHARS)]
+    return [Segment(SegmentKind.PLAIN, piece) for _, piece in split_text(text, PIECE_CHARS)]
 
 
-def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
+def split_text(text: str, most: int) -> Iterator[tuple[int, str]]:
     """Split a text into pieces and yield each with its position. Splits at line ends, otherwise at spaces, otherwise
     anywhere."""
     at = 0
@@ -122,46 +122,46 @@ def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
         at = end
 
 
-def parts_of(text: str, carry: Carry) -> list[Part]:
+def parse_parts(text: str, state: ParserState) -> list[Part]:
     """Parse a text, continuing from the state that an earlier split left in `carry`."""
-    if not carry.is_plain:
-        return _Cutter(text, carry).parts
+    if not state.is_plain:
+        return _SegmentBuilder(text, state).parts
     blank = _BLANK.search(text)
     end = blank.start() if blank else len(text)
     parts = list(_plain_parts(text[:end], 0))
-    rest = _Cutter(text[end:], Carry()).parts
+    rest = _SegmentBuilder(text[end:], ParserState()).parts
     return parts + [replace(part, at=part.at + end) for part in rest]
 
 
 def _plain_parts(text: str, at: int) -> Iterator[Part]:
-    for begin, piece in pieces(text, PIECE_CHARS):
-        yield Part(at + begin, Segment(Kind.PLAIN, piece), Carry(is_plain=True))
+    for begin, piece in split_text(text, PIECE_CHARS):
+        yield Part(at + begin, Segment(SegmentKind.PLAIN, piece), ParserState(is_plain=True))
 
 
-class _Cutter:
+class _SegmentBuilder:
     """Groups short blocks into one segment and splits long blocks into several."""
 
-    def __init__(self, text: str, carry: Carry) -> None:
-        self._text = carry.prefix + text
-        self._shift = len(carry.prefix)
+    def __init__(self, text: str, state: ParserState) -> None:
+        self._text = state.prefix + text
+        self._shift = len(state.prefix)
         self._starts = [0, *(line_end.end() for line_end in re.finditer("\n", self._text))]
         self.parts: list[Part] = []
         self._group: list[Token] = []
         self._size = 0
-        self._begin = Part(0, Segment(Kind.TEXT, ""), carry)  # the first part of the group
+        self._begin = Part(0, Segment(SegmentKind.TEXT, ""), state)  # the first part of the group
         for block in blocks(tokens(self._text)):
             first = block[0]
-            if carry.number is not None and first.type == "ordered_list_open":
-                first.attrs["start"] = carry.number
-            self._take(block, carry)
-            carry = Carry()
+            if state.number is not None and first.type == "ordered_list_open":
+                first.attrs["start"] = state.number
+            self._take(block, state)
+            state = ParserState()
         self._close()
 
-    def _take(self, block: list[Token], carry: Carry) -> None:
+    def _take(self, block: list[Token], state: ParserState) -> None:
         kind, size = block[0].type, weight(block)
         if kind in ("fence", "code_block"):
             self._close()
-            self._code(block[0], carry)
+            self._code(block[0], state)
         elif is_deep(block):
             self._as_it_is(block)
         elif kind in LISTS and size > LONG_CHARS:
@@ -171,14 +171,14 @@ class _Cutter:
         elif size > INLINE_CHARS:
             self._as_it_is(block)
         else:
-            self._add(block, size, self._place(block), carry)
+            self._add(block, size, self._place(block), state)
 
-    def _add(self, block: list[Token], size: int, at: int, carry: Carry) -> None:
+    def _add(self, block: list[Token], size: int, at: int, state: ParserState) -> None:
         """Add a block to the open group, or to a new one if that is full."""
         if self._size >= SEGMENT_CHARS:
             self._close()
         if not self._group:
-            self._begin = Part(at, Segment(Kind.TEXT, ""), carry)
+            self._begin = Part(at, Segment(SegmentKind.TEXT, ""), state)
         self._group += block
         self._size += size + 1
 
@@ -190,22 +190,22 @@ class _Cutter:
 
     def _close(self) -> None:
         if self._group:
-            shown = Segment(Kind.TEXT, html(self._group))
+            shown = Segment(SegmentKind.TEXT, html(self._group))
             self.parts.append(replace(self._begin, segment=shown))
         self._group, self._size = [], 0
 
     def _cut(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
         """Split a long list or table into several segments. The last one stays open for the blocks that follow."""
         self._close()
-        carry = self._beginning(block)
+        state = self._beginning(block)
         held: list[Token] = []
         size, at, n_held = 0, self._place(block), 0
         for item in items:
             if size > LONG_CHARS:
-                self._add([*_numbered(head, carry), *held, *tail], size, at, carry)
+                self._add([*_numbered(head, state), *held, *tail], size, at, state)
                 self._close()
-                if carry.number is not None:
-                    carry = replace(carry, number=carry.number + n_held)
+                if state.number is not None:
+                    state = replace(state, number=state.number + n_held)
                 held, size, at, n_held = [], 0, self._place(item), 0
             held += item
             n_held += 1
@@ -215,30 +215,30 @@ class _Cutter:
             text = self._text[start : self._span(block)[1]].rstrip("\n")
             self.parts += _plain_parts(text, at)
         else:
-            self._add([*_numbered(head, carry), *held, *tail], size, at, carry)
+            self._add([*_numbered(head, state), *held, *tail], size, at, state)
 
-    def _beginning(self, block: list[Token]) -> Carry:
+    def _beginning(self, block: list[Token]) -> ParserState:
         """Return the state with which a list or table continues after a split."""
         first = block[0]
         if first.type == "ordered_list_open":
-            return Carry(number=int(first.attrs.get("start", 1)))
+            return ParserState(number=int(first.attrs.get("start", 1)))
         if first.type == "table_open":
             line = lines(block)[0]
-            return Carry(prefix=self._text[self._starts[line] : self._starts[line + 2]])
-        return Carry()
+            return ParserState(prefix=self._text[self._starts[line] : self._starts[line + 2]])
+        return ParserState()
 
-    def _code(self, token: Token, carry: Carry) -> None:
+    def _code(self, token: Token, state: ParserState) -> None:
         words = token.info.split()
         language = words[0][:40] if words else ""
         begin = self._place([token])
         inside = self._starts[min((token.map or [0])[0] + 1, len(self._starts) - 1)] - self._shift
         fence = f"{token.markup}{token.info}\n" if token.markup else ""
-        parts = list(pieces(token.content, CODE_CHARS)) or [(0, "")]
+        parts = list(split_text(token.content, CODE_CHARS)) or [(0, "")]
         for place, piece in parts:
-            at, how = (begin, carry) if place == 0 else (inside + place, Carry(prefix=fence))
+            at, how = (begin, state) if place == 0 else (inside + place, ParserState(prefix=fence))
             if not token.markup and place:
                 return  # the rest is also indented, so it is parsed from the text
-            self.parts.append(Part(at, Segment(Kind.CODE, piece, language), how))
+            self.parts.append(Part(at, Segment(SegmentKind.CODE, piece, language), how))
 
     def _span(self, block: Sequence[Token]) -> tuple[int, int]:
         first, after = lines(block)
@@ -255,10 +255,10 @@ def _body(block: Sequence[Token]) -> int:
     return next((n for n, token in enumerate(block, 1) if token.type == "tbody_open"), 0)
 
 
-def _numbered(head: list[Token], carry: Carry) -> list[Token]:
-    if carry.number is None:
+def _numbered(head: list[Token], state: ParserState) -> list[Token]:
+    if state.number is None:
         return head
-    return [head[0].copy(attrs={**head[0].attrs, "start": carry.number}), *head[1:]]
+    return [head[0].copy(attrs={**head[0].attrs, "start": state.number}), *head[1:]]
 
 
 INLINE_CHARS = 4_000  # longer paragraphs get no emphasis, because parsing some characters takes quadratic time

@@ -12,8 +12,8 @@ from app.core import chat as tree
 from app.core.chat import Chat, Message, MessageId, Role
 from app.gui.chat.history.history import History
 from app.gui.chat.message import markdown
-from app.gui.chat.message.markdown import Kind
-from app.gui.chat.message.message_view import Deed
+from app.gui.chat.message.markdown import SegmentKind
+from app.gui.chat.message.message_view import MessageAction
 from app.gui.chat.session import Session
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
@@ -29,7 +29,7 @@ def as_text(text: str) -> str:
     """Convert Markdown to plain text."""
     parts = []
     for segment in markdown.segments(text):
-        if segment.kind is Kind.TEXT:
+        if segment.kind is SegmentKind.TEXT:
             parts.append(QTextDocumentFragment.fromHtml(segment.content).toPlainText().rstrip())
         else:
             parts.append(segment.content)
@@ -94,7 +94,7 @@ def _tr(text: str) -> str:
     return QCoreApplication.translate("Link", text)
 
 
-class MessageDeeds(QObject):
+class MessageActionHandler(QObject):
     """Carries out the actions that the user chooses on messages. `opened` is called with the ID of each new chat."""
 
     def __init__(
@@ -104,27 +104,27 @@ class MessageDeeds(QObject):
         self._history, self._session, self._theme = history, session, theme
         self._opened, self._window = opened, window
 
-    def do(self, chat: Chat, deed: Deed, message: str, text: str) -> None:
+    def do(self, chat: Chat, action: MessageAction, message: str, text: str) -> None:
         """Carry out an action. `text` is the new text for an edit, or the version ID for a switch."""
         chosen = chat.messages.get(MessageId(message))
         if chosen is None:
             return
-        match deed:
-            case Deed.COPY:
+        match action:
+            case MessageAction.COPY:
                 self._copy(as_text(chosen.text) if chosen.role is Role.ASSISTANT else chosen.text)
-            case Deed.COPY_MARKDOWN:
+            case MessageAction.COPY_MARKDOWN:
                 self._copy(chosen.text)
-            case Deed.SELECT:
+            case MessageAction.SELECT:
                 TextWindow(self._theme, chosen.text, self._window).show()
-            case Deed.REGENERATE:
+            case MessageAction.REGENERATE:
                 self._session.regenerate(chat.id, chosen.id)
-            case Deed.CONTINUE:
-                self._session.go_on(chat.id, chosen.id)
-            case Deed.EDIT:
+            case MessageAction.CONTINUE:
+                self._session.continue_answer(chat.id, chosen.id)
+            case MessageAction.EDIT:
                 self._session.edit(chat.id, chosen.id, text)
-            case Deed.SWITCH:
+            case MessageAction.SWITCH:
                 self._session.switch(chat.id, MessageId(text))
-            case Deed.FORK:
+            case MessageAction.FORK:
                 self._fork(chat, chosen)
 
     def open_link(self, address: str) -> None:

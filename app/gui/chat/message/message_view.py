@@ -36,7 +36,7 @@ from app.core.chat import (
 from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
-from app.gui.chat.message.body import Body, Look
+from app.gui.chat.message.body import Body, MessageServices
 from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
@@ -48,7 +48,7 @@ from app.gui.widgets.labels import Chip, label, tooltip
 from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 
-class Wrapped(QLabel):
+class WrappedLabel(QLabel):
     """A label with wrapped text that reports the height it needs at its current width.
 
     It hides its height-for-width from Qt. Otherwise a scrolled column would reserve the height of its narrowest
@@ -83,9 +83,9 @@ class Wrapped(QLabel):
 class ThoughtView(QWidget):
     """The thinking before an answer, collapsed under a line with its duration. It is laid out only when expanded."""
 
-    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look = look
+        self._services = services
         self._text, self._growing = "", False
         self.body: Body | None = None
         self.fold = button("", self.turn, "fold")
@@ -136,13 +136,13 @@ class ThoughtView(QWidget):
         self._paint()
         if self.is_open:
             if self.body is None:
-                self.body = Body(self._look, is_markdown=True)
+                self.body = Body(self._services, is_markdown=True)
                 self._inside.addWidget(self.body)
             self.body.show_text(self._text, growing=self._growing)
 
     def _paint(self) -> None:
         picture = "down" if self.is_open else "right"
-        self.fold.setIcon(icon(picture, self._look.theme.colors.muted))
+        self.fold.setIcon(icon(picture, self._services.theme.colors.muted))
 
 
 LINES, ENDLESS = 12, 1 << 20
@@ -174,7 +174,7 @@ class Editor(QWidget):
         self.accept = button(accept, self._accept)
         cancel = button(self.tr("Cancel"), gone)
         keys = self.tr("Ctrl+Enter: {accept}. Esc: {cancel}.")
-        self.keys = Wrapped(keys.format(accept=accept, cancel=cancel.text()), "caption")
+        self.keys = WrappedLabel(keys.format(accept=accept, cancel=cancel.text()), "caption")
         self._flow = Flow(cancel, self.accept, right_from=0)
         self._below = layout_widget(self._flow)
         self.setLayout(column(self.field, self.keys, self._below, gap=sizes.S))
@@ -217,7 +217,7 @@ CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which a
 NAME_CHARACTERS = 80
 
 
-class Deed(StrEnum):
+class MessageAction(StrEnum):
     """The actions that a message offers."""
 
     COPY = "copy"
@@ -231,7 +231,7 @@ class Deed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMessage:
     """A message and how to show it. `state` describes an answer in progress and is None once it is complete."""
 
     message: Message
@@ -277,9 +277,9 @@ class MessageView(QFrame):
     editing = Signal()  # its text is being edited, so it should be visible
     refilled = Signal()  # its buttons have changed
 
-    def __init__(self, look: Look, shown: Shown, parent: QWidget | None = None) -> None:
+    def __init__(self, services: MessageServices, shown: ShownMessage, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._look, self._shown = look, shown
+        self._services, self._shown = services, shown
         self._is_answer = shown.message.role is Role.ASSISTANT
         set_role(self, "answer" if self._is_answer else "question")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -291,9 +291,9 @@ class MessageView(QFrame):
         self._turn.setLayout(self._versions)
         self._tools.hide()
         self._head = _Head(Flow(self._who, self._turn, self._tools, right_from=2))
-        self._who.setMinimumHeight(look.theme.px(sizes.XXL))
-        self.body = Body(look, is_markdown=self._is_answer)
-        self.thought = ThoughtView(look)
+        self._who.setMinimumHeight(services.theme.px(sizes.XXL))
+        self.body = Body(services, is_markdown=self._is_answer)
+        self.thought = ThoughtView(services)
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
@@ -311,7 +311,7 @@ class MessageView(QFrame):
     def is_editing(self) -> bool:
         return self._editor is not None
 
-    def show_message(self, shown: Shown, *, first: bool = False) -> None:
+    def show_message(self, shown: ShownMessage, *, first: bool = False) -> None:
         """Show a new state or text of the same message."""
         before, self._shown = self._shown, shown
         growing = shown.state is not None
@@ -353,7 +353,7 @@ class MessageView(QFrame):
 
     def restyle(self) -> None:
         self.thought.restyle()
-        self._who.setMinimumHeight(self._look.theme.px(sizes.XXL))
+        self._who.setMinimumHeight(self._services.theme.px(sizes.XXL))
         self.body.restyle()
 
     def edit(self) -> None:
@@ -361,7 +361,7 @@ class MessageView(QFrame):
         if self._editor is None:
             accept = self.tr("Save as version") if self._is_answer else self.tr("Resend")
             self._editor = Editor(
-                self._look.theme,
+                self._services.theme,
                 self.message.text,
                 accept,
                 self._edited,
@@ -410,8 +410,8 @@ class MessageView(QFrame):
         if len(known) < 2:
             return
         place = known.index(self.message.id)
-        before = self._tool("left", self.tr("Previous version"), Deed.SWITCH, known[place - 1])
-        after = self._tool("right", self.tr("Next version"), Deed.SWITCH, known[(place + 1) % len(known)])
+        before = self._tool("left", self.tr("Previous version"), MessageAction.SWITCH, known[place - 1])
+        after = self._tool("right", self.tr("Next version"), MessageAction.SWITCH, known[(place + 1) % len(known)])
         before.setEnabled(place > 0 and not self._shown.is_busy)
         after.setEnabled(place + 1 < len(known) and not self._shown.is_busy)
         count = label(f"{place + 1}/{len(known)}", "caption")
@@ -447,12 +447,12 @@ class MessageView(QFrame):
         for note in (*answer_stats.recoveries(stats), *notes, *(details.get(NOTES) or ())):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
-            self._foot.addWidget(Wrapped(words, "caption"))
+            self._foot.addWidget(WrappedLabel(words, "caption"))
         if not self._shown.is_sent:
             words = self.tr("This message got no answer, so it is left out of later questions.")
-            self._foot.addWidget(Wrapped(words, "caption"))
+            self._foot.addWidget(WrappedLabel(words, "caption"))
         if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
-            self._more = button(self.tr("Continue"), lambda: self._ask(Deed.CONTINUE))
+            self._more = button(self.tr("Continue"), lambda: self._ask(MessageAction.CONTINUE))
             self._more.setAccessibleName(self._more.text())
             self._foot.addLayout(row(self._more, None))
 
@@ -466,11 +466,11 @@ class MessageView(QFrame):
 
     def _note(self, sentence: str) -> QHBoxLayout:
         picture = label()
-        side = self._look.theme.px(sizes.L)
-        picture.setPixmap(icon("info", self._look.theme.colors.muted).pixmap(side, side))
+        side = self._services.theme.px(sizes.L)
+        picture.setPixmap(icon("info", self._services.theme.colors.muted).pixmap(side, side))
         made = row(picture, gap=sizes.S)
         made.setAlignment(picture, Qt.AlignmentFlag.AlignTop)
-        made.addWidget(Wrapped(sentence, "caption"), 1)
+        made.addWidget(WrappedLabel(sentence, "caption"), 1)
         return made
 
     # Actions
@@ -495,18 +495,18 @@ class MessageView(QFrame):
         free = not self._shown.is_busy
         made: list[IconButton] = []
         if not self._is_answer:
-            made.append(IconButton(self._look.theme, "edit", self.tr("Edit"), self.edit))
+            made.append(IconButton(self._services.theme, "edit", self.tr("Edit"), self.edit))
             made[0].setEnabled(free)
-        made.append(self._tool("copy", self.tr("Copy"), Deed.COPY))
+        made.append(self._tool("copy", self.tr("Copy"), MessageAction.COPY))
         if self._is_answer:
-            made.append(self._tool("refresh", self.tr("Regenerate"), Deed.REGENERATE, free=free))
-        more = IconButton(self._look.theme, "more", self.tr("More"))
+            made.append(self._tool("refresh", self.tr("Regenerate"), MessageAction.REGENERATE, free=free))
+        more = IconButton(self._services.theme, "more", self.tr("More"))
         more.clicked.connect(lambda: self._menu().popup(more.mapToGlobal(more.rect().bottomLeft())))
         for tool in (*made, more):
             box.addWidget(tool)
 
-    def _tool(self, picture: str, name: str, deed: Deed, text: str = "", *, free: bool = True) -> IconButton:
-        made = IconButton(self._look.theme, picture, name, lambda: self._ask(deed, text))
+    def _tool(self, picture: str, name: str, action: MessageAction, text: str = "", *, free: bool = True) -> IconButton:
+        made = IconButton(self._services.theme, picture, name, lambda: self._ask(action, text))
         made.setEnabled(free)
         return made
 
@@ -516,11 +516,11 @@ class MessageView(QFrame):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         free = not self._shown.is_busy
         entries: list[tuple[str, Callable[[], object], bool]] = [
-            (self.tr("Copy"), lambda: self._ask(Deed.COPY), True),
-            (self.tr("Copy as Markdown"), lambda: self._ask(Deed.COPY_MARKDOWN), True),
-            (self.tr("Select as text…"), lambda: self._ask(Deed.SELECT), True),
+            (self.tr("Copy"), lambda: self._ask(MessageAction.COPY), True),
+            (self.tr("Copy as Markdown"), lambda: self._ask(MessageAction.COPY_MARKDOWN), True),
+            (self.tr("Select as text…"), lambda: self._ask(MessageAction.SELECT), True),
             (self.tr("Edit"), self.edit, free),
-            (self.tr("Branch from here"), lambda: self._ask(Deed.FORK), free),
+            (self.tr("Branch from here"), lambda: self._ask(MessageAction.FORK), free),
         ]
         for words, act, enabled in entries:
             menu.addAction(words, act).setEnabled(enabled)
@@ -532,14 +532,14 @@ class MessageView(QFrame):
                 menu.addAction(line).setEnabled(False)
         return menu
 
-    def _ask(self, deed: Deed, text: str = "") -> None:
-        self.asked.emit(deed, self.message.id, text)
+    def _ask(self, action: MessageAction, text: str = "") -> None:
+        self.asked.emit(action, self.message.id, text)
 
     def _edited(self, text: str) -> None:
         if self._shown.is_busy:  # the editor stays open until the answer has ended
             return
         self._end_edit()
-        self._ask(Deed.EDIT, text)
+        self._ask(MessageAction.EDIT, text)
 
     def _end_edit(self) -> None:
         editor, self._editor = self._editor, None
@@ -575,8 +575,8 @@ class MessageView(QFrame):
         self._hide_tools()
 
 
-def _caption(text: str, details: list[str]) -> Wrapped:
-    made = Wrapped(text, "caption")
+def _caption(text: str, details: list[str]) -> WrappedLabel:
+    made = WrappedLabel(text, "caption")
     made.setToolTip(tooltip(*details))
     made.setAccessibleDescription("\n".join(details))
     return made

@@ -10,7 +10,7 @@ from app.api.models import CatalogModel, FoundFile, ShelfModel
 from app.api.plans import LoadedModel
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
-from app.gui.models.model_item import Item, Kind, parameters
+from app.gui.models.model_item import ItemKind, ModelItem, parameters
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import ElidedLabel, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
@@ -49,23 +49,23 @@ class AboutView(QWidget):
         box.addWidget(self._guide)
         self.setLayout(box)
 
-    def show_item(self, item: Item) -> None:
+    def show_item(self, item: ModelItem) -> None:
         """Show another model."""
         self.name.say(item.title)
         self._facts.setText(" · ".join(self._parts(item)))
         self._about.setText(self._about_words(item))
         self._about.setVisible(bool(self._about.text()))
-        self.tell_notes(item, None)
+        self.show_notes(item, None)
         self._guide.setVisible(item.is_guide)
         license_name = "" if isinstance(item.facts, FoundFile) else (item.facts.license or "")[:SHOWN]
         known = self.tr("License: {license}").format(license=license_name)
         self._license.say(known if license_name else self.tr("License: not stated"))
-        self._license.setVisible(item.kind is not Kind.OTHER_APP)
+        self._license.setVisible(item.kind is not ItemKind.OTHER_APP)
         self._address = item.remote.page if item.remote is not None else ""
         self._page.setVisible(bool(self._address))
         self._page.setToolTip(tooltip(self._address))
 
-    def _about_words(self, item: Item) -> str:
+    def _about_words(self, item: ModelItem) -> str:
         facts = item.facts
         match facts:
             case ShelfModel():
@@ -77,13 +77,13 @@ class AboutView(QWidget):
                 return about_of(facts)
         return ""
 
-    def tell_notes(self, item: Item, loaded: LoadedModel | None) -> None:
+    def show_notes(self, item: ModelItem, loaded: LoadedModel | None) -> None:
         """Show notes about the model's file. `loaded` is the same model if it is currently loaded."""
         notes = [] if item.is_missing else [*_file_notes(item), *_template_notes(loaded)]
         self.notes.setText(" ".join(notes))
         self.notes.setVisible(bool(notes))
 
-    def _parts(self, item: Item) -> list[str]:
+    def _parts(self, item: ModelItem) -> list[str]:
         facts = item.facts
         parts = [item.quantization]
         if item.remote is not None:
@@ -106,9 +106,9 @@ class AboutView(QWidget):
             QDesktopServices.openUrl(QUrl(self._address))
 
 
-def _file_notes(item: Item) -> list[str]:
+def _file_notes(item: ModelItem) -> list[str]:
     file, model = item.file(), item.shelf
-    if item.kind is Kind.OFFER and file is not None and file.sha256 is None:
+    if item.kind is ItemKind.OFFER and file is not None and file.sha256 is None:
         return [translate("Models", "Its checksum is not known yet. The first download records it.")]
     if model is not None and model.ranks:
         return [translate("Models", "A reranker: it scores texts for other programs and can't chat.")]

@@ -17,15 +17,15 @@ from app.gui.look import sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.models.details.about_view import AboutView
-from app.gui.models.details.file_choice import Copies, FileChoice, TokenField
+from app.gui.models.details.file_choice import CopyFinder, FileChoice, TokenField
 from app.gui.models.details.forecast_view import ForecastView
-from app.gui.models.details.model_actions import ActionFoot, Now, actions
-from app.gui.models.details.plan_loader import Planning, Setup
+from app.gui.models.details.model_actions import ActionContext, ActionFoot, actions
+from app.gui.models.details.plan_loader import PlanLoader, Setup
 from app.gui.models.details.setup_form import EXACT, SetupForm
 from app.gui.models.details.verdict_view import VerdictView
-from app.gui.models.model_item import Item, Kind
-from app.gui.models.model_loading import Loading, LoadSteps
-from app.gui.models.verdicts import Judging
+from app.gui.models.model_item import ItemKind, ModelItem
+from app.gui.models.model_loading import LoadSteps, ModelLoader
+from app.gui.models.verdicts import VerdictLoader
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import FullHeightFrame
 from app.gui.widgets.layouts import EmptyState, column, line
@@ -42,12 +42,14 @@ class Details(FullHeightFrame):
     recommend = Signal()
     smaller = Signal(object, str)  # local Item, and the quantization to show instead
 
-    def __init__(self, services: AppContext, judging: Judging, planning: Planning, loading: Loading) -> None:
+    def __init__(
+        self, services: AppContext, verdict_loader: VerdictLoader, plan_loader: PlanLoader, model_loader: ModelLoader
+    ) -> None:
         super().__init__()
-        self._services, self._judging = services, judging
-        self._planning, self._loading = planning, loading
-        self.copies = Copies(services, self)
-        self.item: Item | None = None
+        self._services, self._verdict_loader = services, verdict_loader
+        self._plan_loader, self._model_loader = plan_loader, model_loader
+        self.copies = CopyFinder(services, self)
+        self.item: ModelItem | None = None
         self._need_bytes = 0  # of a model that does not fit
         self._make_form()
 
@@ -65,13 +67,13 @@ class Details(FullHeightFrame):
         joins = self.item.is_here and bool(snapshot.models) and snapshot.model(self.item.name) is None
         return replace(self.form.setup(self.item, self.files.file), may_join=joins)
 
-    def show_item(self, item: Item | None) -> None:
+    def show_item(self, item: ModelItem | None) -> None:
         """Show another model, or updated information about the current one."""
         same = item is not None and self.item is not None and item.key == self.item.key
         self.item = item
         self._stack.setCurrentIndex(0 if item is None else 1)
         if item is None:
-            self._planning.forget()
+            self._plan_loader.forget()
             return
         kept = self.files.file if same else None
         self.about.show_item(item)
@@ -83,7 +85,7 @@ class Details(FullHeightFrame):
         else:
             self.plan_again()
         self.copies.ask(item, item.file(self.files.file))
-        self.tell_actions()
+        self.update_actions()
 
     def plan(self) -> None:
         """Request a plan for the current setup."""
@@ -91,14 +93,14 @@ class Details(FullHeightFrame):
         if setup is None:
             return
         if setup.item.needs_files:
-            self._planning.forget()  # ignore plans for the previous model
+            self._plan_loader.forget()  # ignore plans for the previous model
         else:
-            self._planning.ask(setup)
+            self._plan_loader.ask(setup)
 
     def plan_again(self) -> None:
         """Request a new plan after a change that the user did not make. A running measurement continues and then plans
         again."""
-        if not self._planning.measuring:
+        if not self._plan_loader.measuring:
             self.plan()
 
     def ask_token(self) -> None:
@@ -106,22 +108,22 @@ class Details(FullHeightFrame):
         self.token.show()
         self.token.look()
 
-    def tell_actions(self) -> None:
+    def update_actions(self) -> None:
         """Update the buttons and notes to the current state of the model."""
         setup = self.setup
         if setup is None:
             return
-        mine = self._loading.model == setup.item.name
+        mine = self._model_loader.model == setup.item.name
         self.steps.setVisible(mine)
         self._body.setVisible(not mine)
         self.foot.setVisible(not mine)
         if mine:
-            self.steps.show_steps(setup.item.name, self._loading.steps)
+            self.steps.show_steps(setup.item.name, self._model_loader.steps)
         self.foot.beside.setVisible(setup.may_join and self.foot.beside.judgment is not None)
-        self.foot.bar.show_actions(actions(setup, self._now()))
+        self.foot.bar.show_actions(actions(setup, self._action_context()))
         self._tell_lost(setup.item)
         loaded = self._services.pool.now.model(setup.item.name)
-        self.about.tell_notes(setup.item, None if setup.item.is_guide else loaded)
+        self.about.show_notes(setup.item, None if setup.item.is_guide else loaded)
 
     def shown_layout(self) -> QLayout | None:
         shown = self._stack.currentWidget() if self.layout() is not None else None
@@ -135,10 +137,10 @@ class Details(FullHeightFrame):
         self.form = SetupForm(self._services.pool)
 
     def _make_words(self) -> None:
-        theme, planning = self._services.theme, self._planning
+        theme, plan_loader = self._services.theme, self._plan_loader
         self.verdict = VerdictView(theme, self.form.context.choose, self._use_file)
-        self.forecast = ForecastView(planning.measure, planning.stop_measuring)
-        self.steps = LoadSteps(self._loading.cancel)
+        self.forecast = ForecastView(plan_loader.measure, plan_loader.stop_measuring)
+        self.steps = LoadSteps(self._model_loader.cancel)
         self.lost = Remark(theme, self._services.go)
         self.foot = ActionFoot()
 
@@ -177,27 +179,27 @@ class Details(FullHeightFrame):
     def _wire(self) -> None:
         self.form.changed.connect(self._set_up)
         self.files.changed.connect(self._file_chosen)
-        self._judging.changed.connect(self._tell_smaller)
+        self._verdict_loader.changed.connect(self._tell_smaller)
         self.foot.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
         self.about.recommend.connect(self.recommend)
-        planning = self._planning
-        planning.planned.connect(self._planned)
-        planning.refused.connect(self._refused)
-        planning.estimated.connect(self._estimated)
-        planning.joined.connect(self._joined)
-        planning.step.connect(self.forecast.show_step)
-        planning.measuring_changed.connect(self._measuring)
-        self._loading.changed.connect(self.tell_actions)
-        self.copies.changed.connect(self.tell_actions)
+        plan_loader = self._plan_loader
+        plan_loader.planned.connect(self._planned)
+        plan_loader.refused.connect(self._refused)
+        plan_loader.estimated.connect(self._estimated)
+        plan_loader.joined.connect(self._joined)
+        plan_loader.step.connect(self.forecast.show_step)
+        plan_loader.measuring_changed.connect(self._measuring)
+        self._model_loader.changed.connect(self.update_actions)
+        self.copies.changed.connect(self.update_actions)
 
-    def _begin(self, item: Item) -> None:
+    def _begin(self, item: ModelItem) -> None:
         """Show a newly selected model before its verdict is known."""
         loaded = self._services.pool.now.model(item.name) if item.is_here else None
         if loaded is not None:
             self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered)
         else:
             self.form.show_item(item, None)
-        known = self._judging.of(item)
+        known = self._verdict_loader.of(item)
         words = self.tr("Looking up its files…") if item.needs_files else self._unsized(item)
         if known is None or not item.is_here:
             self.verdict.clear(words)
@@ -207,22 +209,22 @@ class Details(FullHeightFrame):
             self.token.look()
         self._area.verticalScrollBar().setValue(0)
 
-    def _unsized(self, item: Item) -> str:
+    def _unsized(self, item: ModelItem) -> str:
         """Explain why the verdict is unknown, or return an empty string."""
         file = item.file()
-        if item.kind is not Kind.OFFER or file is None or file.size_bytes:
+        if item.kind is not ItemKind.OFFER or file is None or file.size_bytes:
             return ""
         return self.tr("The size of its file is not known yet, so Poolhouse can't tell whether it fits.")
 
     def _set_up(self) -> None:
         self.plan()
-        self.tell_actions()
+        self.update_actions()
 
     def _file_chosen(self) -> None:
         self.plan()
         if self.item is not None:
             self.copies.ask(self.item, self.item.file(self.files.file))
-        self.tell_actions()
+        self.update_actions()
 
     def _planned(self, plan: Plan) -> None:
         judgment = self.verdict.show_plan(plan)
@@ -231,8 +233,8 @@ class Details(FullHeightFrame):
         self.forecast.show_plan(plan, missing=self.item is not None and self.item.is_missing)
         self._need_bytes = 0
         if self.item is not None and self._is_usual():
-            self._judging.put(self.item, judgment)
-        self.tell_actions()
+            self._verdict_loader.put(self.item, judgment)
+        self.update_actions()
 
     def _refused(self, error: AppError) -> None:
         judgment = self.verdict.show_error(error)
@@ -242,12 +244,12 @@ class Details(FullHeightFrame):
         self._need_bytes = int(error.reason.number("need_bytes"))
         self._tell_smaller()
         if judgment is not None and self.item is not None and self._is_usual():
-            self._judging.put(self.item, judgment)
-        self.tell_actions()
+            self._verdict_loader.put(self.item, judgment)
+        self.update_actions()
 
     def _tell_smaller(self) -> None:
         """Show the smaller quantization that fits if a local model is too big."""
-        known = self._judging.of(self.item) if self.item and self.item.is_here else None
+        known = self._verdict_loader.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
             self.verdict.show_smaller(known.quantization)
 
@@ -260,7 +262,7 @@ class Details(FullHeightFrame):
     def _estimated(self, estimate: Verdict) -> None:
         if self.item is None:
             return
-        known, best = self._judging.of(self.item), self.item.file()
+        known, best = self._verdict_loader.of(self.item), self.item.file()
         is_best = best is not None and self.files.file == best.file
         smaller = known.quantization if known and is_best else ""
         self.verdict.show_estimate(estimate, smaller, splits=self.item.splits)
@@ -270,15 +272,15 @@ class Details(FullHeightFrame):
         else:
             self.form.kv.show_bytes({})
             self.forecast.clear()
-        self.tell_actions()
+        self.update_actions()
 
     def _joined(self, result: Plan | AppError | None) -> None:
         self.foot.beside.show_result(result)
-        self.tell_actions()
+        self.update_actions()
 
     def _measuring(self) -> None:
-        self.forecast.show_measuring(self._planning.measuring)
-        if not self._planning.measuring:
+        self.forecast.show_measuring(self._plan_loader.measuring)
+        if not self._plan_loader.measuring:
             self.plan()
 
     def _is_usual(self) -> bool:
@@ -297,13 +299,13 @@ class Details(FullHeightFrame):
         slider = self.form.context
         return slider.context == slider.usual
 
-    def _now(self) -> Now:
+    def _action_context(self) -> ActionContext:
         snapshot = self._services.pool.now
         total_bytes = next((machine.total_bytes for machine in snapshot.machines.values() if machine.this), None)
         chosen = snapshot.model(self.item.name) if self.item is not None else None
-        return Now(
+        return ActionContext(
             chosen or snapshot.loaded,
-            bool(self._loading.model),
+            bool(self._model_loader.model),
             self.verdict.judgment,
             0 < self._need_bytes <= (total_bytes or 0),
             snapshot.downloads,
@@ -312,7 +314,7 @@ class Details(FullHeightFrame):
             self.copies.machines,
         )
 
-    def _tell_lost(self, item: Item) -> None:
+    def _tell_lost(self, item: ModelItem) -> None:
         snapshot = self._services.pool.now
         loaded, failed = snapshot.model(item.name), snapshot.load_failed
         words, details = "", ""

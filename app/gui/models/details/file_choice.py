@@ -16,7 +16,7 @@ from app.gui.api.node_client import Calls, NodeClient
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
-from app.gui.models.model_item import Item
+from app.gui.models.model_item import ModelItem
 from app.gui.widgets.buttons import button
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
@@ -52,7 +52,7 @@ class FileChoice(QWidget):
         data = self.combo.currentData()
         return str(data) if data else None
 
-    def show_item(self, item: Item, keep: str | None = None) -> None:
+    def show_item(self, item: ModelItem, keep: str | None = None) -> None:
         """Show the files of a model. Select the file `keep` if the model has it, otherwise the best one."""
         blocked = self.combo.blockSignals(True)
         self.combo.clear()
@@ -90,7 +90,7 @@ class FileChoice(QWidget):
             entry.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)
 
 
-class Copies(QObject):
+class CopyFinder(QObject):
     """Finds the machines of the household that have the selected file. Asks again whenever machines come or go."""
 
     changed = Signal()
@@ -103,7 +103,7 @@ class Copies(QObject):
         self.machines: tuple[MachineRef, ...] = ()
         self._pool.changed.connect(self._look)
 
-    def ask(self, item: Item, file: HubFile | None) -> None:
+    def ask(self, item: ModelItem, file: HubFile | None) -> None:
         """Find the machines that have this file, discarding results for any other file."""
         question = None
         if item.remote is not None and file is not None and file.usable and not file.on_shelf:

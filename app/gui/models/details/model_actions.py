@@ -16,7 +16,7 @@ from app.core.errors import AppError
 from app.gui.look import formats, sizes
 from app.gui.models import verdicts
 from app.gui.models.details.plan_loader import Setup
-from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_item import ItemKind, ModelItem
 from app.gui.models.verdicts import Judgment
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
@@ -26,18 +26,18 @@ from app.gui.widgets.layouts import clear_layout, column, line
 translate = QCoreApplication.translate
 
 
-class Do(StrEnum):
+class ModelAction(StrEnum):
     """The actions that a button can trigger."""
 
     LOAD = "load"
-    BESIDE = "beside"  # load it alongside the loaded models
-    ANYWAY = "anyway"
+    LOAD_ALONGSIDE = "load_alongside"  # load it alongside the loaded models
+    LOAD_ANYWAY = "load_anyway"
     UNLOAD = "unload"
     CHAT = "chat"
     DOWNLOAD = "download"
     COPY = "copy"  # from a machine in the household
     SHOW = "show"  # the local copy of the same model
-    TAKE_IN = "take in"
+    IMPORT = "import"
     REMOVE = "remove"  # from the list; its file stays
     DELETE = "delete"  # with its file
 
@@ -46,14 +46,14 @@ class Do(StrEnum):
 class Action:
     """A button to show. `role` is "primary", "danger" or empty."""
 
-    do: Do
+    do: ModelAction
     text: str
     role: str = ""
     enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class ActionContext:
     """The state of the pool, as far as it determines the actions for the selected model."""
 
     loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the loaded one
@@ -66,46 +66,46 @@ class Now:
     copies: tuple[MachineRef, ...] = ()  # machines that can send this file
 
 
-def actions(setup: Setup, now: Now) -> list[Action]:
+def actions(setup: Setup, context: ActionContext) -> list[Action]:
     """Return the available actions in the order of their buttons."""
     item = setup.item
     match item.kind:
-        case Kind.SHELF:
-            return [*_running(setup, now), *_removal(item, now)]
-        case Kind.OTHER_APP:
+        case ItemKind.SHELF:
+            return [*_running(setup, context), *_removal(item, context)]
+        case ItemKind.OTHER_APP:
             usable = isinstance(item.facts, FoundFile) and item.facts.usable
-            return [_primary(Do.TAKE_IN, translate("Models", "Use this file"), usable)]
+            return [_primary(ModelAction.IMPORT, translate("Models", "Use this file"), usable)]
         case _:
-            return _getting(item.file(setup.file), now)
+            return _getting(item.file(setup.file), context)
 
 
-def _primary(do: Do, text: str, enabled: bool = True) -> Action:
+def _primary(do: ModelAction, text: str, enabled: bool = True) -> Action:
     return Action(do, text, "primary", enabled)
 
 
-def _running(setup: Setup, now: Now) -> list[Action]:
-    loaded = now.loaded
+def _running(setup: Setup, context: ActionContext) -> list[Action]:
+    loaded = context.loaded
     state = loaded.state if loaded is not None and loaded.model == setup.item.name else None
-    unload = Action(Do.UNLOAD, translate("Models", "Unload"))
-    if setup.item.name == now.embedder and not setup.item.writes:
+    unload = Action(ModelAction.UNLOAD, translate("Models", "Unload"))
+    if setup.item.name == context.embedder and not setup.item.writes:
         return [unload]
     if loaded is not None and state == "ready":
-        again = Action(Do.LOAD, translate("Models", "Load with these settings"))
+        again = Action(ModelAction.LOAD, translate("Models", "Load with these settings"))
         other = _differs(setup, loaded)
-        return [_primary(Do.CHAT, translate("Models", "Open chat")), *([again] if other else []), unload]
+        return [_primary(ModelAction.CHAT, translate("Models", "Open chat")), *([again] if other else []), unload]
     if state == "recovering":
-        return [_primary(Do.CHAT, translate("Models", "Open chat")), unload]
+        return [_primary(ModelAction.CHAT, translate("Models", "Open chat")), unload]
     if state == "lost":
-        return [_primary(Do.LOAD, translate("Models", "Load again"), not now.is_loading), unload]
+        return [_primary(ModelAction.LOAD, translate("Models", "Load again"), not context.is_loading), unload]
     gone = setup.item.is_missing
-    fits = now.judgment is None or now.judgment.fits
-    load = _primary(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
+    fits = context.judgment is None or context.judgment.fits
+    load = _primary(ModelAction.LOAD, translate("Models", "Load"), fits and not gone and not context.is_loading)
     if loaded and load.enabled:
-        fits = now.beside is None or now.beside.fits
-        return [load, Action(Do.BESIDE, translate("Models", "Load alongside"), enabled=fits)]
-    if fits or gone or not now.may_try or now.is_loading:
+        fits = context.beside is None or context.beside.fits
+        return [load, Action(ModelAction.LOAD_ALONGSIDE, translate("Models", "Load alongside"), enabled=fits)]
+    if fits or gone or not context.may_try or context.is_loading:
         return [load]
-    return [load, Action(Do.ANYWAY, translate("Models", "Try anyway"))]
+    return [load, Action(ModelAction.LOAD_ANYWAY, translate("Models", "Try anyway"))]
 
 
 def _differs(setup: Setup, loaded: LoadedModel) -> bool:
@@ -116,24 +116,24 @@ def _differs(setup: Setup, loaded: LoadedModel) -> bool:
     return not same or bool(used & set(setup.without))
 
 
-def _removal(item: Item, now: Now) -> list[Action]:
-    is_loaded = now.loaded is not None and now.loaded.model == item.name
-    if item.is_guide or is_loaded or item.name == now.embedder:
+def _removal(item: ModelItem, context: ActionContext) -> list[Action]:
+    is_loaded = context.loaded is not None and context.loaded.model == item.name
+    if item.is_guide or is_loaded or item.name == context.embedder:
         return []
     if item.shelf is not None and item.shelf.downloaded:
         size = formats.size(item.file_bytes)
-        return [Action(Do.DELETE, translate("Models", "Delete {size}").format(size=size), "danger")]
-    return [Action(Do.REMOVE, translate("Models", "Remove from the list"))]
+        return [Action(ModelAction.DELETE, translate("Models", "Delete {size}").format(size=size), "danger")]
+    return [Action(ModelAction.REMOVE, translate("Models", "Remove from the list"))]
 
 
-def _getting(file: HubFile | None, now: Now) -> list[Action]:
+def _getting(file: HubFile | None, context: ActionContext) -> list[Action]:
     if file is None:
         return []
     if file.on_shelf:
-        return [_primary(Do.SHOW, translate("Models", "Show"))]
-    download = now.downloads.get(file.download or "")
+        return [_primary(ModelAction.SHOW, translate("Models", "Show"))]
+    download = context.downloads.get(file.download or "")
     if download is not None and download.state not in ("done", "failed", "paused"):
-        return [_primary(Do.DOWNLOAD, translate("Models", "Downloading…"), enabled=False)]
+        return [_primary(ModelAction.DOWNLOAD, translate("Models", "Downloading…"), enabled=False)]
     text = translate("Models", "Download")
     if file.size_bytes:
         size = formats.size(file.size_bytes)
@@ -141,14 +141,14 @@ def _getting(file: HubFile | None, now: Now) -> list[Action]:
     if download is not None and download.state != "done" and download.done_bytes:
         done, total = formats.size(download.done_bytes), formats.size(download.total_bytes or 0)
         text = translate("Models", "Resume at {done} of {total}").format(done=done, total=total)
-    role = "primary" if now.judgment is None or now.judgment.fits else ""
-    if now.copies and file.usable:
-        words = translate("Models", "Copy from {machine}").format(machine=now.copies[0].name)
-        return [Action(Do.COPY, words, role), Action(Do.DOWNLOAD, text)]
-    return [Action(Do.DOWNLOAD, text, role, file.usable)]
+    role = "primary" if context.judgment is None or context.judgment.fits else ""
+    if context.copies and file.usable:
+        words = translate("Models", "Copy from {machine}").format(machine=context.copies[0].name)
+        return [Action(ModelAction.COPY, words, role), Action(ModelAction.DOWNLOAD, text)]
+    return [Action(ModelAction.DOWNLOAD, text, role, file.usable)]
 
 
-REMOVALS = (Do.DELETE, Do.REMOVE)  # placed at the far end, away from the others
+REMOVALS = (ModelAction.DELETE, ModelAction.REMOVE)  # placed at the far end, away from the others
 
 
 class ActionBar(QWidget):
@@ -159,7 +159,7 @@ class ActionBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._shown: list[Action] = []
-        self.buttons: dict[Do, QPushButton] = {}
+        self.buttons: dict[ModelAction, QPushButton] = {}
         self._row = Flow(gap=sizes.S)
         self.setLayout(self._row)
 
@@ -191,7 +191,7 @@ class ActionBar(QWidget):
         return made
 
 
-class BesideView(QWidget):
+class AlongsideView(QWidget):
     """A line that tells whether the selected model fits alongside the loaded ones. The owner hides it if none is
     loaded."""
 
@@ -223,7 +223,7 @@ class ActionFoot(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.beside, self.bar = BesideView(), ActionBar()
+        self.beside, self.bar = AlongsideView(), ActionBar()
         below = column(self.beside, self.bar, gap=sizes.S)
         below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self.setLayout(column(line(), below, gap=0))

@@ -13,7 +13,7 @@ from app.api.models import Verdicts
 from app.api.plans import Plan
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls, NodeClient
-from app.gui.models.model_item import Item
+from app.gui.models.model_item import ModelItem
 from app.gui.models.verdicts import sketch
 
 PAUSE_MS = 60  # after the slider last moved, before the node is asked
@@ -25,7 +25,7 @@ KEY = "chosen"
 class Setup:
     """The settings with which to plan or load a model. A context of None leaves the choice to the node."""
 
-    item: Item
+    item: ModelItem
     file: str | None = None
     context: int | None = None
     users: int = 1
@@ -34,7 +34,7 @@ class Setup:
     shape: str | None = None  # None lets the planner choose
     may_join: bool = False  # other models are loaded, and this one could join them
 
-    def order(self) -> dict[str, Any]:
+    def request_body(self) -> dict[str, Any]:
         """Return the body of a request to plan or load the model."""
         return {
             "model": self.item.name,
@@ -46,7 +46,7 @@ class Setup:
         }
 
 
-class Planning(QObject):
+class PlanLoader(QObject):
     """Plans the latest setup and ignores replies for earlier ones."""
 
     planned = Signal(object)  # Plan
@@ -95,20 +95,20 @@ class Planning(QObject):
         setup = self._setup
         if setup is None:
             return
-        order = setup.order() if setup.item.is_here else self._sketched(setup)
-        if order is None:
+        body = setup.request_body() if setup.item.is_here else self._sketched(setup)
+        if body is None:
             return
         self._soon.stop()
         self._calls.end(PLAN)
-        order["measure"] = True
+        body["measure"] = True
         failed, line = self._not_measured, self._stepped
         if setup.item.is_here:
             call = self._client.call(
-                "POST", "/plan", order, self._measured, failed, line, answer=Plan, each=ProgressLine
+                "POST", "/plan", body, self._measured, failed, line, answer=Plan, each=ProgressLine
             )
         else:
             call = self._client.call(
-                "POST", "/verdicts", order, self._measured_sketch, failed, line, answer=Verdicts, each=ProgressLine
+                "POST", "/verdicts", body, self._measured_sketch, failed, line, answer=Verdicts, each=ProgressLine
             )
         self._calls.keep(MEASURE, call)
         self.measuring_changed.emit()
@@ -123,7 +123,7 @@ class Planning(QObject):
         if setup is None or self._again:
             return
         if setup.item.is_here:
-            body = setup.order() | {"measure": False}
+            body = setup.request_body() | {"measure": False}
             call = self._client.call("POST", "/plan", body, self._planned, self._refused, answer=Plan)
             self._calls.keep(PLAN, call)
             return
@@ -137,9 +137,9 @@ class Planning(QObject):
         made = sketch(setup.item, setup.item.file(setup.file), KEY)
         if made is None:
             return None
-        order = setup.order()
-        del order["model"], order["shape"]  # for a model that is not local, only the best shape is returned
-        return order | {"sketches": [msgspec.to_builtins(made)], "place": True}
+        body = setup.request_body()
+        del body["model"], body["shape"]  # for a model that is not local, only the best shape is returned
+        return body | {"sketches": [msgspec.to_builtins(made)], "place": True}
 
     def _planned(self, plan: Plan) -> None:
         self._over()
@@ -159,7 +159,7 @@ class Planning(QObject):
         if setup is None or not setup.may_join or not setup.item.is_here:
             self.joined.emit(None)
             return
-        body = setup.order() | {"measure": False, "beside": True}
+        body = setup.request_body() | {"measure": False, "beside": True}
         call = self._client.call("POST", "/plan", body, self._joined, self._joined, answer=Plan)
         self._calls.keep(BESIDE, call)
 

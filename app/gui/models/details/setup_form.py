@@ -12,7 +12,7 @@ from app.api.snapshot import Machine
 from app.gui.api.node_state import NodeState
 from app.gui.look import formats, sizes
 from app.gui.models.details.plan_loader import Setup
-from app.gui.models.model_item import Item
+from app.gui.models.model_item import ModelItem
 from app.gui.models.verdicts import MOST_CONTEXT
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
@@ -43,7 +43,7 @@ class SetupForm(QWidget):
         self.people.setRange(1, MOST_PEOPLE)
         wheel_scrolls_page(self.people)
         self.people.setAccessibleName(self.tr("Simultaneous users"))
-        self.machines = MachineTicks(pool)
+        self.machines = MachineChoice(pool)
         self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = label(self.tr("Simultaneous users"))
         title.setBuddy(self.people)
@@ -58,7 +58,7 @@ class SetupForm(QWidget):
         self.shape.changed.connect(self.changed)
         pool.changed.connect(self._tell_shapes)
 
-    def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
+    def show_item(self, item: ModelItem, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
         """Show the settings of another model: those it is loaded with, or the defaults where None."""
         most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
@@ -68,7 +68,7 @@ class SetupForm(QWidget):
         self.shape.offer(shape)
         self._tell_shapes()
 
-    def setup(self, item: Item, file: str | None) -> Setup:
+    def setup(self, item: ModelItem, file: str | None) -> Setup:
         """Return the current settings."""
         return Setup(
             item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
@@ -219,7 +219,7 @@ class KvChoice(QWidget):
         return " ".join(part for part in (words.format(**known), said) if part)
 
 
-class MachineTicks(QWidget):
+class MachineChoice(QWidget):
     """A check box for each machine that may process layers. This machine always takes part for its own user.
 
     Emits `changed` when the user checks or clears a box. Hidden if there is no choice.

@@ -19,8 +19,8 @@ from app.core.chat import path
 from app.core.errors import AppError, BadInput
 from app.core.reasons import said
 from app.gui.chat.export import import_export
-from app.gui.chat.export.chat_json import FORMAT, HEAD, TAIL, chats_of
-from app.gui.chat.export.import_export import FORMATS, JSON, ExchangeDesk, Format, Work
+from app.gui.chat.export.chat_json import FORMAT, HEAD, TAIL, parse_chats
+from app.gui.chat.export.import_export import FORMATS, JSON, CancelableJob, Format, ImportExportPanel
 from app.gui.chat.history.history import History
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.notice import NarrowNotice
@@ -65,7 +65,7 @@ def bytes_of(content: object) -> bytes:
 
 
 def test_a_good_file() -> None:
-    (chat,) = chats_of(bytes_of(GOOD), "x.json")
+    (chat,) = parse_chats(bytes_of(GOOD), "x.json")
     assert (chat.title, chat.folder, chat.context) == ("Trip", "Work", 2048)
     assert chat.sampling == {"temperature": 0.5, "seed": 7}
     assert [m.text for m in path(chat)] == ["Hi", "Hello"]
@@ -112,7 +112,7 @@ def test_what_is_refused(change: Change, words: str) -> None:
     file = copy.deepcopy(GOOD)
     change(file)
     with pytest.raises(BadInput) as caught:
-        chats_of(bytes_of(file), "x.json")
+        parse_chats(bytes_of(file), "x.json")
     assert words in said(caught.value)
 
 
@@ -121,7 +121,7 @@ def test_what_is_refused(change: Change, words: str) -> None:
 )
 def test_what_is_no_file_of_ours(data: bytes) -> None:
     with pytest.raises(BadInput):
-        chats_of(data, "x.json")
+        parse_chats(data, "x.json")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=5))
@@ -131,7 +131,7 @@ def test_no_value_anywhere_does_harm(value: object) -> None:
             file = copy.deepcopy(GOOD)
             where(name, value)(file)
             try:
-                chats_of(bytes_of(file), "x.json")
+                parse_chats(bytes_of(file), "x.json")
             except BadInput:
                 continue
 
@@ -144,17 +144,17 @@ def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
 
 
 @pytest.fixture
-def exchange(qtbot: QtBot, away: Desk, kept: History) -> Iterator[tuple[ExchangeDesk, NarrowNotice]]:
+def exchange(qtbot: QtBot, away: Desk, kept: History) -> Iterator[tuple[ImportExportPanel, NarrowNotice]]:
     parent = QWidget()
     qtbot.addWidget(parent)
     notice = NarrowNotice(away.services.theme, parent)
-    yield ExchangeDesk(kept, notice, away.services, parent), notice
+    yield ImportExportPanel(kept, notice, away.services, parent), notice
     del parent  # alive until here
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_exporting_in_the_background(
-    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History, tmp_path: Path, form: Format
+    qtbot: QtBot, exchange: tuple[ImportExportPanel, NarrowNotice], kept: History, tmp_path: Path, form: Format
 ) -> None:
     desk, notice = exchange
     talked(kept, "Question", "Answer")
@@ -167,7 +167,7 @@ def test_exporting_in_the_background(
 
 
 def test_there_and_back(
-    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History, tmp_path: Path
+    qtbot: QtBot, exchange: tuple[ImportExportPanel, NarrowNotice], kept: History, tmp_path: Path
 ) -> None:
     desk, notice = exchange
     for number in range(30):
@@ -184,7 +184,7 @@ def test_there_and_back(
 
 
 def test_a_bad_file_changes_nothing(
-    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History, tmp_path: Path
+    qtbot: QtBot, exchange: tuple[ImportExportPanel, NarrowNotice], kept: History, tmp_path: Path
 ) -> None:
     desk, notice = exchange
     (tmp_path / "bad.json").write_text("{")
@@ -197,7 +197,7 @@ def test_a_bad_file_changes_nothing(
 
 
 def test_cancel_takes_an_import_back(
-    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History, tmp_path: Path
+    qtbot: QtBot, exchange: tuple[ImportExportPanel, NarrowNotice], kept: History, tmp_path: Path
 ) -> None:
     desk, _ = exchange
     many = GOOD | {"chats": GOOD["chats"] * 2000}
@@ -210,10 +210,10 @@ def test_cancel_takes_an_import_back(
 
 
 def test_what_was_cancelled_is_not_told_even_if_it_was_done(
-    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History
+    qtbot: QtBot, exchange: tuple[ImportExportPanel, NarrowNotice], kept: History
 ) -> None:
     desk, _ = exchange
-    work, reports = Work(lambda _: chats_of(bytes_of(GOOD), "x.json")), list[object]()
+    work, reports = CancelableJob(lambda _: parse_chats(bytes_of(GOOD), "x.json")), list[object]()
     desk._begin(work, "", 0, reports.append)
     assert QThreadPool.globalInstance().waitForDone(5000)  # its end waits in the queue
     desk.cancel()
@@ -222,7 +222,7 @@ def test_what_was_cancelled_is_not_told_even_if_it_was_done(
 
 
 def test_a_mistake_of_ours_is_told_as_one(
-    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, exchange: tuple[ImportExportPanel, NarrowNotice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, notice = exchange
     monkeypatch.setattr(import_export, "_read", lambda *_: 1 / 0)
@@ -238,10 +238,10 @@ def test_a_file_as_we_write_it_is_read_bit_by_bit() -> None:
     dumps = json.dumps(GOOD["chats"][0])
     whole = f"{HEAD}{dumps},\n{dumps}{TAIL}"
     values: list[int] = []
-    chats = chats_of(whole.encode(), "x.json", values.append)
-    assert chats[0] == chats_of(bytes_of(GOOD), "x.json")[0]
+    chats = parse_chats(whole.encode(), "x.json", values.append)
+    assert chats[0] == parse_chats(bytes_of(GOOD), "x.json")[0]
     assert values == [1, 2]
-    assert chats_of((HEAD + TAIL).encode(), "x.json") == []
+    assert parse_chats((HEAD + TAIL).encode(), "x.json") == []
     for bad in (HEAD, whole[:-4], f"{HEAD}{dumps} {dumps}{TAIL}", f"{HEAD}{dumps},", HEAD + "]," + TAIL):
         with pytest.raises(BadInput):
-            chats_of(bad.encode(), "x.json")
+            parse_chats(bad.encode(), "x.json")

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import ATTACHMENTS, Chat, Message, MessageId, Role, add, edit
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.chat.export.chat_json import chats_of
-from app.gui.chat.export.import_export import FORMATS, HTML, JSON, MARKDOWN, PDF, Format, export, stored
+from app.gui.chat.export.chat_json import parse_chats
+from app.gui.chat.export.import_export import FORMATS, HTML, JSON, MARKDOWN, PDF, Format, export, read_chats
 from app.gui.chat.history.history import History
 from tests.gui.chat.talk import history, talked
 
@@ -45,7 +45,9 @@ def chat(kept: History) -> Chat:
 def written(kept: History, form: Format, folder: Path) -> bytes:
     assert kept.file is not None
     target = folder / f"out{form.suffix}"
-    assert export(stored(kept.file, None, kept.codec), form, target, "Chats", lambda _: None) == len(kept.headings())
+    assert export(read_chats(kept.file, None, kept.codec), form, target, "Chats", lambda _: None) == len(
+        kept.headings()
+    )
     return target.read_bytes()
 
 
@@ -97,8 +99,8 @@ def test_json_comes_back_as_it_was(kept: History, chat: Chat, tmp_path: Path) ->
     kept.archive([other.id], True)
     assert kept.file is not None
     target = tmp_path / "out.json"
-    assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
-    chats = chats_of(target.read_bytes(), "out.json")
+    assert export(read_chats(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
+    chats = parse_chats(target.read_bytes(), "out.json")
     same = [replace(item, id=chat.id) for item in chats]
     for original in (kept.chat(chat.id), kept.chat(other.id)):
         assert original is not None
@@ -109,7 +111,7 @@ def test_only_the_chosen(kept: History, chat: Chat, tmp_path: Path) -> None:
     other = talked(kept, "Only me")
     assert kept.file is not None
     target = tmp_path / "one.md"
-    assert export(stored(kept.file, [other.id], kept.codec), MARKDOWN, target, "", lambda _: None) == 1
+    assert export(read_chats(kept.file, [other.id], kept.codec), MARKDOWN, target, "", lambda _: None) == 1
     assert "My <i>" not in target.read_text("utf-8")
 
 
@@ -125,7 +127,7 @@ def test_an_export_that_fails_leaves_the_old_file(kept: History, chat: Chat, tmp
 
     assert kept.file is not None
     with pytest.raises(AppError) as caught:
-        export(stored(kept.file, None, kept.codec), form, target, "", stop)
+        export(read_chats(kept.file, None, kept.codec), form, target, "", stop)
     assert "No space left" in said(caught.value)
     assert target.read_text() == "before"
     assert list(folder.iterdir()) == [target]
@@ -135,5 +137,5 @@ def test_an_export_that_fails_leaves_the_old_file(kept: History, chat: Chat, tmp
 def test_a_folder_that_is_not_there(kept: History, chat: Chat, tmp_path: Path, form: Format) -> None:
     assert kept.file is not None
     with pytest.raises(AppError) as caught:
-        export(stored(kept.file, None, kept.codec), form, tmp_path / "no" / "x", "", lambda _: None)
+        export(read_chats(kept.file, None, kept.codec), form, tmp_path / "no" / "x", "", lambda _: None)
     assert "Choose another place" in said(caught.value)

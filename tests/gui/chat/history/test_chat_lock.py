@@ -18,7 +18,7 @@ from app.core.reasons import said
 from app.gui.app.preferences import SYSTEM, Preferences
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.history.chat_lock import CLOSED_FOLDERS, ENCRYPTED, ChatLock
-from app.gui.chat.history.history_cipher import Plain
+from app.gui.chat.history.history_cipher import PlainCodec
 from app.gui.chat.history.history_file import FILE
 from app.gui.chat.presets import Presets
 from app.gui.settings.chat import Chat as SettingsOfChats
@@ -52,8 +52,8 @@ def _key(lone: TestNode) -> Path:
 
 
 def turn(qtbot: QtBot, lock: ChatLock, on: bool) -> AppError | None:
-    with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS) as turned:
-        lock.turn(on)
+    with qtbot.waitSignal(lock.encryption_changed, timeout=WITHIN_MS) as turned:
+        lock.set_encryption(on)
     assert turned.args is not None
     error: AppError | None = turned.args[0]
     return error
@@ -196,7 +196,7 @@ def test_system_messages_are_encrypted_too(qtbot: QtBot, qapp: QApplication, lon
     ini = services.folder / "window.ini"
     Presets(services.preferences).keep_system("Own", "Speak as an osprey")
     services.preferences.keep(SYSTEM, "Always as a kestrel")
-    services.preferences.use(Plain())
+    services.preferences.use(PlainCodec())
     assert {b"osprey" in ini.read_bytes(), b"kestrel" in ini.read_bytes()} == {True}
     assert turn(qtbot, services.lock, True) is None
     assert {b"osprey" in ini.read_bytes(), b"kestrel" in ini.read_bytes()} == {False}
@@ -270,7 +270,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     lock = other.services.lock
     assert problem.reason.code == "history_key_wrong"
     assert f"from the one in the file {_key(lone)}." in said(problem)
-    aside = lock.begin_anew()
+    aside = lock.start_new_history()
     assert aside is not None
     assert aside.read_bytes() == before
     assert str(aside) in page.notice.sentence

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import ChatId, path
 from app.core.errors import Damaged
 from app.gui.chat.export.import_export import rescue
-from app.gui.chat.history.history_cipher import Plain
+from app.gui.chat.history.history_cipher import PlainCodec
 from app.gui.chat.history.history_file import FILE
 from app.gui.chat.list.chat_list import ChatList
 from tests.gui.chat.talk import history, talked
@@ -61,7 +61,7 @@ def test_what_is_whole_comes_back(qtbot: QtBot, away: Desk) -> None:
 def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite3").write_bytes(b"nothing " * 1000)
     with pytest.raises(Damaged):
-        rescue(tmp_path / "x.sqlite3", Plain(), lambda _: None)
+        rescue(tmp_path / "x.sqlite3", PlainCodec(), lambda _: None)
 
 
 def test_deleted_chats_stay_deleted(qtbot: QtBot, tmp_path: Path) -> None:
@@ -69,6 +69,6 @@ def test_deleted_chats_stay_deleted(qtbot: QtBot, tmp_path: Path) -> None:
     item, two = talked(kept, "stays"), talked(kept, "goes")
     kept.delete([two.id])
     kept.flush()
-    chats = rescue(tmp_path / FILE, Plain(), lambda _: None)
+    chats = rescue(tmp_path / FILE, PlainCodec(), lambda _: None)
     assert [replace(chat, id=ChatId("")) for chat in chats] == [replace(item, id=ChatId(""))]
     kept.close()

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Message, Role, add
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_encryption import Turn
+from app.gui.chat.history.history_encryption import Conversion
 from app.gui.chat.history.history_search import excerpt
 from tests.gui.chat.sealed import turned
 from tests.gui.chat.talk import history, talked
@@ -33,7 +33,7 @@ def kept(
     message = Message(made.new_message_id(), None, Role.USER, "See there", made.now(), note)
     made.keep(replace(add(made.begin(), message), system="Answer as a sailor."))
     if request.param == "sealed":
-        assert turned(qtbot, made, Turn.SEAL) is None
+        assert turned(qtbot, made, Conversion.SEAL) is None
     yield made
     made.close()
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat
 from app.gui.chat.history.history import History
 from app.gui.chat.list.chat_list import ChatList
-from app.gui.chat.list.chat_list_model import Line, Section
+from app.gui.chat.list.chat_list_model import ChatRow, FolderRow
 from app.gui.look.motion import ALWAYS, NEVER
 from app.gui.look.theme import HOVER_MS
 from tests.gui.chat.talk import history, talked
@@ -49,11 +49,11 @@ def lines(shown: ChatList) -> list[str]:
     """The rows as words; what is in a folder is indented."""
     names: list[str] = []
     for row in shown.view.rows:
-        if isinstance(row, Line):
+        if isinstance(row, ChatRow):
             names.append(row.heading.title)
-        elif isinstance(row, Section):
+        elif isinstance(row, FolderRow):
             names.append(row.name or "archive:")
-            names += [f"  {line.heading.title}" for line in row.lines]
+            names += [f"  {line.heading.title}" for line in row.chats]
     return names
 
 
@@ -259,7 +259,7 @@ def test_the_menu_offers_what_fits(qtbot: QtBot, shown: ChatList, chats: dict[st
 def test_titles_are_plain_text(qtbot: QtBot, shown: ChatList, kept: History) -> None:
     talked(kept, "<b>x</b> & <img src=http://example.com/a.png>")
     qtbot.waitUntil(lambda: any("<b>" in line for line in lines(shown)))
-    place = next(n for n, row in enumerate(shown.view.rows) if isinstance(row, Line))
+    place = next(n for n, row in enumerate(shown.view.rows) if isinstance(row, ChatRow))
     tip = shown.view.model().index(place, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "<img" not in tip
     assert "&lt;b&gt;" in tip

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QApplication, QPushButton, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import ENDED, Message, MessageId, Role
-from app.gui.chat.message.body import Block, CodeBlock, Look
+from app.gui.chat.message.body import Block, CodeBlock, MessageServices
 from app.gui.chat.message.conversation import PAGE, Conversation
-from app.gui.chat.message.highlight import Slices
-from app.gui.chat.message.message_view import Deed, MessageView, Shown
+from app.gui.chat.message.highlight import TimeSlicer
+from app.gui.chat.message.message_view import MessageAction, MessageView, ShownMessage
 from app.gui.look.theme import Scheme, Theme
 from tests.gui import walk
 
@@ -22,15 +22,15 @@ MANY = 120
 
 @pytest.fixture
 def conversation(qtbot: QtBot, qapp: QApplication) -> Conversation:
-    look = Look(Theme(qapp, Scheme.LIGHT, 1.0), Slices(qapp), lambda _: None)
-    made = Conversation(look)
+    services = MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None)
+    made = Conversation(services)
     qtbot.addWidget(made)
     made.resize(800, 600)
     made.show()
     return made
 
 
-def shown(count: int, last: str = "") -> list[Shown]:
+def shown(count: int, last: str = "") -> list[ShownMessage]:
     result = []
     for n in range(count):
         role = Role.ASSISTANT if n % 2 else Role.USER
@@ -38,7 +38,7 @@ def shown(count: int, last: str = "") -> list[Shown]:
         ident = MessageId(str(n))
         message = Message(ident, MessageId(str(n - 1)) if n else None, role, text, float(n))
         is_last = n == count - 1
-        result.append(Shown(message, (ident,), is_last, state="" if is_last and last else None))
+        result.append(ShownMessage(message, (ident,), is_last, state="" if is_last and last else None))
     return result
 
 
@@ -203,7 +203,7 @@ def test_an_answer_that_was_cut_goes_on_by_a_button_with_words(conversation: Con
     details = {ENDED: "length"}
     showns[1] = replace(showns[1], message=replace(showns[1].message, details=details))
     conversation.open(showns)
-    view, deeds = conversation.views[1], list[Deed]()
+    view, deeds = conversation.views[1], list[MessageAction]()
     conversation.asked.connect(lambda deed, message, text: deeds.append(deed))
     buttons = [button for button in view.findChildren(QPushButton) if button.text() == "Continue"]
     assert [button.isHidden() for button in buttons] == [False]
@@ -211,7 +211,7 @@ def test_an_answer_that_was_cut_goes_on_by_a_button_with_words(conversation: Con
     buttons[0].click()
     view.show_message(showns[1])
     buttons[0].click()
-    assert deeds == [Deed.CONTINUE]
+    assert deeds == [MessageAction.CONTINUE]
 
 
 def test_the_field_of_an_edit_grows_with_its_text(qtbot: QtBot, conversation: Conversation) -> None:

@@ -8,7 +8,15 @@ import re
 import pytest
 
 from app.gui.chat.message import highlight, markdown
-from app.gui.chat.message.markdown import CODE_CHARS, LONG_CHARS, PIECE_CHARS, Kind, Reader, html, tokens
+from app.gui.chat.message.markdown import (
+    CODE_CHARS,
+    LONG_CHARS,
+    PIECE_CHARS,
+    IncrementalParser,
+    SegmentKind,
+    html,
+    tokens,
+)
 
 SAMPLE = """# Title
 
@@ -46,7 +54,7 @@ def shown(text: str) -> str:
 
 def test_kinds_of_segments() -> None:
     segments = markdown.segments(SAMPLE)
-    assert [segment.kind for segment in segments] == [Kind.TEXT, Kind.CODE, Kind.TEXT]
+    assert [segment.kind for segment in segments] == [SegmentKind.TEXT, SegmentKind.CODE, SegmentKind.TEXT]
     assert segments[1].language == "python"
     assert segments[1].content == "def f(x):\n    return x + 1"
     assert '<p class="after">Text below' in segments[0].content
@@ -57,7 +65,7 @@ def test_a_growing_text_is_read_as_the_whole_one() -> None:
     text = SAMPLE * 12 + "".join(f"{n}. item {n}\n" for n in range(1, 900)) + SAMPLE
     whole = markdown.segments(text)
     for _ in range(10):
-        reader, at = Reader(), 0
+        reader, at = IncrementalParser(), 0
         while at < len(text):
             at += chance.randint(1, 900)
             before = list(reader.segments)
@@ -81,7 +89,7 @@ def test_dangerous_addresses_are_no_links(address: str) -> None:
 
 def test_links_explained_further_down_are_found_at_the_end() -> None:
     text = "See [here][1].\n\n```\ncode\n```\n\n[1]: https://a.b\n"
-    reader = Reader()
+    reader = IncrementalParser()
     for end in range(0, len(text) + 1, 5):
         reader.feed(text[:end])
     assert "<a href" not in reader.segments[0].content
@@ -101,7 +109,7 @@ def test_a_long_list_goes_on_counting() -> None:
 
 def test_a_long_table_keeps_its_head() -> None:
     text = "| number | square |\n|--|--|\n" + "".join(f"| {n} | {n * n} |\n" for n in range(900))
-    reader = Reader()
+    reader = IncrementalParser()
     for end in range(0, len(text), 700):
         reader.feed(text[:end])
     reader.feed(text)
@@ -114,11 +122,11 @@ def test_a_long_table_keeps_its_head() -> None:
 def test_a_long_listing_is_cut_and_nothing_is_lost() -> None:
     code = "\n".join(f"x{n} = {n}" for n in range(6000))
     text = f"Before\n\n```python\n{code}\n```\n\nAfter"
-    reader = Reader()
+    reader = IncrementalParser()
     for end in range(0, len(text), 5000):
         reader.feed(text[:end])
     reader.feed(text)
-    listings = [segment for segment in reader.segments if segment.kind is Kind.CODE]
+    listings = [segment for segment in reader.segments if segment.kind is SegmentKind.CODE]
     assert len(listings) == -(-len(code) // CODE_CHARS)
     assert all(listing.language == "python" for listing in listings)
     assert "\n".join(listing.content for listing in listings) == code
@@ -148,7 +156,7 @@ def test_adverse_text_stays_whole_and_in_small_pieces(label: str) -> None:
     letters = [sign for sign in text if sign.isalnum()]
     kept = [sign for sign in shown(text) if sign.isalnum()]
     assert kept[: len(letters)] == letters
-    reader = Reader()  # and while it grows
+    reader = IncrementalParser()  # and while it grows
     for end in range(0, len(text), max(1, len(text) // 40)):
         reader.feed(text[:end])
     reader.feed(text)

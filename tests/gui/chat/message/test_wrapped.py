@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat.message.message_view import Wrapped
+from app.gui.chat.message.message_view import WrappedLabel
 from app.gui.look.theme import Scheme
 from app.gui.widgets.layouts import column
 from tests.gui.desk import Desk
@@ -14,7 +14,7 @@ WORDS = "128 tok/s (rough forecast 520) · first token 20 ms · 40 tokens"
 
 
 def test_it_is_as_high_as_its_words(qtbot: QtBot, away: Desk) -> None:
-    holder, made = QWidget(), Wrapped(WORDS, "caption")
+    holder, made = QWidget(), WrappedLabel(WORDS, "caption")
     qtbot.addWidget(holder)
     holder.setLayout(column(made, None))
     holder.resize(500, 300)

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.api.plans import Plan
 from app.core.errors import DoesNotFit
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny
 from tests.gui.desk import Desk
@@ -27,9 +27,9 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     details, client = page.details, at_lone.services.client
     bar, view = details.foot.bar, details.foot.beside
     assert not view.isVisibleTo(page)
-    bar.buttons[Do.LOAD].click()
-    until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
-    page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])
+    bar.buttons[ModelAction.LOAD].click()
+    until(qtbot, lambda: ModelAction.CHAT in bar.buttons, 30_000)
+    page.import_files([str(tiny.llama(tmp_path / "second.gguf"))])
     until(qtbot, lambda: page.list.chosen_key == "shelf:second")
     until(qtbot, lambda: view.isVisibleTo(page), 30_000)
     requests: list[Json] = []
@@ -41,7 +41,7 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     assert view.judgment is not None
     assert abs(view.judgment.verdict.spare_bytes - shown) < 256 * MIB  # free memory moves
     assert view.words.text().startswith("Load alongside: Fits · ")
-    assert bar.buttons[Do.BESIDE].isEnabled()
+    assert bar.buttons[ModelAction.LOAD_ALONGSIDE].isEnabled()
 
     def no_room(method: str, path: str, order: Json, done: Any, failed: Any, **_types: object) -> None:
         requests.append(order)
@@ -50,13 +50,13 @@ def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
         else:
             done(plans[0])
 
-    page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
+    page.plan_loader._client = type("Client", (), {"call": staticmethod(no_room)})()
     details.plan()
     until(qtbot, lambda: view.words.text() == "Load alongside: Too big by 4.0 MiB")
     assert requests[-1]["beside"]
-    assert not bar.buttons[Do.BESIDE].isEnabled()
-    assert bar.buttons[Do.LOAD].isEnabled()  # in its place it fits
-    page.planning._client = client
+    assert not bar.buttons[ModelAction.LOAD_ALONGSIDE].isEnabled()
+    assert bar.buttons[ModelAction.LOAD].isEnabled()  # in its place it fits
+    page.plan_loader._client = client
     page.list.select("shelf:guide")
-    until(qtbot, lambda: Do.CHAT in bar.buttons)
+    until(qtbot, lambda: ModelAction.CHAT in bar.buttons)
     assert not view.isVisibleTo(page)

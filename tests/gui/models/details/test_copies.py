@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.api import downloads
 from app.api.snapshot import MachineRef
 from app.decoding import convert
-from app.gui.models.details.model_actions import Do, Now, actions
+from app.gui.models.details.model_actions import ActionContext, ModelAction, actions
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import offer_item
 from app.gui.models.models_page import ModelsPage
@@ -28,7 +28,7 @@ from tests.gui.models.offers import download, file, offer
 from tests.node.pool import TestNode, node, pair
 
 WITHIN_MS = 20_000
-IDLE = Now(None, False, None, False, {})
+IDLE = ActionContext(None, False, None, False, {})
 DEN = MachineRef("d" * 64, "den")
 
 
@@ -84,11 +84,11 @@ def test_from_one_window_to_the_other(
     page.list._online.click()
     until(qtbot, lambda: page.library.found)
     assert page.list.select(f"found:{REPOSITORY}")
-    until(qtbot, lambda: Do.COPY in page.details.foot.bar.buttons)
-    assert page.details.foot.bar.buttons[Do.COPY].text() == "Copy from den"
-    assert Do.DOWNLOAD in page.details.foot.bar.buttons
+    until(qtbot, lambda: ModelAction.COPY in page.details.foot.bar.buttons)
+    assert page.details.foot.bar.buttons[ModelAction.COPY].text() == "Copy from den"
+    assert ModelAction.DOWNLOAD in page.details.foot.bar.buttons
     count = len(hub.requests)
-    page.details.foot.bar.buttons[Do.COPY].click()
+    page.details.foot.bar.buttons[ModelAction.COPY].click()
     until(qtbot, lambda: "was copied and verified" in page.notice.sentence)
     assert len(hub.requests) == count
     settings.reset()
@@ -99,7 +99,7 @@ def test_from_one_window_to_the_other(
 
 
 def test_a_copy_comes_before_a_download_where_a_machine_has_it() -> None:
-    def done(now: Now, **changes: Any) -> list[str]:
+    def done(now: ActionContext, **changes: Any) -> list[str]:
         item = offer_item(offer("large", file("Q4_K_M", 2.0, **changes)))
         return [action.text for action in actions(Setup(item), now)]
 

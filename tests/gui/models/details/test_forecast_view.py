@@ -13,7 +13,7 @@ from app.api import models, plans
 from app.core.errors import Reason
 from app.decoding import convert
 from app.gui.models.details.forecast_view import ForecastView
-from app.gui.models.details.plan_loader import Planning, Setup
+from app.gui.models.details.plan_loader import PlanLoader, Setup
 from app.gui.models.model_item import offer_item, shelf_item
 from tests.gui.models.offers import offer
 
@@ -97,7 +97,7 @@ class Asked:
 
 def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBot) -> None:
     client, verdicts = Asked(), list[models.Verdict]()
-    planning = Planning(client)  # type: ignore[arg-type]
+    planning = PlanLoader(client)  # type: ignore[arg-type]
     planning.estimated.connect(verdicts.append)
     planning.ask(Setup(offer_item(offer("big", active_parameters=3_000_000_000))))
     planning.measure()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.details.model_actions import Do
+from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.details.setup_form import KvChoice
 from app.gui.models.models_page import ModelsPage
 from tests.gui.desk import Desk
@@ -23,8 +23,8 @@ def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage,
     until(qtbot, lambda: page.details.verdict.sum.text() != before)
     assert "instead of" in kv.hint.text()
     assert "197 of 200 short answers stayed the same" in kv.hint.text()
-    page.details.foot.bar.buttons[Do.LOAD].click()
-    until(qtbot, lambda: Do.CHAT in page.details.foot.bar.buttons, 30_000)
+    page.details.foot.bar.buttons[ModelAction.LOAD].click()
+    until(qtbot, lambda: ModelAction.CHAT in page.details.foot.bar.buttons, 30_000)
     loaded = at_lone.services.pool.now.loaded
     assert loaded is not None
     assert loaded.kv == "q8_0"
@@ -35,9 +35,9 @@ def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage,
     body = {"messages": [{"role": "user", "content": "How do I add a computer?"}], "max_tokens": 24}
     client.call("POST", "/ask", body | {"sampling": {"temperature": 0}}, answers.append)
     until(qtbot, lambda: answers and answers[-1].get("text"))
-    assert Do.LOAD not in page.details.foot.bar.buttons
+    assert ModelAction.LOAD not in page.details.foot.bar.buttons
     kv.combo.setCurrentIndex(kv.combo.findData("f16"))
-    until(qtbot, lambda: Do.LOAD in page.details.foot.bar.buttons)  # it differs from what is loaded
+    until(qtbot, lambda: ModelAction.LOAD in page.details.foot.bar.buttons)  # it differs from what is loaded
 
 
 def test_a_model_whose_heads_are_too_small_says_so(qtbot: QtBot) -> None:
