@@ -116,7 +116,7 @@ def thoughts(camera: Camera) -> None:
         question = Message(new(), None, Role.USER, QUESTION, now)
         details = {THOUGHT: HMM, THOUGHT_S: 12.4, ENDED: ended, MODEL: "thinker", FIGURES: DID}
         said = Message(new(), question.id, Role.ASSISTANT, text, now, details)
-        page.history.keep(tree.add(tree.add(chat, question), said))
+        page.history.save(tree.add(tree.add(chat, question), said))
         page.open_chat(chat.id)
         wait(SETTLE_MS)
         camera.shoot(f"thoughts-{name}")

@@ -212,7 +212,7 @@ def test_all_that_can_be_done_with_an_answer_is_in_sight(
             said = {MODEL: "guide", ENDED: "stopped", FIGURES: STOPPED}
             made = Message(MessageId(text), ask.id, Role.ASSISTANT, text, 0.0, said)
             chat = tree.add(chat, made)
-        page.history.keep(chat)
+        page.history.save(chat)
         page.open_chat(chat.id)
         qtbot.wait(SETTLE_MS)
         names = walk.untidy(window)

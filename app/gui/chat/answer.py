@@ -97,7 +97,7 @@ class Answer(QObject):
             self._ask()
             return
         self._call = self._client.call(
-            "POST", "/load", load, lambda _: self._ask(), self.fail, self._take, answer=Loaded, each=AnswerLine
+            "POST", "/load", load, lambda _: self._ask(), self.fail, self._receive, answer=Loaded, each=AnswerLine
         )
 
     def follow(self) -> None:
@@ -129,12 +129,12 @@ class Answer(QObject):
 
     def _request(self, method: str, body: dict[str, Any] | None) -> None:
         self._call = self._client.call(
-            method, self._path, body, self._done, self.fail, self._take, answer=FinishedAnswer, each=AnswerLine
+            method, self._path, body, self._done, self.fail, self._receive, answer=FinishedAnswer, each=AnswerLine
         )
 
-    def _take(self, line: AnswerLine) -> None:
+    def _receive(self, line: AnswerLine) -> None:
         if line.delta is not None:
-            self._take_text(line.delta)
+            self._append(line.delta)
             self.progress = None
             self.trouble, self.is_short = "", False
             self.grew.emit()
@@ -146,7 +146,7 @@ class Answer(QObject):
             self.is_short = line.recovery.state == "short"
             self.progressed.emit()
 
-    def _take_text(self, delta: Delta) -> None:
+    def _append(self, delta: Delta) -> None:
         now, n_tokens = time.monotonic(), len(delta.token_ids)
         if not self._first_at:
             self._first_at, self._first_tokens = now, n_tokens

@@ -156,7 +156,7 @@ class ChatPage(Page):
     def _connect(self) -> None:
         self.list.opened.connect(self.open_chat)
         self.list.found.connect(self._open_match)
-        self.list.search.textChanged.connect(self.conversation.searched)
+        self.list.search.textChanged.connect(self.conversation.search_changed)
         self.history.removed.connect(self._removed)
         self.history.changed.connect(self._history_changed)
         self.history.troubled.connect(self.fail)
@@ -409,7 +409,7 @@ class ChatPage(Page):
         chat = self.history.chat(self.chat.id)
         if chat is not None and (chat.draft, chat.draft_files) != (text, files):
             self.chat = replace(chat, draft=text, draft_files=files)
-            self.history.keep_soon(self.chat)
+            self.history.save_soon(self.chat)
 
     # Settings
 
@@ -431,7 +431,7 @@ class ChatPage(Page):
         self.chat = replace(
             chat, model=chosen.model, context=chosen.context, system=chosen.system, sampling=chosen.sampling
         )
-        self.history.keep(self.chat)
+        self.history.save(self.chat)
         self._show_surroundings()
 
 

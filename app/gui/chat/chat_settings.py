@@ -162,8 +162,8 @@ class ChatSettings(CompactDialog):
         fields = [(names[name], field) for name, field in self.sampling_fields.items()]
         lower = self._form(*fields, columns=1 if self._is_tight else 2)
         system, sampling = self.tr("System message"), self.tr("Sampling")
-        presets = layout_widget(row(self.system_presets, self.remove_system, self._keep_system))
-        samplings = layout_widget(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
+        presets = layout_widget(row(self.system_presets, self.remove_system, self._save_system_button))
+        samplings = layout_widget(row(self.sampling_presets, self.remove_sampling, self._save_sampling_button))
         self.add(
             upper,
             self._hint,
@@ -198,8 +198,8 @@ class ChatSettings(CompactDialog):
         self.longest_thought.setSpecialValueText(self.tr("No limit"))
         self.thinking.setToolTip(self.tr("Some models think before they answer. Not all of them can turn it off."))
         self.thinking.setAccessibleDescription(self.thinking.toolTip())
-        self._keep_system = button(self.tr("Save as preset…"), self._ask_system)
-        self._keep_sampling = button(self.tr("Save as preset…"), self._ask_sampling)
+        self._save_system_button = button(self.tr("Save as preset…"), self._ask_system)
+        self._save_sampling_button = button(self.tr("Save as preset…"), self._ask_sampling)
         remove = self.tr("Remove preset")
         self.remove_system = IconButton(self._theme, "delete", remove, self._drop_system)
         self.remove_sampling = IconButton(self._theme, "delete", remove, self._drop_sampling)
@@ -313,8 +313,8 @@ class ChatSettings(CompactDialog):
             box.setAccessibleName(
                 self.tr("System message presets") if box is self.system_presets else self.tr("Sampling presets")
             )
-        self._limit(self._keep_system, len(self._presets.own_systems()))
-        self._limit(self._keep_sampling, len(self._presets.own_samplings()))
+        self._limit(self._save_system_button, len(self._presets.own_systems()))
+        self._limit(self._save_sampling_button, len(self._presets.own_samplings()))
 
     def _limit(self, keep: QPushButton, n_kept: int) -> None:
         full = self.tr("There are already {count} presets. Remove one first.")
@@ -346,11 +346,11 @@ class ChatSettings(CompactDialog):
 
     def _ask_system(self) -> None:
         text = self.system.toPlainText()
-        self._ask_name(lambda name: self._presets.keep_system(name, text), self.system_presets)
+        self._ask_name(lambda name: self._presets.save_system(name, text), self.system_presets)
 
     def _ask_sampling(self) -> None:
         values = self._sampling()
-        self._ask_name(lambda name: self._presets.keep_sampling(name, values), self.sampling_presets)
+        self._ask_name(lambda name: self._presets.save_sampling(name, values), self.sampling_presets)
 
     def _ask_name(self, keep: Callable[[str], None], box: QComboBox) -> None:
         def named(name: str) -> None:

@@ -87,8 +87,8 @@ class Presets(QObject):
 
     def own_systems(self) -> dict[str, str]:
         """Return the user's own system messages by name. These can be removed."""
-        kept = self._kept(SYSTEM)
-        return {name: text for name, text in kept.items() if isinstance(text, str)}
+        saved = self._saved(SYSTEM)
+        return {name: text for name, text in saved.items() if isinstance(text, str)}
 
     def samplings(self) -> dict[str, Sampling]:
         """Return all sets of sampling parameters by name. Parameters missing from a set keep their defaults."""
@@ -102,15 +102,15 @@ class Presets(QObject):
 
     def own_samplings(self) -> dict[str, Sampling]:
         """Return the user's own sets of sampling parameters by name. These can be removed."""
-        return {name: valid_sampling(values) for name, values in self._kept(SAMPLING).items()}
+        return {name: valid_sampling(values) for name, values in self._saved(SAMPLING).items()}
 
-    def keep_system(self, name: str, text: str) -> None:
+    def save_system(self, name: str, text: str) -> None:
         """Save a system message under a name, replacing any existing one."""
-        self._keep(SYSTEM, name, text[:TEXT_CHARACTERS])
+        self._save(SYSTEM, name, text[:TEXT_CHARACTERS])
 
-    def keep_sampling(self, name: str, values: Sampling) -> None:
+    def save_sampling(self, name: str, values: Sampling) -> None:
         """Save a set of sampling parameters under a name, replacing any existing one."""
-        self._keep(SAMPLING, name, valid_sampling(values))
+        self._save(SAMPLING, name, valid_sampling(values))
 
     def remove_system(self, name: str) -> None:
         self._remove(SYSTEM, name)
@@ -118,23 +118,23 @@ class Presets(QObject):
     def remove_sampling(self, name: str) -> None:
         self._remove(SAMPLING, name)
 
-    def _kept(self, group: str) -> dict[str, Any]:
+    def _saved(self, group: str) -> dict[str, Any]:
         try:
             return decode(self._preferences.text(group) or "{}", dict[str, Any])
         except ValueError:
             return {}
 
-    def _keep(self, group: str, name: str, value: object) -> None:
+    def _save(self, group: str, name: str, value: object) -> None:
         name = " ".join(name.split())[:NAME_CHARACTERS]
-        kept = self._kept(group)
-        if name and (name in kept or len(kept) < MOST):
-            self._write(group, kept | {name: value})
+        saved = self._saved(group)
+        if name and (name in saved or len(saved) < MOST):
+            self._write(group, saved | {name: value})
 
     def _remove(self, group: str, name: str) -> None:
-        kept = self._kept(group)
-        if kept.pop(name, None) is not None:
-            self._write(group, kept)
+        saved = self._saved(group)
+        if saved.pop(name, None) is not None:
+            self._write(group, saved)
 
-    def _write(self, group: str, kept: dict[str, Any]) -> None:
-        self._preferences.keep(group, json.dumps(kept))
+    def _write(self, group: str, saved: dict[str, Any]) -> None:
+        self._preferences.keep(group, json.dumps(saved))
         self.changed.emit()

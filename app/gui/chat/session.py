@@ -127,7 +127,7 @@ class Session(QObject):
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
         message = Message(self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details)
         chat = replace(tree.add(chat, message), draft="", draft_files=())
-        self._history.keep(chat)
+        self._history.save(chat)
         self.answer(chat.id, message.id)
 
     def regenerate(self, chat_id: ChatId, message: MessageId) -> None:
@@ -143,7 +143,7 @@ class Session(QObject):
             return
         version = self._history.new_message_id()
         chat = tree.edit(chat, message, text, version, self._history.now())
-        self._history.keep(chat)
+        self._history.save(chat)
         if chat.messages[version].role is Role.USER:
             self.answer(chat_id, version)
         else:
@@ -153,7 +153,7 @@ class Session(QObject):
         """Switch to the branch that contains this message."""
         chat = self._idle_chat(chat_id)
         if chat is not None:
-            self._history.keep(tree.switch(chat, message))
+            self._history.save(tree.switch(chat, message))
             self.changed.emit(chat_id)
 
     def answer(self, chat_id: ChatId, question_id: MessageId) -> None:
@@ -250,7 +250,7 @@ class Session(QObject):
         running.thought_before = str(details.get(THOUGHT_BEFORE) or "")
         running.thought_s_before = float(details.get(THOUGHT_S_BEFORE) or 0)
         self.running[chat.id] = running
-        self._history.keep_soon(chat)
+        self._history.save_soon(chat)
         self.changed.emit(chat.id)
         self._interrupted.remove(chat.id)
         answer.grew.connect(lambda: self._grown.add(running.chat))
@@ -319,7 +319,7 @@ class Session(QObject):
         chat = self._history.chat(running.chat)
         if chat is not None and running.message in chat.messages:
             details = {**chat.messages[running.message].details, **running.thought_details()}
-            self._history.keep_soon(tree.say(chat, running.message, running.text, details))
+            self._history.save_soon(tree.say(chat, running.message, running.text, details))
 
     def _end(self, running: RunningAnswer, ending: Ending) -> None:
         del self.running[running.chat]
@@ -327,7 +327,7 @@ class Session(QObject):
         self._note_interruption(running, ending)
         chat = self._history.chat(running.chat)
         if chat is not None and running.message in chat.messages:
-            self._history.keep(self._with_ending(chat, running, ending))
+            self._history.save(self._with_ending(chat, running, ending))
         self.changed.emit(running.chat)
         self.ended.emit(running.chat, ending)
         running.answer.deleteLater()

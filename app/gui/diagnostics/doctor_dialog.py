@@ -240,7 +240,7 @@ class DoctorDialog(Dialog):
         self._again.setEnabled(False)
         self.fold.hide()
         self._say("search", "accent", self.tr("Testing…"), self.tr("This takes a few seconds."))
-        self._call = self.services.client.get("/doctor?whole=1", self._take, self._away, answer=Checks)
+        self._call = self.services.client.get("/doctor?whole=1", self._received, self._away, answer=Checks)
 
     def save(self) -> None:
         """Open the dialog that saves a support bundle, including these checks."""
@@ -268,7 +268,7 @@ class DoctorDialog(Dialog):
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
 
-    def _take(self, answer: Checks) -> None:
+    def _received(self, answer: Checks) -> None:
         self._show(
             [
                 Check(

@@ -53,23 +53,25 @@ class FolderSheet(Sheet):
         self.act = button(_tr("Store models there"), self.choose, "primary")
         self.act.setEnabled(False)
         self.offer(_tr("Cancel"), self.act)
-        self._look()
+        self._preview()
 
     def came_back(self) -> None:
-        self._look()
+        self._preview()
 
-    def _look(self) -> None:
+    def _preview(self) -> None:
         body = {"path": self._path}
-        self.keep(self.services.client.post("/folder/look", body, self._tell, self._refused, answer=FolderChoice))
+        self.keep(
+            self.services.client.post("/folder/look", body, self._show_choice, self._refused, answer=FolderChoice)
+        )
 
     def choose(self) -> None:
         self.act.setEnabled(False)
         self.notice.clear()
         body = {"path": self._path, "move": self.along.isChecked()}
-        call = self.services.client.post("/folder", body, lambda _: self.accept(), self._again)
+        call = self.services.client.post("/folder", body, lambda _: self.accept(), self._failed)
         self.keep(call)
 
-    def _tell(self, choice: FolderChoice) -> None:
+    def _show_choice(self, choice: FolderChoice) -> None:
         free = formats.size(choice.free_bytes)
         words = _tr("New models go to {folder}, which has {free} free.")
         if choice.same:
@@ -105,7 +107,7 @@ class FolderSheet(Sheet):
         self.sentence.setText(self._path)
         self.fail(error)
 
-    def _again(self, error: AppError) -> None:
+    def _failed(self, error: AppError) -> None:
         self.act.setEnabled(True)
         self.fail(error)
 

@@ -18,7 +18,7 @@ from app.gui.api.node_state import Link, NodeState
 from app.gui.app.preferences import Preferences
 
 IMPORT = "import"
-KEPT = "shelf/importing"
+QUEUE_KEY = "shelf/importing"
 BROKEN_OFF = ("node_away", "node_went_away")
 LEAST_S = 0.5  # of reading before the speed is known
 
@@ -38,7 +38,7 @@ class ImportQueue(QObject):
     def __init__(self, pool: NodeState, preferences: Preferences, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._preferences, self._calls = pool, preferences, Calls()
-        self._waiting = _kept(preferences)
+        self._waiting = _load_unfinished(preferences)
         self._name: str | None = None  # library name of `path`
         self._unseen: AppError | None = None
         self.path = ""
@@ -83,7 +83,7 @@ class ImportQueue(QObject):
         if not self.path:
             self.resume()
         else:
-            self._keep()
+            self._save()
 
     def resume(self) -> None:
         """Start the next import in the queue."""
@@ -102,7 +102,7 @@ class ImportQueue(QObject):
         if self.path in paths:
             self.cancel()
         else:
-            self._keep()
+            self._save()
             self.changed.emit()
 
     def _next(self) -> None:
@@ -115,15 +115,15 @@ class ImportQueue(QObject):
                 "POST", "/models", body, self._done, self._refused, self._stepped, answer=ModelAnswer, each=ProgressLine
             )
             self._calls.keep(IMPORT, call)
-        self._keep()
+        self._save()
         self.changed.emit()
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         """Save the unfinished imports in the preferences, so that a later window can resume them."""
         now = [(self.path, self._name)] if self.path else []
         text = json.dumps([*now, *self._waiting])
-        if text != self._preferences.text(KEPT, "[]"):
-            self._preferences.keep(KEPT, text)
+        if text != self._preferences.text(QUEUE_KEY, "[]"):
+            self._preferences.keep(QUEUE_KEY, text)
 
     def _link_changed(self) -> None:
         if self._pool.link is Link.THERE and self.is_broken:
@@ -158,9 +158,9 @@ class ImportQueue(QObject):
         self.failed.emit()
 
 
-def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:
+def _load_unfinished(preferences: Preferences) -> list[tuple[str, str | None]]:
     """Load the imports that an earlier window left unfinished."""
     try:
-        return decode(preferences.text(KEPT, "[]"), list[tuple[str, str | None]])
+        return decode(preferences.text(QUEUE_KEY, "[]"), list[tuple[str, str | None]])
     except ValueError:
         return []

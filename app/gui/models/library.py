@@ -25,7 +25,7 @@ class Library(QObject):
     failed = Signal(object)  # AppError of a request by the user
     starter_changed = Signal()  # the recommendation or its figures changed
     search_changed = Signal()  # the search began, ended or failed
-    files_came = Signal(object)  # Item with its files
+    files_loaded = Signal(object)  # Item with its files
 
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -38,7 +38,7 @@ class Library(QObject):
         self.none_fits = False  # the node has no model to recommend
         self.searched = ""  # the words of `found`
         self.has_shelf = False
-        self._complained = False  # whether the unreadable catalog was reported
+        self._has_reported = False  # whether the unreadable catalog was reported
         self._files_of: ModelItem | None = None
 
     @property
@@ -53,13 +53,13 @@ class Library(QObject):
     def refresh(self) -> None:
         """Request the local models and the catalog."""
         client, calls = self._client, self._calls
-        calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit, answer=Models))
-        calls.keep(CATALOG, client.get("/catalog", self._offers_came, self._no_offers, answer=Catalog))
+        calls.keep(SHELF, client.get("/models", self._shelf_loaded, self.failed.emit, answer=Models))
+        calls.keep(CATALOG, client.get("/catalog", self._offers_loaded, self._no_offers, answer=Catalog))
         self.ask_starter()
 
     def ask_starter(self) -> None:
         """Request a recommendation for the memory that is currently lent. If that fails, no model is recommended."""
-        call = self._client.get("/starter", self._starter_came, self._no_starter, answer=StarterAnswer)
+        call = self._client.get("/starter", self._starter_loaded, self._no_starter, answer=StarterAnswer)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> ModelItem | None:
@@ -71,13 +71,13 @@ class Library(QObject):
 
     def search_other_apps(self) -> None:
         """Search the folders of other apps, which takes some seconds. On failure their section stays hidden."""
-        self._calls.keep(FOUND, self._client.get("/found", self._others_came, answer=FoundFiles))
+        self._calls.keep(FOUND, self._client.get("/found", self._others_loaded, answer=FoundFiles))
 
     def search(self, words: str) -> None:
         """Search Hugging Face for these words."""
         path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
         self.searched, self.found = words, []
-        call = self._client.get(path, self._found_came, self._search_failed, answer=HubSearch)
+        call = self._client.get(path, self._found_loaded, self._search_failed, answer=HubSearch)
         self._calls.keep(SEARCH, call)
         self.search_changed.emit()
         self.changed.emit()
@@ -102,27 +102,27 @@ class Library(QObject):
     def end(self) -> None:
         self._calls.end_all()
 
-    def _shelf_came(self, answer: Models) -> None:
+    def _shelf_loaded(self, answer: Models) -> None:
         self._calls.done(SHELF)
         items = [shelf_item(model) for model in answer.models]
         self.shelf = sorted(items, key=lambda item: (item.is_guide, item.name.casefold()))
         self.has_shelf = True
         self.changed.emit()
 
-    def _offers_came(self, answer: Catalog) -> None:
+    def _offers_loaded(self, answer: Catalog) -> None:
         self._calls.done(CATALOG)
         self.offers = [offer_item(offer) for offer in answer.models]
         self.changed.emit()
 
-    def _starter_came(self, answer: StarterAnswer) -> None:
+    def _starter_loaded(self, answer: StarterAnswer) -> None:
         self._calls.done(STARTER)
-        self._keep_starter(answer.starter, none_fits=answer.starter is None)
+        self._set_starter(answer.starter, none_fits=answer.starter is None)
 
     def _no_starter(self, _: AppError) -> None:
         self._calls.done(STARTER)
-        self._keep_starter(None, none_fits=False)
+        self._set_starter(None, none_fits=False)
 
-    def _keep_starter(self, starter: Starter | None, *, none_fits: bool) -> None:
+    def _set_starter(self, starter: Starter | None, *, none_fits: bool) -> None:
         before = self.starter, self.none_fits
         self.starter, self.none_fits = starter, none_fits
         if (starter, none_fits) != before:
@@ -131,16 +131,16 @@ class Library(QObject):
     def _no_offers(self, error: AppError) -> None:
         """Report the missing catalog once. The rest of the page works without it."""
         self._calls.done(CATALOG)
-        if not self._complained:
-            self._complained = True
+        if not self._has_reported:
+            self._has_reported = True
             self.failed.emit(error)
 
-    def _others_came(self, answer: FoundFiles) -> None:
+    def _others_loaded(self, answer: FoundFiles) -> None:
         self._calls.done(FOUND)
         self.others = [other_item(file) for file in answer.files if not file.on_shelf]
         self.changed.emit()
 
-    def _found_came(self, answer: HubSearch) -> None:
+    def _found_loaded(self, answer: HubSearch) -> None:
         self._calls.done(SEARCH)
         self.found = [found_item(model) for model in answer.models]
         self.search_changed.emit()
@@ -162,7 +162,7 @@ class Library(QObject):
         unknown = {name: value for name, value in searched.items() if getattr(listing, name) is None}
         whole = replace(item, facts=msgspec.structs.replace(listing, **unknown))
         self.found = [whole if other.key == item.key else other for other in self.found]
-        self.files_came.emit(whole)
+        self.files_loaded.emit(whole)
 
 
 def filtered(items: list[ModelItem], words: str) -> list[ModelItem]:

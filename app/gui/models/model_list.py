@@ -58,14 +58,14 @@ class ModelList(FullHeightFrame):
         self.setLayout(box)
         library.changed.connect(self.refresh)
         library.starter_changed.connect(self.refresh)
-        library.search_changed.connect(self._tell_search)
+        library.search_changed.connect(self._update_search)
         verdict_loader.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
         services.pool.link_changed.connect(self.refresh_marks)  # a lost node is no longer loading anything
         self._marked: object = None  # the loaded models, and the one that failed to load
         self._recommended: ModelItem | None = None  # the offer recommended for this household
         self.refresh()
-        self._tell_search()
+        self._update_search()
         services.theme.changed.connect(self._paint)
         self._paint()
 
@@ -102,7 +102,7 @@ class ModelList(FullHeightFrame):
         self.view.viewport().update()
         shown = [row.item for row in rows if row.item is not None]
         self._stack.setCurrentIndex(0 if shown else 1)
-        self._tell_empty()
+        self._update_empty()
         if not place.isValid() and shown and not self.chosen_key and self._library.has_shelf:
             self.select(shown[0].key)
 
@@ -189,7 +189,7 @@ class ModelList(FullHeightFrame):
                 rows += [Row(heading), *shown]
         return rows
 
-    def _tell_empty(self) -> None:
+    def _update_empty(self) -> None:
         """Explain why the list is empty and what the user can do."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
@@ -237,7 +237,7 @@ class ModelList(FullHeightFrame):
     def _searched(self, words: str) -> None:
         if self._library.searched and words.strip() != self._library.searched:
             self._library.stop_search()
-        self._tell_search()
+        self._update_search()
         self.refresh()
 
     def _search_online(self) -> None:
@@ -247,7 +247,7 @@ class ModelList(FullHeightFrame):
         elif len(words) >= LEAST_WORDS and words != self._library.searched:
             self._library.search(words)
 
-    def _tell_search(self) -> None:
+    def _update_search(self) -> None:
         words = self.search.text().strip()
         if self._library.searching:
             text = self.tr("Searching huggingface.co… Stop")

@@ -39,8 +39,8 @@ class ModelLoader(QObject):
         self._model = ""
         self._progress: dict[str, Progress] = {}
         self._seen: object = None
-        pool.changed.connect(self._look)
-        pool.link_changed.connect(self._look)  # a lost node is not loading anything
+        pool.changed.connect(self._pool_changed)
+        pool.link_changed.connect(self._pool_changed)  # a lost node is not loading anything
 
     @property
     def model(self) -> str:
@@ -121,7 +121,7 @@ class ModelLoader(QObject):
         self._calls.done(UNLOAD)
         self.failed.emit(error)
 
-    def _look(self) -> None:
+    def _pool_changed(self) -> None:
         """Emit `changed` if the loaded models or the progress of a load have changed."""
         snapshot = self._pool.now
         embeds = snapshot.embeds

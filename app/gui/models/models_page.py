@@ -66,7 +66,7 @@ class ModelsPage(Page):
         self.removal = Removal(self, client, self.importing)
         self._wanted = ""  # the model to select as soon as it is in the list
         self._was_there = False
-        self._looked = False
+        self._has_requested = False
         FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.import_files)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
@@ -74,15 +74,15 @@ class ModelsPage(Page):
     def shown(self) -> None:
         """Request all lists, on the first display and after each reconnection to the node. Otherwise only update the
         verdicts."""
-        if self.services.pool.is_there and not self._looked:
-            self._looked = True
+        if self.services.pool.is_there and not self._has_requested:
+            self._has_requested = True
             self.library.refresh()
             self.library.search_other_apps()
         else:
             self._judge()
         if self.focusWidget() is None:
             self.list.view.setFocus()
-        self._tell_refused()
+        self._show_refused()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         """Refresh when the window is shown again with this page open."""
@@ -173,20 +173,20 @@ class ModelsPage(Page):
         self.details.recommend.connect(self._recommend)
         self.details.smaller.connect(self._show_smaller)
         self.library.changed.connect(self._listed)
-        self.library.files_came.connect(self._files_came)
-        self.library.starter_changed.connect(self._tell_starter)
-        self.starter.wanted.connect(self._download)
-        self.starter.looked_at.connect(lambda item: self._show(item.key))
-        self.watch.shelf.connect(self._look_again)
-        self.watch.downloads.connect(self._look_at_offers)
+        self.library.files_loaded.connect(self._files_loaded)
+        self.library.starter_changed.connect(self._update_starter)
+        self.starter.download_requested.connect(self._download)
+        self.starter.details_requested.connect(lambda item: self._show(item.key))
+        self.watch.shelf.connect(self._refresh_library)
+        self.watch.downloads.connect(self._downloads_changed)
         self.watch.memory.connect(self._judge)
         self.watch.memory.connect(self._ask_starter)
         self.watch.ended.connect(self._download_ended)
         self.model_loader.loaded.connect(self._loaded)
         self.model_loader.failed.connect(self._load_failed)
         self.importing.imported.connect(self._imported)
-        self.details.token.kept.connect(self._token_kept)
-        self.importing.failed.connect(self._tell_refused)
+        self.details.token.saved.connect(self._token_kept)
+        self.importing.failed.connect(self._show_refused)
         for part in (self.library, self.transfers, self.removal):
             part.failed.connect(self.fail)
         self.details.token.failed.connect(self.fail)
@@ -199,19 +199,19 @@ class ModelsPage(Page):
         """Refresh the page when the node is reachable again, because anything may have changed in the meantime."""
         there = self.services.pool.is_there
         if there and not self._was_there:
-            self._looked = False
+            self._has_requested = False
             if self.isVisible():
                 self.shown()
         self._was_there = there
 
-    def _look_again(self) -> None:
-        if self._looked:
+    def _refresh_library(self) -> None:
+        if self._has_requested:
             self.library.refresh()
 
-    def _look_at_offers(self) -> None:
+    def _downloads_changed(self) -> None:
         """Refresh the buttons and lists after a download began or ended."""
         self.details.update_actions()
-        self._look_again()
+        self._refresh_library()
 
     def _listed(self) -> None:
         """Update the page after a list of the library has changed."""
@@ -223,20 +223,20 @@ class ModelsPage(Page):
             self.list.refresh()
         elif now is not None and now != self.details.item:
             self.details.show_item(now)
-        self._tell_starter()
+        self._update_starter()
         self._judge()
 
     def _judge(self) -> None:
         """Request new verdicts for all models after memory may have changed. A hidden page waits until it is shown."""
-        if self._looked and self.isVisible():
+        if self._has_requested and self.isVisible():
             self.verdict_loader.ask(self.list.items())
             self.details.plan_again()
 
     def _ask_starter(self) -> None:
-        if self._looked and self.isVisible():
+        if self._has_requested and self.isVisible():
             self.library.ask_starter()
 
-    def _tell_starter(self) -> None:
+    def _update_starter(self) -> None:
         """Show the recommended model until the user has a model besides the Guide, or is downloading the recommended
         one."""
         own = any(not item.is_guide for item in self.library.shelf)
@@ -270,7 +270,7 @@ class ModelsPage(Page):
             self._show(offer.key)
             self.details.files.choose(quantization)
 
-    def _files_came(self, item: ModelItem) -> None:
+    def _files_loaded(self, item: ModelItem) -> None:
         if item.key == self.list.chosen_key:
             self.details.show_item(item)
 
@@ -335,7 +335,7 @@ class ModelsPage(Page):
             if download.code in TOKEN_CODES:
                 self.transfers.resume(download.id)
 
-    def _tell_refused(self) -> None:
+    def _show_refused(self) -> None:
         """Show a refused import if the page is visible."""
         if self.isVisible() and (error := self.importing.take_unseen_error()):
             self.fail(error)
@@ -404,10 +404,10 @@ class SnapshotWatcher(QObject):
         self._soon.setSingleShot(True)
         self._soon.setInterval(PAUSE_MS)
         self._soon.timeout.connect(self.memory)
-        pool.changed.connect(self.look)
-        self.look()
+        pool.changed.connect(self.compare)
+        self.compare()
 
-    def look(self) -> None:
+    def compare(self) -> None:
         """Compare the latest snapshot with the previous one."""
         memory = self._lends()
         if memory != self._memory:
@@ -418,9 +418,9 @@ class SnapshotWatcher(QObject):
         if shelf != self._shelf:
             self._shelf = shelf
             self.shelf.emit()
-        self._look_at_downloads()
+        self._compare_downloads()
 
-    def _look_at_downloads(self) -> None:
+    def _compare_downloads(self) -> None:
         downloads = self._pool.now.downloads
         states = {key: download.state for key, download in downloads.items()}
         before, self._downloads = self._downloads, states

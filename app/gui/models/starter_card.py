@@ -20,11 +20,11 @@ translate = QCoreApplication.translate
 class StarterCard(QFrame):
     """The card with the recommended model, hidden if there is none.
 
-    Emits `wanted(item, file)` to download the model, and `looked_at(item)` to show its details.
+    Emits `download_requested(item, file)` to download the model, and `details_requested(item)` to show its details.
     """
 
-    wanted = Signal(object, str)
-    looked_at = Signal(object)
+    download_requested = Signal(object, str)
+    details_requested = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,8 +32,8 @@ class StarterCard(QFrame):
         self._item: ModelItem | None = None
         self._file = ""
         self.name, self.why = ElidedLabel("", "section"), paragraph("", "muted")
-        self.get = button("", self._get, "primary")
-        self.details = button(self.tr("Show details"), self._look, "link")
+        self.get = button("", self._download, "primary")
+        self.details = button(self.tr("Show details"), self._show_details, "link")
         head = label(self.tr("Recommended for your household"), "caption")
         box = column(head, self.name, self.why, gap=sizes.XS)
         box.addSpacing(sizes.XS)
@@ -54,13 +54,13 @@ class StarterCard(QFrame):
         words = self.tr("Download {size}")
         self.get.setText(words.format(size=formats.size(starter.size_bytes or 0)))
 
-    def _get(self) -> None:
+    def _download(self) -> None:
         if self._item is not None:
-            self.wanted.emit(self._item, self._file)
+            self.download_requested.emit(self._item, self._file)
 
-    def _look(self) -> None:
+    def _show_details(self) -> None:
         if self._item is not None:
-            self.looked_at.emit(self._item)
+            self.details_requested.emit(self._item)
 
 
 def why(starter: Starter) -> str:

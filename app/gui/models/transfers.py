@@ -49,10 +49,10 @@ class Transfers(QWidget):
         inner.setLayout(column(self._box, None, gap=0))
         self._area = CardScrollArea(inner)
         self.setLayout(column(card(label(self.tr("Downloads"), "section"), self._area, gap=sizes.S)))
-        services.pool.changed.connect(self.tell)
-        services.pool.link_changed.connect(self.tell)
-        importing.changed.connect(self.tell)
-        self.tell()
+        services.pool.changed.connect(self.refresh)
+        services.pool.link_changed.connect(self.refresh)
+        importing.changed.connect(self.refresh)
+        self.refresh()
 
     def downloads(self) -> list[Download]:
         """Return the downloads of the node, or none while it is unreachable."""
@@ -68,7 +68,7 @@ class Transfers(QWidget):
         """Resume a paused or failed download."""
         self._act(ident, "resume")
 
-    def tell(self) -> None:
+    def refresh(self) -> None:
         """Update the rows to the current state of all transfers."""
         now = [*map(of_download, self.downloads())]
         if self._importing.paths:
@@ -79,7 +79,7 @@ class Transfers(QWidget):
             widget.deleteLater()
         for transfer in now:
             if transfer.id in self.rows:
-                self.rows[transfer.id].tell(transfer)
+                self.rows[transfer.id].show_transfer(transfer)
             else:
                 self.rows[transfer.id] = TransferRow(self._services.theme, self._act, transfer)
                 self._box.addWidget(self.rows[transfer.id])
@@ -264,9 +264,9 @@ class TransferRow(QWidget):
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
         self.setLayout(column(head, self._bar, self._words, self._problem, Flow(self.folder, self.log), gap=sizes.XS))
-        self.tell(first)
+        self.show_transfer(first)
 
-    def tell(self, now: Transfer) -> None:
+    def show_transfer(self, now: Transfer) -> None:
         """Show the current state of the transfer."""
         self._shown = now
         self._name.say(now.name)

@@ -34,7 +34,7 @@ class OtherModels(QObject):
         self._call: Call | None = None
         self._wanted = self._has_looked = False
         self.models: list[FoundFile] = []  # all that can be imported, largest first
-        self.taken: list[FoundFile] = []  # already imported
+        self.imported: list[FoundFile] = []  # already imported
         self.problem = ""  # why the last failed import failed
         self._pool.link_changed.connect(self._search)
         self._importing.changed.connect(self.changed)
@@ -48,7 +48,7 @@ class OtherModels(QObject):
     @property
     def left(self) -> list[FoundFile]:
         """The models that can still be imported."""
-        return [model for model in self.models if model not in self.taken]
+        return [model for model in self.models if model not in self.imported]
 
     @property
     def is_busy(self) -> bool:
@@ -60,7 +60,7 @@ class OtherModels(QObject):
         """The name of the file being imported and its progress in words."""
         return self._importing.name, checking_words(self._importing)
 
-    def take(self) -> None:
+    def import_all(self) -> None:
         """Import all remaining models. Each file is read once and then used in place."""
         self.problem = ""
         for model in self.left:
@@ -77,9 +77,9 @@ class OtherModels(QObject):
     def _search(self) -> None:
         asks = self._wanted and not self._has_looked and self._call is None
         if asks and self._pool.link is Link.THERE:
-            self._call = self._client.get("/found", self._take_found, self._none, answer=FoundFiles)
+            self._call = self._client.get("/found", self._found, self._none, answer=FoundFiles)
 
-    def _take_found(self, answer: FoundFiles) -> None:
+    def _found(self, answer: FoundFiles) -> None:
         self._call, self._has_looked = None, True
         self.models = usable(answer.files)
         self.changed.emit()
@@ -92,7 +92,7 @@ class OtherModels(QObject):
         if ours is None:
             return
         if error is None:
-            self.taken.append(ours)
+            self.imported.append(ours)
         else:
             self.problem = said(error)
         self.changed.emit()
@@ -108,15 +108,15 @@ class OtherModelsCard(QWidget):
     """A card that offers the models, hidden if there are none. `is_last` adds a link to the Models page after the
     import."""
 
-    wanted = Signal()  # the user wants to see the Models page
+    page_requested = Signal()  # the user wants to see the Models page
 
     def __init__(self, other_models: OtherModels, *, is_last: bool = False) -> None:
         super().__init__()
         self._other_models, self._is_last, self._was_busy = other_models, is_last, False
         self.about, self.names = paragraph(""), paragraph("", "caption")
         self.problem = paragraph("", "warning")
-        self.take, self.stop = button("", other_models.take), button(self.tr("Stop"), other_models.stop)
-        self.show_them = button(self.tr("Show them on the Models page"), self.wanted.emit)
+        self.take, self.stop = button("", other_models.import_all), button(self.tr("Stop"), other_models.stop)
+        self.show_them = button(self.tr("Show them on the Models page"), self.page_requested.emit)
         inner = card(
             label(self.tr("Already on this computer"), "section"),
             self.about,
@@ -167,4 +167,4 @@ class OtherModelsCard(QWidget):
         return text.format(name=name, how_far=how_far)
 
     def _done_text(self) -> str:
-        return self.tr("You can load %n model(s) on the Models page.", "", len(self._other_models.taken))
+        return self.tr("You can load %n model(s) on the Models page.", "", len(self._other_models.imported))

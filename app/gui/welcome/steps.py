@@ -405,7 +405,7 @@ class Recommendation(QWidget):
     """A card with the model recommended for this household. Hidden until it is known; nothing is downloaded without
     consent."""
 
-    wanted = Signal()  # the user wants to see it
+    page_requested = Signal()  # the user wants to see it
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -414,7 +414,7 @@ class Recommendation(QWidget):
         self._starter: Starter | None = None
         self.title, self.about = label("", "section"), paragraph("")
         self.fetch = paragraph("", "caption")
-        show = button(self.tr("Show it on the Models page"), self.wanted.emit)
+        show = button(self.tr("Show it on the Models page"), self.page_requested.emit)
         inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
         self.setLayout(column(inner))
         self.hide()
@@ -422,7 +422,7 @@ class Recommendation(QWidget):
     def refresh(self) -> None:
         """Request the recommendation, once."""
         if self._starter is None and self._call is None:
-            self._call = self._client.get("/starter", self._take_starter, self._none, answer=StarterAnswer)
+            self._call = self._client.get("/starter", self._starter_loaded, self._none, answer=StarterAnswer)
 
     def cancel(self) -> None:
         """Cancel the pending request."""
@@ -433,12 +433,12 @@ class Recommendation(QWidget):
     def _none(self, _: object) -> None:
         self._call = None
 
-    def _take_starter(self, answer: StarterAnswer) -> None:
+    def _starter_loaded(self, answer: StarterAnswer) -> None:
         self._call, self._starter = None, answer.starter
         if self._starter is not None:
-            self._call = self._client.get("/catalog", self._listed, self._none, answer=Catalog)
+            self._call = self._client.get("/catalog", self._catalog_loaded, self._none, answer=Catalog)
 
-    def _listed(self, answer: Catalog) -> None:
+    def _catalog_loaded(self, answer: Catalog) -> None:
         self._call, starter = None, self._starter
         assert starter is not None
         model = next(model for model in answer.models if model.id == starter.id)
@@ -463,7 +463,7 @@ class ReadyStep(Step):
         self._other_models = other_models
         self.here, self.recommended = OtherModelsCard(other_models, is_last=True), Recommendation(services)
         for offer in (self.here, self.recommended):
-            offer.wanted.connect(lambda: self.leave.emit(navigation.MODELS))
+            offer.page_requested.connect(lambda: self.leave.emit(navigation.MODELS))
             self.content.addWidget(offer)
 
     def entered(self) -> None:

@@ -45,34 +45,34 @@ class GuidePreload(QObject):
     def begin(self) -> None:
         """Start once the node is up, unless this computer only lends."""
         if self._services.preferences.text(KEY, BOTH) == LEND:
-            self._over()
+            self._finish()
             return
-        self._pool.changed.connect(self._look)
-        self._look()
+        self._pool.changed.connect(self._pool_changed)
+        self._pool_changed()
 
     @property
     def _is_wanted(self) -> bool:
         """Return whether no model is loaded or being loaded and no other host answers for this machine."""
         return not self._pool.now.models and self._pool.now.hosts is None
 
-    def _look(self) -> None:
+    def _pool_changed(self) -> None:
         if self._is_asked or not self._pool.is_there or self._pool.link is not Link.THERE:
             return
         self._is_asked = True
         if not self._is_wanted:
-            self._over()
+            self._finish()
             return
         body = {"model": GUIDE, "measure": False}
-        self._services.client.post("/plan", body, self._planned, self._over, answer=Plan)
+        self._services.client.post("/plan", body, self._planned, self._finish, answer=Plan)
 
     def _planned(self, plan: Plan) -> None:
         """Load the model if it fits with room to spare."""
         if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
-            self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)
+            self._services.client.post("/load", {"model": GUIDE}, self._finish, self._finish)
         else:
-            self._over()
+            self._finish()
 
-    def _over(self, _: object = None) -> None:
+    def _finish(self, _: object = None) -> None:
         self.deleteLater()
 
 

@@ -28,7 +28,7 @@ def filled(kept: History) -> Chat:
     message = Message(kept.new_message_id(), None, Role.USER, "The Graylag", kept.now(), details)
     chat = replace(add(chat, message), system="system-teal", draft="draft-heron", model="model-rail",
                    draft_files=({"name": "b.txt", "text": "drafted-crane"},))  # fmt: skip
-    kept.keep(chat)
+    kept.save(chat)
     return chat
 
 

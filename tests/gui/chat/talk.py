@@ -20,7 +20,7 @@ def talked(kept: History, *texts: str, title: str = "", folder: str = "") -> Cha
     for number, text in enumerate(texts):
         role = Role.USER if number % 2 == 0 else Role.ASSISTANT
         made = add(made, Message(kept.new_message_id(), made.leaf, role, text, kept.now()))
-    kept.keep(made)
+    kept.save(made)
     if title:
         kept.rename(made.id, title)
     return kept.chat(made.id) or made

@@ -111,8 +111,8 @@ def test_a_model_that_is_gone_stays_chosen(make: Make, saved: list[Chat]) -> Non
 def test_a_preset_of_ones_own_can_be_removed(make: Make, group: str) -> None:
     dialog = make(Chat(ChatId("1"), system="Say arr."))
     box, remove = getattr(dialog, f"{group}_presets"), getattr(dialog, f"remove_{group}")
-    dialog._presets.keep_system("Pirate", "Say arr.")
-    dialog._presets.keep_sampling("Pirate", {"temperature": 1.5})
+    dialog._presets.save_system("Pirate", "Say arr.")
+    dialog._presets.save_sampling("Pirate", {"temperature": 1.5})
     box.setCurrentIndex(1)
     assert remove.isHidden()  # it came with the app
     box.setCurrentText("Pirate")
@@ -128,6 +128,6 @@ def test_no_more_presets_than_are_kept(make: Make) -> None:
     dialog = make(Chat(ChatId("1")))
     for number in range(MOST):
         assert dialog._keep_system.isEnabled()
-        dialog._presets.keep_system(f"{number}", "x")
+        dialog._presets.save_system(f"{number}", "x")
     assert not dialog._keep_system.isEnabled()
     assert dialog._keep_system.toolTip() == "There are already 100 presets. Remove one first."

@@ -85,7 +85,7 @@ def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPag
     lost = {"machine": "attic", "detected_after_s": 0.1, "recovered_after_s": 48.0}
     figures = last.details[FIGURES] | {"recovered": [lost, lost | {"with": "study", "left": True}]}
     chat = tree.say(page.chat, last.id, last.text, {**last.details, FIGURES: figures})
-    page.history.keep(chat)
+    page.history.save(chat)
     page.open_chat(page.history.begin().id)
     page.open_chat(chat.id)
     shown = [wrapped.text() for wrapped in page.conversation.views[-1].findChildren(WrappedLabel)]

@@ -49,7 +49,7 @@ def test_nothing_readable_is_left(qtbot: QtBot, tmp_path: Path) -> None:
     assert kept.codec.seals
     assert readable(tmp_path) == []
     assert state(kept) == before
-    kept.keep(replace(chat, draft="draft-heron again"))
+    kept.save(replace(chat, draft="draft-heron again"))
     talked(kept, "Another cormorant", folder="Folder-Ibis")
     kept.rename(chat.id, "Kept-Title 2")
     kept.rename_folder("empty-folder-stork", "Graylag-folder")
@@ -206,7 +206,7 @@ def test_closing_in_the_middle_loses_nothing(qtbot: QtBot, tmp_path: Path) -> No
     chat = filled(kept)
     assert kept.convert(Conversion.SEAL, KEY)
     assert not kept.convert(Conversion.SEAL, KEY)  # one at a time
-    kept.keep(replace(chat, draft="typed meanwhile"))
+    kept.save(replace(chat, draft="typed meanwhile"))
     kept.close()
     again = history(tmp_path)
     if again.locked is not None:

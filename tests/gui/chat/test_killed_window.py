@@ -36,7 +36,7 @@ def test_an_answer_whose_window_was_killed_says_so_and_goes_on(qtbot: QtBot, pag
     assert known is not None
     page.session.stop(page.chat.id)
     rested(qtbot, page)
-    page.history.keep(known)
+    page.history.save(known)
     page.close_history()
     again = reopened(qtbot, at_lone)
     cut = tree.path(again.chat)[1]
@@ -55,7 +55,7 @@ def test_the_answer_of_a_killed_window_is_taken_up_where_it_is_by_then(
     qtbot: QtBot, page: ChatPage, at_lone: Desk
 ) -> None:
     """A kill breaks the connection and writes nothing more: the node goes on, the next window follows it."""
-    page.history.keep(replace(page.chat, sampling={"temperature": 0, "max_tokens": 60}))
+    page.history.save(replace(page.chat, sampling={"temperature": 0, "max_tokens": 60}))
     say(qtbot, page, "What is Poolhouse?")
     rested(qtbot, page)
     whole = tree.path(page.chat)[1].text

@@ -17,8 +17,8 @@ def presets(qtbot: QtBot, away: Desk) -> Presets:
 def test_own_presets_are_kept(away: Desk, presets: Presets) -> None:
     seen: list[bool] = []
     presets.changed.connect(lambda: seen.append(True))
-    presets.keep_system("  Pirate \n", 'Say "arr", twice;\nalways.')
-    presets.keep_sampling("Wild", {"temperature": 1.5, "top_k": 40, "bad": 1})
+    presets.save_system("  Pirate \n", 'Say "arr", twice;\nalways.')
+    presets.save_sampling("Wild", {"temperature": 1.5, "top_k": 40, "bad": 1})
     again = Presets(away.services.preferences)
     assert again.own_systems() == {"Pirate": 'Say "arr", twice;\nalways.'}
     assert again.own_samplings() == {"Wild": {"temperature": 1.5}}

@@ -142,7 +142,7 @@ def test_thoughts_and_what_is_asked_of_thinking_go_to_the_node() -> None:
 def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
     made = history(tmp_path)
     chat = talked(made, "2 + 2?")
-    made.keep(add(chat, replace(answered("Four.", HMM), parent=chat.leaf)))
+    made.save(add(chat, replace(answered("Four.", HMM), parent=chat.leaf)))
     yield made
     made.close()
 

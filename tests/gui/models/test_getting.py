@@ -122,7 +122,7 @@ def test_a_download_is_paused_resumed_and_cancelled(qtbot: QtBot, page: ModelsPa
 def test_much_that_came_is_not_thrown_away_without_a_question(qtbot: QtBot, page: ModelsPage) -> None:
     pool = page.services.pool
     pool.snapshot = {**pool.snapshot, "downloads": {"d1": download("paused")}}
-    page.transfers.tell()
+    page.transfers.refresh()
     page.transfers.rows["d1"].cancel.click()
     question = page.removal.question
     assert question is not None
@@ -130,7 +130,7 @@ def test_much_that_came_is_not_thrown_away_without_a_question(qtbot: QtBot, page
     question.reject()
     assert page.removal.question is None
     pool.snapshot = {**pool.snapshot, "downloads": {}}
-    page.transfers.tell()
+    page.transfers.refresh()
     assert not page.transfers.isVisibleTo(page)
 
 

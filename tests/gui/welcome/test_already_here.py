@@ -48,7 +48,7 @@ def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: 
     early, last = OtherModelsCard(rest), OtherModelsCard(rest, is_last=True)
     for card in (early, last):
         qtbot.addWidget(card)
-    last.wanted.connect(lambda: requests.append(True))
+    last.page_requested.connect(lambda: requests.append(True))
     rest._take_found(FoundFiles([file("odd", 9, usable=False)]))
     assert early.isHidden()
     rest._take_found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
@@ -81,7 +81,7 @@ def test_all_of_them_are_used_where_they_are(
     assert early.about.text().startswith("theirs.gguf: Computing the file's checksum")
     assert not early.stop.isHidden()
     qtbot.waitUntil(lambda: not rest.is_busy)
-    assert [model.name for model in rest.taken] == ["theirs"]
+    assert [model.name for model in rest.imported] == ["theirs"]
     assert "damaged.gguf" in last.problem.text()
     assert set(heard) == {last.problem.text()}  # and never the offer of before
     assert "theirs" in shelf(qtbot, at_lone)

@@ -172,14 +172,14 @@ class CancelableJob(QObject):
         """Cancel the job. It stops at its next progress report."""
         self._cancelled = True
 
-    def _tell(self, n: int) -> None:
+    def _report(self, n: int) -> None:
         if self._cancelled:
             raise _Cancelled
         self.progress.emit(n)
 
     def _run(self) -> None:
         try:
-            result = self._job(self._tell)
+            result = self._job(self._report)
         except _Cancelled:
             return
         except AppError as error:
@@ -193,9 +193,9 @@ class CancelableJob(QObject):
     def _end(self, signal: Any, result: object) -> None:
         self._over.emit(partial(signal.emit, result))
 
-    def _deliver(self, tell: Callable[[], object]) -> None:
+    def _deliver(self, emit: Callable[[], object]) -> None:
         if not self._cancelled:
-            tell()
+            emit()
 
 
 Done = Callable[[Any], None]
@@ -209,14 +209,14 @@ class ImportExportPanel(QWidget):
         self._history, self._notice = history, notice
         self._go = services.go
         self._preferences = services.preferences
-        self._written = LastFolder(services.preferences, "export")
-        self._taken_from = LastFolder(services.preferences, "import")
+        self._export_folder = LastFolder(services.preferences, "export")
+        self._import_folder = LastFolder(services.preferences, "import")
         self._work: CancelableJob | None = None
         self._then: Done = self._read
         self._waiting: list[Chat] = []  # read, but not yet in the history
-        self._taken: list[ChatId] = []
-        self._turn = QTimer(self)
-        self._turn.timeout.connect(self._take_some)
+        self._added: list[ChatId] = []
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._add_some)
         self._words = label("", "caption")
         self._bar = Progress()
         self._most = 0
@@ -234,7 +234,7 @@ class ImportExportPanel(QWidget):
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
         title = self.tr("Export as {form}").format(form=form.name)
         kinds = {f"{form.name} (*{form.suffix})": form.suffix}
-        target = save_file(self.window(), title, offered, kinds, self._written)
+        target = save_file(self.window(), title, offered, kinds, self._export_folder)
         if target is not None:
             self.write(form, ids, target)
 
@@ -266,10 +266,10 @@ class ImportExportPanel(QWidget):
         """Let the user choose a file and import its chats."""
         title = self.tr("Import chats")
         chosen, _ = QFileDialog.getOpenFileName(
-            self.window(), title, self._taken_from.folder(), f"{JSON.name} (*{JSON.suffix})"
+            self.window(), title, self._import_folder.folder(), f"{JSON.name} (*{JSON.suffix})"
         )
         if chosen:
-            self._taken_from.keep(Path(chosen))
+            self._import_folder.keep(Path(chosen))
             self.read(Path(chosen))
 
     def read(self, source: Path) -> None:
@@ -286,10 +286,10 @@ class ImportExportPanel(QWidget):
         """Cancel the job. Chats that an import has already added are deleted again."""
         if self._work is not None:
             self._work.cancel()
-        self._turn.stop()
+        self._timer.stop()
         self._waiting = []
-        if self._taken:
-            self._history.delete(self._taken)
+        if self._added:
+            self._history.delete(self._added)
         self._end()
 
     @property
@@ -300,7 +300,7 @@ class ImportExportPanel(QWidget):
         if self.busy:
             self._notice.say(self.tr("Wait until the other file has been read."), "warning")
             return
-        self._work, self._taken, self._then = work, [], done
+        self._work, self._added, self._then = work, [], done
         work.progress.connect(self._at)
         work.done.connect(self._done)  # a bound method, so that Qt calls it in this thread
         work.failed.connect(self._failed)
@@ -319,7 +319,7 @@ class ImportExportPanel(QWidget):
         self._bar.tell(n / self._most if self._most else None)
 
     def _end(self) -> None:
-        self._work, self._taken = None, []
+        self._work, self._added = None, []
         self.hide()
 
     def _done(self, result: object) -> None:
@@ -339,32 +339,32 @@ class ImportExportPanel(QWidget):
     def _read(self, chats: list[Chat]) -> None:
         self._waiting = chats[::-1]
         self._show(self.tr("Importing %n chat(s)…", "", len(chats)), len(chats))
-        self._turn.start(0)
+        self._timer.start(0)
 
     def _rescued(self, chats: list[Chat]) -> None:
         """Add the rescued chats, except open ones, which the history has already written to its new file."""
         self._read([chat for chat in chats if self._history.heading(chat.id) is None])
 
-    def _take_some(self) -> None:
+    def _add_some(self) -> None:
         """Add chats for one time slice, so that the window stays responsive."""
         until = time.monotonic() + SLICE_S
         while self._waiting and time.monotonic() < until:
-            self._taken.append(self._history.adopt(self._waiting.pop()).id)
-        self._at(len(self._taken))
+            self._added.append(self._history.adopt(self._waiting.pop()).id)
+        self._at(len(self._added))
         if not self._waiting:
-            self._turn.stop()
+            self._timer.stop()
             self._imported()
 
     def _imported(self) -> None:
-        taken = self._taken
+        added = self._added
         self._end()
-        words = self.tr("%n chat(s) imported.", "", len(taken))
-        undo = (self.tr("Undo"), partial(self._undo, taken))
-        self._notice.say(words, "info", *([undo] if taken else []))
+        words = self.tr("%n chat(s) imported.", "", len(added))
+        undo = (self.tr("Undo"), partial(self._undo, added))
+        self._notice.say(words, "info", *([undo] if added else []))
 
-    def _undo(self, taken: list[ChatId]) -> None:
+    def _undo(self, added: list[ChatId]) -> None:
         self._notice.clear()
-        self._history.delete(taken)
+        self._history.delete(added)
 
     def _all(self) -> list[Any]:
         return [*self._history.headings(), *self._history.headings(archived=True)]

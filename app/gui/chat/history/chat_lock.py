@@ -39,9 +39,9 @@ class ChatLock(QObject):
         self._path = folder / FILE
         self._history: History | None = None
         self._call: Call | None = None
-        self._asked = False  # a person has requested another state, and the key is being fetched
+        self._is_changing = False  # a person has requested another state, and the key is being fetched
         self.problem: AppError | None = None  # why the chats remain locked; None if not yet known
-        pool.link_changed.connect(self._node_came)
+        pool.link_changed.connect(self._link_changed)
 
     @property
     def history(self) -> History:
@@ -49,15 +49,15 @@ class ChatLock(QObject):
         if self._history is None or self._history.closed:
             seal_new = self._preferences.flag(ENCRYPTED)
             self._history = History(self._path, self, sealed=seal_new)
-            self._history.unlocked.connect(self._tell)
+            self._history.unlocked.connect(self._notify)
             self._history.converter.ended.connect(self._converted)
             self.problem = None
             if self.is_locked:
-                self._ask()
+                self._fetch_key()
             else:
                 self._remember()
                 if self._has_locked_words:
-                    self._ask()
+                    self._fetch_key()
         return self._history
 
     @property
@@ -81,7 +81,7 @@ class ChatLock(QObject):
     @property
     def is_busy(self) -> bool:
         """Return whether encryption is being turned on or off."""
-        return self._asked or (self._history is not None and self._history.converter.busy)
+        return self._is_changing or (self._history is not None and self._history.converter.busy)
 
     def request_key(self) -> None:
         """Request the key if the chats are encrypted, because it also decrypts some preferences."""
@@ -93,17 +93,17 @@ class ChatLock(QObject):
         if self.is_locked:
             self.problem = None
             self.changed.emit()
-            self._ask()
+            self._fetch_key()
 
     def set_encryption(self, on: bool) -> None:
         """Turn encryption on or off. Emits `encryption_changed` when that is done or has failed."""
         if self.is_busy or on == self.is_on or self.is_locked or self.history.locked is not None:
             self.encryption_changed.emit(self.problem or self.history.locked)
             return
-        self._asked = True
+        self._is_changing = True
         self.changed.emit()
         if on:
-            self._call = self._client.post(KEY, None, self._made, self._not_changed, answer=HistoryKey)
+            self._call = self._client.post(KEY, None, self._key_created, self._change_failed, answer=HistoryKey)
         else:
             self._preferences.use(PlainCodec())  # must come first: the key is needed and is dropped later
             self._begin(Conversion.OPEN, None)
@@ -117,7 +117,7 @@ class ChatLock(QObject):
         else:
             self._preferences.set_locked_aside()
             self.history.troubled.emit(Refused("history_locked_aside", path=str(aside)))
-        self._tell()
+        self._notify()
         return aside
 
     def readable_leftovers(self) -> list[str]:
@@ -131,15 +131,15 @@ class ChatLock(QObject):
         if self._history is not None:
             self._history.close()
 
-    def _node_came(self) -> None:
+    def _link_changed(self) -> None:
         if (self.is_locked and self.problem is None) or self._has_locked_words:
-            self._ask()
+            self._fetch_key()
 
-    def _ask(self) -> None:
+    def _fetch_key(self) -> None:
         if self._client.endpoint is not None and (self._call is None or not self._call.running):
-            self._call = self._client.get(KEY, self._got, self._not_got, answer=HistoryKey)
+            self._call = self._client.get(KEY, self._key_received, self._key_failed, answer=HistoryKey)
 
-    def _got(self, answer: HistoryKey) -> None:
+    def _key_received(self, answer: HistoryKey) -> None:
         key, place = answer.key, answer.place
         if not self.is_locked:
             if key is not None and self._has_locked_words:
@@ -154,32 +154,32 @@ class ChatLock(QObject):
                 self.problem = Refused("history_key_wrong", place=place, path=str(self._path))
         self.changed.emit()
 
-    def _not_got(self, error: AppError) -> None:
+    def _key_failed(self, error: AppError) -> None:
         if not isinstance(error, Unreachable):  # an unreachable node comes back and is asked again
             self.problem = error
             self.changed.emit()
 
-    def _made(self, answer: HistoryKey) -> None:
+    def _key_created(self, answer: HistoryKey) -> None:
         self._begin(Conversion.SEAL, base64.b64decode(answer.key or ""))
 
     def _begin(self, conversion: Conversion, key: bytes | None) -> None:
-        self._asked = False
+        self._is_changing = False
         if self.history.convert(conversion, key):
             self.changed.emit()
         else:  # the history is in memory only, which was already reported
             self._preferences.use(self.history.codec)
-            self._not_changed(self.history.trouble or Refused("history_busy"))
+            self._change_failed(self.history.trouble or Refused("history_busy"))
 
-    def _not_changed(self, error: AppError) -> None:
-        self._asked = False
+    def _change_failed(self, error: AppError) -> None:
+        self._is_changing = False
         self.changed.emit()
         self.encryption_changed.emit(error)
 
     def _converted(self, error: AppError | None) -> None:
-        self._tell()
+        self._notify()
         self.encryption_changed.emit(error)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._remember()
         self.changed.emit()
 

@@ -31,10 +31,10 @@ Beginning = Callable[[], tuple[str, Sampling]]
 
 
 class History(QObject):
-    """The store of all chats. A chat is an immutable value: read it, make a changed copy, and pass the copy to `keep`.
+    """The store of all chats. A chat is an immutable value: read it, make a changed copy, and pass the copy to `save`.
 
-    While an answer is in progress, use `keep_soon`, and use `keep` when it ends. The title, the folder and the
-    pinned and archived flags have methods of their own; `keep` and `keep_soon` do not change them.
+    While an answer is in progress, use `save_soon`, and use `save` when it ends. The title, the folder and the
+    pinned and archived flags have methods of their own; `save` and `save_soon` do not change them.
     """
 
     changed = Signal(str)  # a new or changed chat; "" for many chats, or for the folders
@@ -54,7 +54,7 @@ class History(QObject):
         self._begun: dict[ChatId, Chat] = {}  # empty chats, which are not in the file yet
         self._under_way: set[ChatId] = set()
         self._deleted: set[ChatId] = set()  # may still be restored
-        self._gone: set[ChatId] = set()  # deleted permanently, so a late `keep` does not bring them back
+        self._gone: set[ChatId] = set()  # deleted permanently, so a late `save` does not bring them back
         self.closed = False
         self.beginning: Beginning = lambda: ("", {})  # returns the system message and sampling of a new chat
         self._timer = QTimer(self)
@@ -141,13 +141,13 @@ class History(QObject):
             del self._begun[old]
         return made
 
-    def keep(self, chat: Chat) -> None:
+    def save(self, chat: Chat) -> None:
         """Write the changes of a chat. If that fails, they stay in memory and are retried."""
         self._under_way.discard(chat.id)
         self._note(chat)
         self._write_waiting()
 
-    def keep_soon(self, chat: Chat) -> None:
+    def save_soon(self, chat: Chat) -> None:
         """Write the changes of a chat within a second. For answers in progress and drafts, which change often."""
         self._under_way.add(chat.id)
         self._note(chat)
@@ -185,7 +185,7 @@ class History(QObject):
             folder=normalized_name(chat.folder),
             changed_at=chat.changed_at or self.now(),
         )
-        self.keep(made)
+        self.save(made)
         return made
 
     # Changes made in the list

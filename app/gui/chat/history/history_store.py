@@ -299,7 +299,7 @@ class Converter(QObject):
     def _run(self, conversion: Conversion, file: Path, cipher: Cipher) -> None:
         try:
             with conversion_connection(file, self._stop) as db:
-                convert(conversion, db, file, cipher, self._tell)
+                convert(conversion, db, file, cipher, self._report)
         except AppError as error:
             self._error = error
         except sqlite3.Error as error:
@@ -311,7 +311,7 @@ class Converter(QObject):
             self._finished.set()
             self._over.emit()
 
-    def _tell(self, n: int, of: int) -> None:
+    def _report(self, n: int, of: int) -> None:
         self.progressed.emit(n, of)
 
     def _deliver(self) -> None:

@@ -391,7 +391,7 @@ class ChatList(QWidget):
             Escape(place, self._end_search, lambda: bool(self.search.text()))
         self.search.returnPressed.connect(self.view.setFocus)
         self.view.picked.connect(self._picked)
-        self.view.folded.connect(self._keep_folded)
+        self.view.folded.connect(self._save_folded)
         self.view.customContextMenuRequested.connect(self._show_menu)
         closed = self._services.preferences.text(CLOSED_FOLDERS)
         self.view.closed = set(closed.split(BETWEEN)) if closed else set()
@@ -445,7 +445,7 @@ class ChatList(QWidget):
         chosen: Sequence[Heading] = self.view.chosen()
         return chosen[0].title if len(chosen) == 1 else ""
 
-    def _keep_folded(self) -> None:
+    def _save_folded(self) -> None:
         if not self._history.codec.seals:  # the preferences would reveal the names of encrypted folders
             self._services.preferences.keep(CLOSED_FOLDERS, BETWEEN.join(sorted(self.view.closed)))
 

@@ -91,9 +91,9 @@ class TextBlock(QTextBrowser):
         self._sought = words
         return _mark(self, words, self._services.theme)
 
-    def seen_at(self, place: int) -> QPoint:
+    def point_of(self, place: int) -> QPoint:
         """Return the point of this widget at which a text position is displayed."""
-        return _seen_at(self, place)
+        return _point_of(self, place)
 
     def fit(self) -> None:
         """Set the height to that of the text at the current width."""
@@ -250,8 +250,8 @@ class CodeBlock(QFrame):
     def mark(self, words: Sequence[str]) -> int | None:
         return self.listing.mark(words)
 
-    def seen_at(self, place: int) -> QPoint:
-        return self.listing.mapTo(self, _seen_at(self.listing, place))
+    def point_of(self, place: int) -> QPoint:
+        return self.listing.mapTo(self, _point_of(self.listing, place))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(0, super().minimumSizeHint().height())
@@ -291,7 +291,7 @@ def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int 
     return min((selection.cursor.selectionStart() for selection in marks), default=None)
 
 
-def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
+def _point_of(view: TextBlock | Listing, place: int) -> QPoint:
     cursor = QTextCursor(view.document())
     cursor.setPosition(place)
     return view.viewport().mapTo(view, view.cursorRect(cursor).topLeft())
@@ -354,7 +354,7 @@ class Body(QWidget):
         self._parser = IncrementalParser()
         self._text, self._limit = "", PORTION
         self.blocks: list[Block] = []
-        self._marked: tuple[Block, int] | None = None
+        self._match: tuple[Block, int] | None = None
         self._column = column(gap=sizes.S)
         self.more = button("", self._show_more, "link")
         self.more.hide()
@@ -383,15 +383,15 @@ class Body(QWidget):
             self._limit = first + PORTION
             self._show(growing=False)
         marked = [(block, block.mark(sought)) for block in self.blocks]
-        self._marked = next(((block, place) for block, place in marked if place is not None), None)
+        self._match = next(((block, place) for block, place in marked if place is not None), None)
 
     @property
-    def marked_at(self) -> QPoint | None:
+    def match_position(self) -> QPoint | None:
         """The position of the first highlighted match in this widget."""
-        if self._marked is None or self._marked[0] not in self.blocks:
+        if self._match is None or self._match[0] not in self.blocks:
             return None
-        block, place = self._marked
-        return block.mapTo(self, block.seen_at(place))
+        block, place = self._match
+        return block.mapTo(self, block.point_of(place))
 
     def restyle(self) -> None:
         """Apply a changed theme."""

@@ -71,7 +71,7 @@ class Conversation(QScrollArea):
         self._views: list[MessageView] = []  # views of the last messages, in order
         self._follows = True
         self._anchor: MessageView | None = None  # the view that must keep its place on screen
-        self._sought: MessageView | None = None  # the view to scroll to, until a person scrolls
+        self._target: MessageView | None = None  # the view to scroll to, until a person scrolls
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -95,13 +95,13 @@ class Conversation(QScrollArea):
         self._more = QTimer(self)
         self._more.setSingleShot(True)
         self._more.setInterval(0)
-        self._more.timeout.connect(self._one_earlier)
+        self._more.timeout.connect(self._add_earlier)
         self._order = ReadingOrder(self, lambda: self._views)
         self._wanted = 0  # number of views to create
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
-        bar.actionTriggered.connect(lambda _: self._seek_no_more())
+        bar.actionTriggered.connect(lambda _: self._stop_seeking())
         services.theme.changed.connect(self.restyle)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
@@ -179,15 +179,15 @@ class Conversation(QScrollArea):
         assert view is not None
         self.mark(words, message)
         view.setFocus()
-        self._bring(view)
-        self._sought = view
+        self._scroll_to(view)
+        self._target = view
 
     def mark(self, words: str, message: str = "") -> None:
         """Highlight words in this message and clear the highlights of all others."""
         for view in self._views:
             view.body.mark(words if view.message.id == message else "")
 
-    def searched(self, words: str) -> None:
+    def search_changed(self, words: str) -> None:
         """Clear the highlights once the search field is empty."""
         if not words:
             self.mark("")
@@ -200,7 +200,7 @@ class Conversation(QScrollArea):
 
     def to_end(self) -> None:
         """Scroll to the end and keep following it."""
-        self._follows, self._sought = True, None
+        self._follows, self._target = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def restyle(self) -> None:
@@ -211,27 +211,27 @@ class Conversation(QScrollArea):
 
     # Creating views
 
-    def _bring(self, view: MessageView) -> None:
+    def _scroll_to(self, view: MessageView) -> None:
         """Scroll to a message once the layout has assigned its position."""
-        self._follows, self._anchor, self._sought = False, view, None
+        self._follows, self._anchor, self._target = False, view, None
 
         def scroll() -> None:
             for _ in range(LAYOUTS):
                 QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
-            if self._sought is view:
-                self._look_at(view)
+            if self._target is view:
+                self._scroll_to_match(view)
             else:
                 self.ensureWidgetVisible(view, 0, NEAR)
 
         QTimer.singleShot(0, view, scroll)
 
-    def _seek_no_more(self) -> None:
-        self._sought = None
+    def _stop_seeking(self) -> None:
+        self._target = None
 
-    def _look_at(self, view: MessageView) -> None:
+    def _scroll_to_match(self, view: MessageView) -> None:
         """Scroll to the top of a message, or to the highlighted match if that would otherwise be out of view."""
         top = view.mapTo(self._inner, QPoint()).y() - NEAR
-        marked = view.body.marked_at
+        marked = view.body.match_position
         if marked is not None:
             place = view.body.mapTo(self._inner, marked).y()
             room = self.viewport().height()
@@ -241,7 +241,7 @@ class Conversation(QScrollArea):
 
     def _clear(self) -> None:
         self._more.stop()
-        self._anchor = self._sought = None
+        self._anchor = self._target = None
         for view in self._views:
             view.hide()
             self._column.removeWidget(view)
@@ -250,7 +250,7 @@ class Conversation(QScrollArea):
 
     def _drop(self, view: MessageView) -> None:
         self._anchor = None if view is self._anchor else self._anchor
-        self._sought = None if view is self._sought else self._sought
+        self._target = None if view is self._target else self._target
         self._views.remove(view)
         self._column.removeWidget(view)
         view.hide()
@@ -260,7 +260,7 @@ class Conversation(QScrollArea):
         made = MessageView(self._services, shown)
         made.installEventFilter(self)
         made.asked.connect(self.asked)
-        made.editing.connect(lambda: self._bring(made))
+        made.editing.connect(lambda: self._scroll_to(made))
         made.refilled.connect(self._order.changed)
         return made
 
@@ -271,7 +271,7 @@ class Conversation(QScrollArea):
         made.lower()  # screen readers visit widgets in stacking order
         self._order.changed()
 
-    def _one_earlier(self) -> None:
+    def _add_earlier(self) -> None:
         """Add one earlier message at the top without moving the visible ones, and schedule the next."""
         if len(self._views) >= min(self._wanted, len(self._shown)):
             return
@@ -283,7 +283,7 @@ class Conversation(QScrollArea):
     def _scrolled(self, value: int) -> None:
         bar = self.verticalScrollBar()
         height = self.viewport().height()
-        self._follows = self._sought is None and bar.maximum() - value <= NEAR
+        self._follows = self._target is None and bar.maximum() - value <= NEAR
         self._end.setVisible(bar.maximum() - value > height // 2)
         self._choose_anchor(value)
         if value <= height // 2 and not self._more.isActive():
@@ -306,8 +306,8 @@ class Conversation(QScrollArea):
 
     def _range_changed(self, _: int, maximum: int) -> None:
         self._fit()
-        if self._sought is not None:  # the layouts had not settled at the first scroll
-            self._look_at(self._sought)
+        if self._target is not None:  # the layouts had not settled at the first scroll
+            self._scroll_to_match(self._target)
         elif self._follows:
             self.verticalScrollBar().setValue(maximum)
 
@@ -341,5 +341,5 @@ class Conversation(QScrollArea):
         while view is not None and not isinstance(view, MessageView):
             view = view.parent()
         if view is not None:
-            self._sought = None if view is self._sought else self._sought
+            self._target = None if view is self._target else self._target
             QApplication.sendEvent(view, QEvent(QEvent.Type.Leave))

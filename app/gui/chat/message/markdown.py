@@ -153,27 +153,27 @@ class _SegmentBuilder:
             first = block[0]
             if state.number is not None and first.type == "ordered_list_open":
                 first.attrs["start"] = state.number
-            self._take(block, state)
+            self._add_block(block, state)
             state = ParserState()
         self._close()
 
-    def _take(self, block: list[Token], state: ParserState) -> None:
+    def _add_block(self, block: list[Token], state: ParserState) -> None:
         kind, size = block[0].type, weight(block)
         if kind in ("fence", "code_block"):
             self._close()
-            self._code(block[0], state)
+            self._add_code(block[0], state)
         elif is_deep(block):
-            self._as_it_is(block)
+            self._add_source(block)
         elif kind in LISTS and size > LONG_CHARS:
-            self._cut(block, block[:1], list(blocks(block[1:-1], level=1)), block[-1:])
+            self._split(block, block[:1], list(blocks(block[1:-1], level=1)), block[-1:])
         elif size > LONG_CHARS and 0 < (body := _body(block)) < LONG_CHARS // TOKEN_WEIGHT:
-            self._cut(block, block[:body], list(blocks(block[body:-2], level=2)), block[-2:])
+            self._split(block, block[:body], list(blocks(block[body:-2], level=2)), block[-2:])
         elif size > INLINE_CHARS:
-            self._as_it_is(block)
+            self._add_source(block)
         else:
-            self._add(block, size, self._place(block), state)
+            self._add_to_group(block, size, self._place(block), state)
 
-    def _add(self, block: list[Token], size: int, at: int, state: ParserState) -> None:
+    def _add_to_group(self, block: list[Token], size: int, at: int, state: ParserState) -> None:
         """Add a block to the open group, or to a new one if that is full."""
         if self._size >= SEGMENT_CHARS:
             self._close()
@@ -182,7 +182,7 @@ class _SegmentBuilder:
         self._group += block
         self._size += size + 1
 
-    def _as_it_is(self, block: Sequence[Token]) -> None:
+    def _add_source(self, block: Sequence[Token]) -> None:
         """Emit a block as plain source text because it is too long or too deeply nested to lay out."""
         self._close()
         start, end = self._span(block)
@@ -194,15 +194,15 @@ class _SegmentBuilder:
             self.parts.append(replace(self._begin, segment=shown))
         self._group, self._size = [], 0
 
-    def _cut(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
+    def _split(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
         """Split a long list or table into several segments. The last one stays open for the blocks that follow."""
         self._close()
-        state = self._beginning(block)
+        state = self._continuation(block)
         held: list[Token] = []
         size, at, n_held = 0, self._place(block), 0
         for item in items:
             if size > LONG_CHARS:
-                self._add([*_numbered(head, state), *held, *tail], size, at, state)
+                self._add_to_group([*_numbered(head, state), *held, *tail], size, at, state)
                 self._close()
                 if state.number is not None:
                     state = replace(state, number=state.number + n_held)
@@ -215,9 +215,9 @@ class _SegmentBuilder:
             text = self._text[start : self._span(block)[1]].rstrip("\n")
             self.parts += _plain_parts(text, at)
         else:
-            self._add([*_numbered(head, state), *held, *tail], size, at, state)
+            self._add_to_group([*_numbered(head, state), *held, *tail], size, at, state)
 
-    def _beginning(self, block: list[Token]) -> ParserState:
+    def _continuation(self, block: list[Token]) -> ParserState:
         """Return the state with which a list or table continues after a split."""
         first = block[0]
         if first.type == "ordered_list_open":
@@ -227,7 +227,7 @@ class _SegmentBuilder:
             return ParserState(prefix=self._text[self._starts[line] : self._starts[line + 2]])
         return ParserState()
 
-    def _code(self, token: Token, state: ParserState) -> None:
+    def _add_code(self, token: Token, state: ParserState) -> None:
         words = token.info.split()
         language = words[0][:40] if words else ""
         begin = self._place([token])
@@ -263,7 +263,7 @@ def _numbered(head: list[Token], state: ParserState) -> list[Token]:
 
 INLINE_CHARS = 4_000  # longer paragraphs get no emphasis, because parsing some characters takes quadratic time
 DEEPEST = 24  # twelve nested lists; deeper blocks are shown unformatted
-STANDS_OFF = ("bullet_list_close", "ordered_list_close", "table_close")
+NEEDS_MARGIN = ("bullet_list_close", "ordered_list_close", "table_close")
 TOKEN_WEIGHT = 5  # cost of showing a token, in characters
 
 
@@ -288,7 +288,7 @@ class _Renderer(RendererHTML):
     def paragraph_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Add a margin to a paragraph that follows a list or table, because Qt adds none."""
         token = tokens[idx]
-        if token.level == 0 and idx and tokens[idx - 1].type in STANDS_OFF:
+        if token.level == 0 and idx and tokens[idx - 1].type in NEEDS_MARGIN:
             token.attrs["class"] = "after"
         return str(self.renderToken(tokens, idx, options, env))
 

@@ -117,12 +117,12 @@ class ThoughtView(QWidget):
         else:
             words = self.tr("Thought")
         self.fold.setText(words)
-        self._tell()
+        self._update()
 
     def turn(self) -> None:
         """Expand or collapse the thought."""
         self._frame.setVisible(not self.is_open)
-        self._tell()
+        self._update()
 
     def restyle(self) -> None:
         """Apply a changed theme."""
@@ -130,7 +130,7 @@ class ThoughtView(QWidget):
         if self.body is not None:
             self.body.restyle()
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         state = self.tr("opened") if self.is_open else self.tr("folded")
         self.fold.setAccessibleName(f"{self.fold.text()}, {state}")
         self._paint()
@@ -318,14 +318,14 @@ class MessageView(QFrame):
         if first or growing or shown.message.text != before.message.text or before.state:
             self.body.show_text(shown.message.text, growing=growing)
         if self._is_answer:
-            self._tell_thought()
+            self._update_thought()
         if self._editor is not None:
             self._editor.accept.setEnabled(not shown.is_busy)
         if not first and replace(before, is_busy=shown.is_busy) == shown:
             if before != shown:  # true for all messages of a long chat whenever an answer begins or ends
-                self._tell_buttons()
+                self._update_buttons()
         else:
-            self._tell()
+            self._update()
 
     def grow(self, text: str) -> None:
         """Show the longer text of an answer in progress."""
@@ -342,7 +342,7 @@ class MessageView(QFrame):
             self._state.setText(state)
             self._state.setVisible(bool(state))
 
-    def _tell_thought(self) -> None:
+    def _update_thought(self) -> None:
         details, shown = self.message.details, self._shown
         self.thought.show_thought(
             str(details.get(THOUGHT) or ""),
@@ -378,32 +378,32 @@ class MessageView(QFrame):
 
     # Content
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         message, model = self.message, self.message.details.get(MODEL)
         self._who.setText(
             (model_name(str(model)) if model else self.tr("Answer")) if self._is_answer else self.tr("You")
         )
         beginning = " ".join(message.text[: 2 * NAME_CHARACTERS].split())[:NAME_CHARACTERS]
         self.setAccessibleName(f"{self._who.text()}: {beginning}")
-        self._tell_files()
-        self._tell_foot()
-        self._tell_buttons()
+        self._update_files()
+        self._update_foot()
+        self._update_buttons()
         if self._shown.is_last:
             self._show_tools()
 
-    def _tell_buttons(self) -> None:
+    def _update_buttons(self) -> None:
         """Update the header's buttons."""
         inside = QApplication.focusWidget()
         if inside is not None and self._head.isAncestorOf(inside):
             self.setFocus()  # the focused button is about to be removed
-        self._tell_versions()
+        self._update_versions()
         if self._more is not None:
             self._more.setEnabled(not self._shown.is_busy)
         if self._tools_row is not None:
             clear_layout(self._tools_row)
             self._fill_tools(self._tools_row)
 
-    def _tell_versions(self) -> None:
+    def _update_versions(self) -> None:
         clear_layout(self._versions)
         known = self._shown.versions
         self._turn.setVisible(len(known) > 1)
@@ -420,7 +420,7 @@ class MessageView(QFrame):
         for widget in (before, count, after):
             self._versions.addWidget(widget)
 
-    def _tell_files(self) -> None:
+    def _update_files(self) -> None:
         clear_layout(self._files)
         files = self.message.details.get(ATTACHMENTS) or ()
         for file in files:
@@ -428,7 +428,7 @@ class MessageView(QFrame):
         if files:
             self._files.addStretch(1)
 
-    def _tell_foot(self) -> None:
+    def _update_foot(self) -> None:
         if self._more is not None and self._more is QApplication.focusWidget():
             self.setFocus()  # the focused button is about to be removed
         self._more = None

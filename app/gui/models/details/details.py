@@ -106,7 +106,7 @@ class Details(FullHeightFrame):
     def ask_token(self) -> None:
         """Ask for an access token after a download was refused without one."""
         self.token.show()
-        self.token.look()
+        self.token.request_state()
 
     def update_actions(self) -> None:
         """Update the buttons and notes to the current state of the model."""
@@ -121,7 +121,7 @@ class Details(FullHeightFrame):
             self.steps.show_steps(setup.item.name, self._model_loader.steps)
         self.foot.beside.setVisible(setup.may_join and self.foot.beside.judgment is not None)
         self.foot.bar.show_actions(actions(setup, self._action_context()))
-        self._tell_lost(setup.item)
+        self._update_lost(setup.item)
         loaded = self._services.pool.now.model(setup.item.name)
         self.about.show_notes(setup.item, None if setup.item.is_guide else loaded)
 
@@ -179,7 +179,7 @@ class Details(FullHeightFrame):
     def _wire(self) -> None:
         self.form.changed.connect(self._set_up)
         self.files.changed.connect(self._file_chosen)
-        self._verdict_loader.changed.connect(self._tell_smaller)
+        self._verdict_loader.changed.connect(self._update_smaller)
         self.foot.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
         self.about.recommend.connect(self.recommend)
         plan_loader = self._plan_loader
@@ -206,7 +206,7 @@ class Details(FullHeightFrame):
             self.forecast.clear()
         self._need_bytes = 0
         if item.is_gated:
-            self.token.look()
+            self.token.request_state()
         self._area.verticalScrollBar().setValue(0)
 
     def _unsized(self, item: ModelItem) -> str:
@@ -242,12 +242,12 @@ class Details(FullHeightFrame):
         self.form.shape.show_plan(None)
         self.forecast.clear()
         self._need_bytes = int(error.reason.number("need_bytes"))
-        self._tell_smaller()
+        self._update_smaller()
         if judgment is not None and self.item is not None and self._is_usual():
             self._verdict_loader.put(self.item, judgment)
         self.update_actions()
 
-    def _tell_smaller(self) -> None:
+    def _update_smaller(self) -> None:
         """Show the smaller quantization that fits if a local model is too big."""
         known = self._verdict_loader.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._is_usual():
@@ -314,7 +314,7 @@ class Details(FullHeightFrame):
             self.copies.machines,
         )
 
-    def _tell_lost(self, item: ModelItem) -> None:
+    def _update_lost(self, item: ModelItem) -> None:
         snapshot = self._services.pool.now
         loaded, failed = snapshot.model(item.name), snapshot.load_failed
         words, details = "", ""

@@ -101,7 +101,7 @@ class CopyFinder(QObject):
         self._question: FindCopies | None = None
         self._there: set[str] = set()
         self.machines: tuple[MachineRef, ...] = ()
-        self._pool.changed.connect(self._look)
+        self._pool.changed.connect(self._pool_changed)
 
     def ask(self, item: ModelItem, file: HubFile | None) -> None:
         """Find the machines that have this file, discarding results for any other file."""
@@ -111,7 +111,7 @@ class CopyFinder(QObject):
                 repository=item.remote.repository, file=file.file, revision=item.revision, sha256=file.sha256
             )
         if question != self._question:
-            self._tell(())
+            self._set_machines(())
         self._question, self._there = question, self._other_machines()
         self._ask()
 
@@ -121,14 +121,14 @@ class CopyFinder(QObject):
     def _ask(self) -> None:
         if self._question is None or not self._there:
             self._calls.end(ASK)
-            self._tell(())
+            self._set_machines(())
             return
         call = self._client.post(
-            "/copies", msgspec.to_builtins(self._question), self._came, self._failed, answer=MachineRefs
+            "/copies", msgspec.to_builtins(self._question), self._received, self._failed, answer=MachineRefs
         )
         self._calls.keep(ASK, call)
 
-    def _look(self) -> None:
+    def _pool_changed(self) -> None:
         there = self._other_machines()
         if there != self._there:
             self._there = there
@@ -139,16 +139,16 @@ class CopyFinder(QObject):
         machines = self._pool.now.machines.values() if self._pool.is_there else ()
         return {machine.id for machine in machines if machine.online and not machine.this}
 
-    def _came(self, answer: MachineRefs) -> None:
+    def _received(self, answer: MachineRefs) -> None:
         self._calls.done(ASK)
-        self._tell(tuple(answer.machines))
+        self._set_machines(tuple(answer.machines))
 
     def _failed(self, _: AppError) -> None:
         """Report no machines. The file can still be downloaded."""
         self._calls.done(ASK)
-        self._tell(())
+        self._set_machines(())
 
-    def _tell(self, machines: tuple[MachineRef, ...]) -> None:
+    def _set_machines(self, machines: tuple[MachineRef, ...]) -> None:
         if machines != self.machines:
             self.machines = machines
             self.changed.emit()
@@ -158,7 +158,7 @@ class TokenField(QWidget):
     """The access token for gated models: where it is stored, if it is, and a field to replace it."""
 
     failed = Signal(object)  # AppError
-    kept = Signal()
+    saved = Signal()
 
     def __init__(self, client: NodeClient) -> None:
         super().__init__()
@@ -169,18 +169,18 @@ class TokenField(QWidget):
         self._field.setPlaceholderText(self.tr("Access token, hf_…"))
         self._field.setAccessibleName(self.tr("Hugging Face access token"))
         self._field.setMaxLength(400)
-        self._field.returnPressed.connect(self._keep)
-        self._save = button(self.tr("Save token"), self._keep)
+        self._field.returnPressed.connect(self._save_token)
+        self._save = button(self.tr("Save token"), self._save_token)
         self.setLayout(column(self._words, Flow(self._field, self._save)))
 
-    def look(self) -> None:
+    def request_state(self) -> None:
         """Ask the node whether a token is stored."""
-        self._calls.keep(TOKEN, self._client.get("/token", self._known, answer=TokenState))
+        self._calls.keep(TOKEN, self._client.get("/token", self._show_state, answer=TokenState))
 
     def end(self) -> None:
         self._calls.end_all()
 
-    def _keep(self) -> None:
+    def _save_token(self) -> None:
         typed = self._field.text().strip()
         if typed:
             call = self._client.post("/token", {"token": typed}, self._done, self._refused, answer=TokenState)
@@ -188,14 +188,14 @@ class TokenField(QWidget):
 
     def _done(self, answer: TokenState) -> None:
         self._field.clear()
-        self._known(answer)
-        self.kept.emit()
+        self._show_state(answer)
+        self.saved.emit()
 
     def _refused(self, error: AppError) -> None:
         self._calls.done(TOKEN)
         self.failed.emit(error)
 
-    def _known(self, answer: TokenState) -> None:
+    def _show_state(self, answer: TokenState) -> None:
         self._calls.done(TOKEN)
         ask = self.tr(
             "This model requires an account: accept its terms on the model page, then enter an access token from "

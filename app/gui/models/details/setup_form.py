@@ -56,7 +56,7 @@ class SetupForm(QWidget):
         self.people.valueChanged.connect(lambda _: self.changed.emit())
         self.machines.changed.connect(self.changed)
         self.shape.changed.connect(self.changed)
-        pool.changed.connect(self._tell_shapes)
+        pool.changed.connect(self._update_shapes)
 
     def show_item(self, item: ModelItem, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
         """Show the settings of another model: those it is loaded with, or the defaults where None."""
@@ -66,7 +66,7 @@ class SetupForm(QWidget):
         self.machines.offer(splits=item.splits)
         self._splits = item.splits and item.is_here
         self.shape.offer(shape)
-        self._tell_shapes()
+        self._update_shapes()
 
     def setup(self, item: ModelItem, file: str | None) -> Setup:
         """Return the current settings."""
@@ -74,7 +74,7 @@ class SetupForm(QWidget):
             item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
         )
 
-    def _tell_shapes(self) -> None:
+    def _update_shapes(self) -> None:
         self.shape.set_useful(self._splits and bool(self.machines.boxes))
 
 
@@ -124,7 +124,7 @@ class ContextSlider(QWidget):
         self.slider.setValue(self._place(context or USUAL))
         self.slider.blockSignals(blocked)
         self.slider.setEnabled(len(self._steps) > 1)
-        self._tell()
+        self._update()
 
     def choose(self, context: int) -> None:
         """Select the longest context that does not exceed `context`."""
@@ -135,10 +135,10 @@ class ContextSlider(QWidget):
         return shorter[-1] if shorter else 0
 
     def _moved(self) -> None:
-        self._tell()
+        self._update()
         self.moved.emit(self.context)
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         words = self.tr("{count} tokens")
         if not self.slider.isEnabled():
             words = self.tr("{count} tokens, the model's maximum")
@@ -170,7 +170,7 @@ class KvChoice(QWidget):
         self.hint = paragraph("", "caption")
         self.setLayout(column(title, self.combo, self.hint, gap=sizes.XS))
         self.combo.currentIndexChanged.connect(self._chosen)
-        self._tell()
+        self._update()
 
     @property
     def kind(self) -> str:
@@ -186,18 +186,18 @@ class KvChoice(QWidget):
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or EXACT)) if possible else 0)
         self.combo.blockSignals(blocked)
         self.combo.setEnabled(possible)
-        self._tell()
+        self._update()
 
     def show_bytes(self, bytes_by_format: Mapping[str, int]) -> None:
         """Show the memory that the latest plan needs in each format. An empty mapping means that there is no plan."""
         self._bytes = dict(bytes_by_format)
-        self._tell()
+        self._update()
 
     def _chosen(self) -> None:
-        self._tell()
+        self._update()
         self.changed.emit()
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         self.hint.setText(self._words())
         self.hint.setVisible(bool(self.hint.text()))
         self.combo.setAccessibleDescription(self.hint.text())
@@ -236,8 +236,8 @@ class MachineChoice(QWidget):
         self.boxes: dict[str, QCheckBox] = {}
         self._box = column(gap=0)
         self.setLayout(self._box)
-        pool.changed.connect(self.tell)
-        self.tell()
+        pool.changed.connect(self.update_boxes)
+        self.update_boxes()
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ class MachineChoice(QWidget):
         self._useful = splits
         self.setVisible(self._useful and len(self._shown) > 1)
 
-    def tell(self) -> None:
+    def update_boxes(self) -> None:
         """Update the boxes to the current machines of the household."""
         rows = [
             (machine.id, self._words(machine), machine.this or _lends(machine))
@@ -329,7 +329,7 @@ class ShapeChoice(QWidget):
         self.hint = paragraph("", "caption")
         self.setLayout(column(title, self.combo, self.hint, gap=sizes.XS))
         self.combo.currentIndexChanged.connect(self._chosen)
-        self._tell()
+        self._update()
         self.hide()
 
     @property
@@ -344,7 +344,7 @@ class ShapeChoice(QWidget):
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or "")))
         self.combo.blockSignals(blocked)
-        self._tell()
+        self._update()
 
     def set_useful(self, useful: bool) -> None:
         """Show the choice only if it matters: the model can be split, and there is more than one machine."""
@@ -355,7 +355,7 @@ class ShapeChoice(QWidget):
         """Show the forecasts of the latest plan, or none if there is no plan."""
         if plan is None:
             self._rates, self._best = {}, ""
-            self._tell()
+            self._update()
             return
         forecasts: dict[str, Alternative | Forecast] = {
             ORDERED[alternative.shape]: alternative for alternative in plan.alternatives
@@ -369,13 +369,13 @@ class ShapeChoice(QWidget):
             for kind, forecast in forecasts.items()
         }
         self._best = planned if self.kind is None else quickest
-        self._tell()
+        self._update()
 
     def _chosen(self) -> None:
-        self._tell()
+        self._update()
         self.changed.emit()
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         words = {
             "one": self.tr("One machine"),
             "split": self.tr("Split over several machines"),

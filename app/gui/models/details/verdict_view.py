@@ -46,7 +46,7 @@ class VerdictView(QWidget):
         self.memory = QWidget()
         self.memory.setLayout(column(label(self.tr("Memory"), "section"), self.sum, self.bars))
         self._use_context, self._use_file = use_context, use_file
-        self.use = button("", self._take, "inline")
+        self.use = button("", self._use, "inline")
         self._fitting = ""  # the quantization that fits
         use = row(self.use, None)
         head = row(self._picture, self.title, self._beside, gap=sizes.S)
@@ -63,7 +63,7 @@ class VerdictView(QWidget):
         self._beside.say("")
         self._picture.clear()
         self._head.setVisible(not sentence)  # otherwise keep its space for the pending answer
-        self._tell(sentence, None)
+        self._update(sentence, None)
         self.use.hide()
 
     def show_plan(self, plan: Plan) -> Judgment:
@@ -112,7 +112,7 @@ class VerdictView(QWidget):
         self.title.setText(verdicts.title(judgment))
         self._beside.say(verdicts.beside(judgment))
         self._head.show()
-        self._tell(words, plan)
+        self._update(words, plan)
         self._offer(fitting)
         self._paint()
         if was is not None and was is not judgment.verdict.word:
@@ -127,13 +127,13 @@ class VerdictView(QWidget):
         show = self.tr("Show {quantization}").format(quantization=fitting)
         self.use.setText(show if fitting else self.tr("Use the smaller context"))
 
-    def _take(self) -> None:
+    def _use(self) -> None:
         if self._fitting:
             self._use_file(self._fitting)
         elif self.judgment is not None:
             self._use_context(self.judgment.verdict.context)
 
-    def _tell(self, words: str, plan: Plan | None) -> None:
+    def _update(self, words: str, plan: Plan | None) -> None:
         self.words.setText(words)
         self.words.setVisible(bool(words))
         parts = self.judgment.verdict.parts if self.judgment else None

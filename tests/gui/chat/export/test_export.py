@@ -38,7 +38,7 @@ def chat(kept: History) -> Chat:
     answer = f"# Title\n\n|a|b|\n|-|-|\n|1|2|\n\n```python\nx < 1\n```\n\n{NASTY}"
     made = add(made, Message(MessageId("a"), made.leaf, Role.ASSISTANT, answer, kept.now()))
     made = replace(made, system="Be <kind>.")
-    kept.keep(made)
+    kept.save(made)
     return made
 
 

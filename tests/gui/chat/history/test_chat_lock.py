@@ -194,7 +194,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
 def test_system_messages_are_encrypted_too(qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk) -> None:
     services = fresh.services
     ini = services.folder / "window.ini"
-    Presets(services.preferences).keep_system("Own", "Speak as an osprey")
+    Presets(services.preferences).save_system("Own", "Speak as an osprey")
     services.preferences.keep(SYSTEM, "Always as a kestrel")
     services.preferences.use(PlainCodec())
     assert {b"osprey" in ini.read_bytes(), b"kestrel" in ini.read_bytes()} == {True}

@@ -35,7 +35,7 @@ def test_a_chat_comes_back_whole(kept: History, tmp_path: Path) -> None:
     chat = edit(chat, first, "Another", MessageId("new"), 5.0)
     chat = replace(chat, system="Be kind.", sampling={"top_k": 3}, context=2048, model="guide", draft="half a")
     chat = say(chat, MessageId("new"), "Another 💧", {"notes": ["a", "b"], "figures": {"x": 1.5}})
-    kept.keep(switch(chat, first))
+    kept.save(switch(chat, first))
     again = reopened(kept, tmp_path)
     assert again.chat(chat.id) == switch(chat, first)
     assert [heading.folder for heading in again.headings()] == ["Work"]
@@ -59,11 +59,11 @@ def test_nothing_is_left_of_a_chat_without_words(kept: History, tmp_path: Path) 
 
 def test_a_draft_that_was_taken_back_leaves_nothing(kept: History, tmp_path: Path) -> None:
     begun = kept.begin()
-    kept.keep(replace(begun, draft=""))
+    kept.save(replace(begun, draft=""))
     assert kept.headings() == []
-    kept.keep(replace(begun, draft="Dear"))
+    kept.save(replace(begun, draft="Dear"))
     assert [heading.id for heading in kept.headings()] == [begun.id]
-    kept.keep(replace(begun, draft=""))
+    kept.save(replace(begun, draft=""))
     again = reopened(kept, tmp_path)
     assert again.headings() == []
     again.close()
@@ -83,12 +83,12 @@ def test_an_answer_under_way_waits_for_its_second(qtbot: QtBot, kept: History) -
     kept.changed.connect(seen.append)
     for number in range(20):
         chat = say(chat, answer, f"Begin {number}")
-        kept.keep_soon(chat)
+        kept.save_soon(chat)
     assert not seen
     assert kept.chat(chat.id) == chat  # whoever asks gets the newest
     qtbot.waitUntil(lambda: bool(seen), timeout=5000)
     assert seen == [chat.id]
-    kept.keep(say(chat, answer, "The end"))
+    kept.save(say(chat, answer, "The end"))
     assert [hit.excerpt for hit in kept.search("end")] == ["The end"]
 
 
@@ -111,7 +111,7 @@ def test_keeping_does_not_undo_what_the_list_did(kept: History) -> None:
     chat = talked(kept, "Question", "Answer")
     kept.rename(chat.id, "Renamed")
     kept.move([chat.id], "Work")
-    kept.keep(replace(chat, draft="typing"))
+    kept.save(replace(chat, draft="typing"))
     result = kept.chat(chat.id)
     assert result is not None
     assert (result.title, result.folder, result.draft) == ("Renamed", "Work", "typing")
@@ -120,7 +120,7 @@ def test_keeping_does_not_undo_what_the_list_did(kept: History) -> None:
 def test_a_chat_not_written_yet_can_be_named(kept: History) -> None:
     begun = kept.begin()
     kept.rename(begun.id, "Early")
-    kept.keep(replace(begun, draft="x"))
+    kept.save(replace(begun, draft="x"))
     assert [heading.title for heading in kept.headings()] == ["Early"]
 
 
@@ -136,7 +136,7 @@ def test_deleting_can_be_undone_until_it_is_purged(kept: History, tmp_path: Path
     assert [hit.heading.id for hit in kept.search("pelican")] == [chat.id]
     kept.purge()
     kept.restore([two.id])
-    kept.keep(two)  # an answer that came late
+    kept.save(two)  # an answer that came late
     assert [line.id for line in kept.headings()] == [chat.id]
     kept.delete([chat.id])
     kept.close()
@@ -180,13 +180,13 @@ def test_half_characters_are_kept_out(kept: History, tmp_path: Path) -> None:
 
 def test_half_characters_anywhere_and_the_others_are_written(kept: History, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = replace(kept.begin(), model="\ud800", draft="x")
-    kept.keep(say_new(odd, "\ud800"))
+    kept.save(say_new(odd, "\ud800"))
     assert [heading.id for heading in kept.headings()] == [odd.id]
     monkeypatch.setattr(history_rows, "storable", lambda text: text)  # one that cannot be written
     said: list[object] = []
     kept.troubled.connect(said.append)
     bad = kept.begin()
-    kept.keep_soon(replace(bad, draft="\udfff"))
+    kept.save_soon(replace(bad, draft="\udfff"))
     fine = talked(kept, "fine")
     assert kept.heading(fine.id) is not None
     assert len(said) == 1
@@ -203,7 +203,7 @@ def say_new(chat: Chat, ident: str) -> Chat:
 def test_a_draft_keeps_its_files(kept: History, tmp_path: Path, text: str) -> None:
     files = ({"name": "a.txt", "text": "Ä\ud800", "tokens": 3},) if text != "\x1e[odd" else ()
     chat = replace(kept.begin(), draft=text, draft_files=files)
-    kept.keep(chat)
+    kept.save(chat)
     kept.close()
     result = history(tmp_path).chat(chat.id)
     assert result is not None

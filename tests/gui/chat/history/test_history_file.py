@@ -138,7 +138,7 @@ def test_a_full_disk_loses_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     assert kept.trouble is not None
     assert "full" in said(kept.trouble)
     assert kept.chat(chat.id) == chat  # still there
-    kept.keep(chat)
+    kept.save(chat)
     assert len(troubles) == 1  # said once
     _limit(kept, "PRAGMA max_page_count = 100000")
     kept.flush()

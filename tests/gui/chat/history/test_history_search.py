@@ -31,7 +31,7 @@ def kept(
     talked(made, "東京の天気は", "今日は晴れです")
     note = {"attachments": [{"name": "tide.csv", "text": "low water\n100 herons"}]}
     message = Message(made.new_message_id(), None, Role.USER, "See there", made.now(), note)
-    made.keep(replace(add(made.begin(), message), system="Answer as a sailor."))
+    made.save(replace(add(made.begin(), message), system="Answer as a sailor."))
     if request.param == "sealed":
         assert turned(qtbot, made, Conversion.SEAL) is None
     yield made

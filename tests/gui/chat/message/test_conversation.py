@@ -89,7 +89,7 @@ def test_what_a_search_found_is_seen_and_marked(qtbot: QtBot, conversation: Conv
     assert view is not None
     marked = [mark.cursor.selectedText() for block in view.body.blocks for mark in marks_of(block)]
     assert marked == ["Albatross", "albatross"]
-    at = view.body.marked_at
+    at = view.body.match_position
     assert at is not None
     place_of = view.body.mapTo(conversation.viewport(), at).y()
     assert 0 < place_of < conversation.viewport().height()
