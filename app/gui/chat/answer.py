@@ -19,9 +19,9 @@ from app.gui.app.navigation import chat_address
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.look.sentences import said
 
-# sampling keys of a chat: whether to think (1 or 0), and the limit of a thought
+# Keys in a chat's sampling settings: whether to think (1 or 0), and the maximum length of a thought.
 THINK, THINK_TOKENS = "think", "think_tokens"
-MAX_TOKENS = 2_048  # in an answer, unless the chat sets another limit
+MAX_TOKENS = 2_048  # per answer, unless the chat sets its own limit
 
 
 class InterruptedAnswers:
@@ -32,7 +32,7 @@ class InterruptedAnswers:
     """
 
     def __init__(self) -> None:
-        self._models: dict[ChatId, str] = {}  # in order of interruption
+        self._models: dict[ChatId, str] = {}  # the latest interruption last
 
     def add(self, chat: ChatId, model: str) -> None:
         """Record that the answer in a chat waits for a machine or has failed because its model was lost."""
@@ -72,7 +72,7 @@ class Answer(QObject):
     """
 
     grew = Signal()
-    progressed = Signal()  # `trouble` has changed, or the `progress` of loading the model first
+    progressed = Signal()  # `trouble`, or the `progress` of loading the model, has changed
     ended = Signal(object)  # Ending
 
     def __init__(self, client: NodeClient, key: str, question: dict[str, Any], parent: QObject | None = None) -> None:
@@ -83,13 +83,13 @@ class Answer(QObject):
         self.thought_tokens = 0
         self.n_tokens = 0
         self.progress: Progress | None = None
-        self.trouble = ""  # the sentence about a lost machine, until the answer continues
-        self.is_short = False  # the other machines have too little memory, so the answer waits for the lost one
+        self.trouble = ""  # a sentence about the lost machine; empty once the answer continues
+        self.is_short = False  # the answer waits for the lost machine, because the others have too little memory
         self._call: Call | None = None
         self._is_over = False
         self._began_at = time.monotonic()
         self._first_at = self._last_at = 0.0
-        self._first_tokens = 0  # in the first delta
+        self._first_tokens = 0  # number of tokens in the first delta, which the decode rate leaves out
 
     def begin(self, load: dict[str, Any] | None = None) -> None:
         """Ask the question. If `load` is given, it is first sent as the body of POST /load."""
@@ -152,7 +152,7 @@ class Answer(QObject):
             self._first_at, self._first_tokens = now, n_tokens
         self._last_at = now
         self.n_tokens += n_tokens
-        if delta.was_thought:  # the text so far was a thought
+        if delta.was_thought:  # the text received so far turned out to be a thought
             self.thought, self.text = self.thought + self.text, ""
         self.thought += delta.thought
         self.text += delta.text
@@ -161,7 +161,7 @@ class Answer(QObject):
             self.thought_tokens += n_tokens
 
     def _done(self, answer: FinishedAnswer) -> None:
-        self.thought_s = answer.thought_s or self.thought_s  # includes time from before this window was opened
+        self.thought_s = answer.thought_s or self.thought_s  # also covers the time before this window was opened
         how = "length" if answer.finish_reason == "length" else "stop"
         if answer.cut_by == "context":
             how = FULL

@@ -24,7 +24,7 @@ from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import ElidedLabel, label
 from app.gui.widgets.layouts import column
 
-WHOLE = "whole"  # the role of a stage that contains all layers
+WHOLE = "whole"  # role of a stage that holds all layers
 
 
 def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
@@ -85,7 +85,7 @@ class ChatHead(QWidget):
     ) -> None:
         super().__init__()
         self._theme, self._pool, self._go = theme, pool, go
-        self.machine_lines: list[str] = []  # the machines that process this chat
+        self.machine_lines: list[str] = []  # one line about each machine that processes this chat
         self.title, self.model = ElidedLabel("", "section"), ElidedLabel("", "caption")
         self.words = label("", "caption")
         self.meter = QProgressBar()
@@ -153,7 +153,7 @@ class ChatHead(QWidget):
         """Describe which model answers next, and where."""
         now = self._pool.now
         if not self._pool.is_there:
-            return ""  # no model is loaded, as the bar above every page says
+            return ""  # the status bar above every page explains that the node is away
         if now.hosts == []:
             return self.tr("No host is available to answer")
         if now.hosts is not None:

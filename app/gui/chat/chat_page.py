@@ -41,12 +41,12 @@ from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, layout_widget, row
 from app.gui.widgets.scroll_area import BoundedScrollArea
 
-MOST_CHARACTERS = 2_000  # read aloud in one go; nobody listens to more
+MOST_CHARACTERS = 2_000  # maximum length of one announcement
 
 
-OPEN = "chat/open"  # preferences key of the chat shown last
+OPEN = "chat/open"  # preferences key: the chat shown last
 LIST_WIDTH = 260
-LIST_SHARE = 0.36  # largest share of the page, until a person moves the border
+LIST_SHARE = 0.36  # maximum share of the page's width, until the user moves the divider
 
 
 class ListAndChat(QSplitter):
@@ -86,7 +86,7 @@ class ChatPage(Page):
         self.history = services.lock.history
         self.history.beginning = lambda: preferences.new_chat_defaults(services.preferences)
         self.session = Session(self.history, services.pool, self, services.interrupted)
-        self.chat: Chat = self.history.begin()  # the chat on screen
+        self.chat: Chat = self.history.begin()  # the chat being shown
         self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
         self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
@@ -113,7 +113,7 @@ class ChatPage(Page):
         self.suggestions = Suggestions(
             self._send_suggestion, partial(services.go, navigation.MODELS), self._choose_guide
         )
-        self._stack = QStackedWidget()  # suggestions, or the conversation
+        self._stack = QStackedWidget()  # shows either the suggestions or the conversation
         self.hint = ComposerHint(services.preferences, self._choose_model)
         self.composer = Composer(services.theme, self.fail, services.preferences)
         self.composer.field.sends_with_enter = lambda: preferences.sends_with_enter(services.preferences)
@@ -124,7 +124,7 @@ class ChatPage(Page):
         self._connect()
         self._open_last()
 
-    # Beginning and end
+    # Setup and shutdown
 
     def _lay_out(self) -> None:
         outer, theme = self.layout(), self.services.theme
@@ -134,7 +134,7 @@ class ChatPage(Page):
         self.title.hide()
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
-        self._stack.setMinimumHeight(1)  # shrinks before any button of the composer is clipped
+        self._stack.setMinimumHeight(1)  # lets the conversation shrink before a composer button is clipped
         top = column(self.chat_head, BoundedScrollArea(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
         writing = layout_widget(column(self.hint, self.composer, gap=sizes.XS))
@@ -207,11 +207,11 @@ class ChatPage(Page):
         self.history.close()
 
     def shown(self) -> None:
-        self.composer.show_busy(self._running is not None)  # the key for sending may have changed in the settings
+        self.composer.show_busy(self._running is not None)  # the setting for the Send key may have changed
         self.composer.field.setFocus()
         self._models.load()
 
-    # Which chat
+    # Switching chats
 
     def open(self, part: str) -> None:
         """Show a chat for the model `part`, or the chat whose ID follows CHAT_ID_PREFIX.
@@ -237,10 +237,10 @@ class ChatPage(Page):
         self.conversation.open(branch(chat, self._running, self.services.pool))
         self.composer.show_draft(chat.draft, chat.draft_files)
         self._show_surroundings()
-        if is_unanswered(chat) and self._running is None:  # the app or the node ended during the answer
+        if is_unanswered(chat) and self._running is None:  # the app or the node quit before answering
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
-        if self.history.locked is None:  # a locked chat is not reopened at the next start
+        if self.history.locked is None:  # the chat of a locked history cannot be reopened at the next start
             self.services.preferences.keep(OPEN, chat_id)
         self.composer.field.setFocus()
 
@@ -265,7 +265,7 @@ class ChatPage(Page):
             self.chat = chat
             self.chat_head.show_chat(chat, guide_fails=self._guide_fails)
 
-    # Showing
+    # Display
 
     @property
     def _running(self) -> RunningAnswer | None:
@@ -330,7 +330,7 @@ class ChatPage(Page):
             view.grow_thought(running.thought, running.thought_s, tokens, growing=running.is_thinking)
         self._show_state()
 
-    # Asking
+    # Sending and answering
 
     def _send(self, text: str, files: Sequence[Details]) -> None:
         self.notice.clear()
@@ -352,7 +352,7 @@ class ChatPage(Page):
             self.notice.say(words, "warning", *actions)
             return
         self._message_actions.do(self.chat, action, message, text)
-        if action is MessageAction.EDIT:  # its editor is closed
+        if action is MessageAction.EDIT:  # the editor that had the focus is gone
             self.composer.field.setFocus()
 
     def _queued(self) -> None:
@@ -452,7 +452,7 @@ class Speaker(QObject):
         super().__init__(view)
         self._session, self._preferences, self._view = session, preferences, view
         self._shown, self._end = shown, end
-        self._message, self._told = "", 0  # number of characters of this message that have been read aloud
+        self._message, self._told = "", 0  # number of characters of this message already announced
         session.grew.connect(self._grew)
         session.ended.connect(self._ended)
 

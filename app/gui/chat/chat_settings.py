@@ -49,7 +49,7 @@ class ModelNames(QObject):
         self._client, self._pool, self._changed = client, pool, changed
         self._call: Call | None = None
         self._models: Models | None = None
-        self._hosts: Sequence[str] | None = None  # at the time the models were requested
+        self._hosts: Sequence[str] | None = None  # the hosts when the list was requested
 
     @property
     def names(self) -> list[str]:
@@ -87,13 +87,13 @@ def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[s
     offered = [model.name for model in models.offered if model.writes]
     if hosts is not None:
         return offered
-    if offered:  # a guest that has loaded its own model answers with that model
+    if offered:  # a guest that has loaded a model of its own can also answer with that
         return list(dict.fromkeys([loaded, *offered]))
     return [model.name for model in models.models if model.writes]
 
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
-BY_CHANCE = -1  # stands for a random seed
+BY_CHANCE = -1  # value that stands for a random seed
 MOST_TOKENS = 1 << 17
 WIDTH = 520
 SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
@@ -104,7 +104,7 @@ class ModelLimits:
     """The maximum context of a model, or None if unknown."""
 
     context: int | None = None
-    is_guide: bool = False  # the Guide receives only the last question
+    is_guide: bool = False  # the Guide is sent only the last question
 
 
 class ChatSettings(CompactDialog):
@@ -127,7 +127,7 @@ class ChatSettings(CompactDialog):
         super().__init__(theme, "", "", parent)
         self._presets, self._chat, self._changed = presets, chat, changed
         self._limits = limits
-        self._defaults = defaults  # for new chats
+        self._defaults = defaults  # a chat with the settings of new chats
         self.setWindowTitle(self.tr("Chat settings"))
         self.heading.hide()
         self.be_wide(theme.px(WIDTH))
@@ -147,7 +147,7 @@ class ChatSettings(CompactDialog):
         self._fill_presets()
         presets.changed.connect(self._fill_presets)
 
-    # Showing
+    # Display
 
     def _lay_out(self) -> None:
         self._prepare()

@@ -33,7 +33,7 @@ MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8
 MOST_LINES = 8
 NAME_CHARACTERS = 40
-LEAST_CHARACTERS = 20  # the shortest line of the field that can have the buttons beside it
+LEAST_CHARACTERS = 20  # minimum line length of the field with the buttons beside it
 
 
 def read_text(path: Path) -> Details:
@@ -79,13 +79,14 @@ class Field(QPlainTextEdit):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.sends_with_enter: Callable[[], bool] = lambda: True  # if false, Ctrl+Enter sends
+        self.sends_with_enter: Callable[[], bool] = lambda: True  # if False, only Ctrl+Enter sends
         set_role(self, "field")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self.setAccessibleName(self.tr("Message"))
         self.setPlaceholderText(self.tr("Message…"))
         self.setTabChangesFocus(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # lines wrap
+        # lines wrap, so no horizontal scrolling is needed
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().setDocumentMargin(0)
         self.document().documentLayout().documentSizeChanged.connect(lambda *_: self.fit())
         self.fit()
@@ -93,7 +94,7 @@ class Field(QPlainTextEdit):
     def fit(self) -> None:
         """Adjust the height to the text, within limits."""
         self.updateGeometry()
-        QTimer.singleShot(0, self, self._show_scroll_bar)  # once the new height is set
+        QTimer.singleShot(0, self, self._show_scroll_bar)  # after the layout has applied the new height
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(super().sizeHint().width(), self._height_of(MOST_LINES))
@@ -146,7 +147,7 @@ class Composer(QFrame):
     stopped = Signal()
     edited = Signal()  # the draft has changed
     queued = Signal()  # `is_queued` has changed
-    attached = Signal()  # new files whose tokens are not yet counted
+    attached = Signal()  # files were attached whose tokens are not counted yet
 
     def __init__(self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences) -> None:
         super().__init__()
@@ -192,7 +193,7 @@ class Composer(QFrame):
     def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
         """Show the draft of the current chat."""
         self.is_queued = False
-        # Set before the text, because receivers of the text's signal also read the files.
+        # Set before the text, because slots connected to textChanged also read the files.
         self._files = list(files)
         if text != self.text:
             self.field.setPlainText(text)
@@ -222,9 +223,9 @@ class Composer(QFrame):
 
     def count(self, file: Details, tokens: int) -> None:
         """Show the token count of an attached file."""
-        if any(attached is file for attached in self._files):  # otherwise another chat is now shown
+        if any(attached is file for attached in self._files):  # otherwise another chat is shown by now
             self._files = [{**attached, "tokens": tokens} if attached is file else attached for attached in self._files]
-            self._show_files(by_person=False)  # a queued message stays queued
+            self._show_files(by_person=False)  # must not take a queued message out of the queue
             self.edited.emit()
 
     def _pick(self) -> None:
@@ -258,7 +259,7 @@ class Composer(QFrame):
     def _draft_changed(self, *, by_person: bool = True) -> None:
         self.send.setEnabled(self._is_busy or bool(self.text.strip() or self._files))
         if by_person:
-            self._set_queued(False)  # an edited draft is no longer ready to send
+            self._set_queued(False)  # editing the draft withdraws the queued message
             self.edited.emit()
 
     def _press(self) -> None:
@@ -297,7 +298,7 @@ class TokenCounts:
     def __init__(self, services: AppContext, counted: Callable[[Details, int], object]) -> None:
         self._pool, self._client, self._counted = services.pool, services.client, counted
         self._calls: list[Call] = []
-        self._counts: dict[tuple[str, str], int | None] = {}  # by model and text; None while the count is requested
+        self._counts: dict[tuple[str, str], int | None] = {}  # by model and text; None while the count is pending
 
     def request(self, files: Sequence[Details], model: str | None) -> None:
         """Count the files that have no count yet, with the model of the chat."""
@@ -328,7 +329,7 @@ class TokenCounts:
         self._counted(file, count.tokens)
 
 
-LAST_MODEL = "chat/last_model"  # preferences key of the model that answered last, except the Guide
+LAST_MODEL = "chat/last_model"  # preferences key: the model that answered last, other than the Guide
 
 
 class ComposerHint(QWidget):
@@ -367,15 +368,16 @@ class ComposerHint(QWidget):
     ) -> None:
         """Show the hint for the next message of a chat.
 
-        `is_queued` means that a message waits for the current answer to end. `leaves_out` means that the oldest
+        `is_queued` means that a message waits for the current answer to end. `may_trim` means that the oldest
         messages are
-        dropped from the prompt. `guide_fails` means that the Guide was asked here but does not fit in memory.
+        dropped from the prompt if needed. `guide_fails` means that the Guide was asked here but does not fit in
+        memory.
         """
         text = offer = ""
         self._offered = self.last_model
         is_loaded = pool.now.loaded is not None or pool.now.hosts is not None or not pool.is_there
         failed = pool.now.load_failed if chat.model is None and pool.now.hosts is None else None
-        # An empty chat already explains that the Guide understands only English, and that loading has failed.
+        # The view of an empty chat already says that the Guide understands only English and that loading has failed.
         english_only = ""
         if failed is None and chat.messages and self._is_for_guide(chat, pool) and not is_english():
             english_only = self.tr("The Guide understands English only.")

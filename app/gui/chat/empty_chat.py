@@ -19,10 +19,10 @@ from app.gui.widgets.dialog import CompactDialog
 from app.gui.widgets.labels import lines, paragraph
 from app.gui.widgets.layouts import EmptyState, column, row, scrolled
 
-# In the language in which the Guide was trained.
+# Not translated, because the Guide was trained in English only.
 GUIDE_QUESTIONS = ("What is Poolhouse?", "How do I add a computer?", "Does anything leave my home?")
-LINE_CHARACTERS = 64  # width of the longest line
-# only a new history helps; other reasons pass, such as a locked keyring
+LINE_CHARACTERS = 64  # maximum line width
+# Reasons that only a new history can resolve. Others, such as a locked keyring, may pass.
 NO_KEY = ("history_key_gone", "history_key_wrong")
 
 
@@ -47,13 +47,13 @@ class Suggestions(QWidget):
         self._questions: tuple[str, ...] = ()
         content = QWidget()
         words = row(None, self.words, None)
-        words.setStretch(1, 100)  # up to its maximum width
+        words.setStretch(1, 100)  # takes the available width, up to its maximum
         box = column(None, self.title, gap=sizes.M)
         box.addLayout(words)
         box.addSpacing(sizes.M)
         box.addLayout(row(None, column(*self.buttons, *self.model_buttons, gap=sizes.S), None))
         box.addStretch(1)
-        view = scrolled(content)  # for large text in a small window
+        view = scrolled(content)  # scrolls if large text does not fit a small window
         content.setLayout(box)
         self.setLayout(column(view))
         self.show_questions(for_guide=True)

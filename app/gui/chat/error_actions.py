@@ -21,11 +21,11 @@ from app.gui.chat.session import FULL_TOKENS, RunningAnswer, Session
 from app.gui.look.sentences import model_name
 from app.gui.widgets.notice import Action, Notice
 
-TOO_LONG_FOR_LOADED = "prompt_too_long"  # for the loaded context; the model may support a longer one
-TOO_LONG = (TOO_LONG_FOR_LOADED, "prompt_beyond_model", "text_too_long")  # trying again would not help
+TOO_LONG_FOR_LOADED = "prompt_too_long"  # too long for the loaded context, but the model may support a longer one
+TOO_LONG = (TOO_LONG_FOR_LOADED, "prompt_beyond_model", "text_too_long")  # retrying would not help
 NO_MODEL = "last_load_failed"
-CONTEXT = ("context_too_long", "context_too_short")  # the context that the chat requests
-# The model could not be loaded because it is too big.
+CONTEXT = ("context_too_long", "context_too_short")  # the context that the chat requests cannot be loaded
+# The model is too big to be loaded.
 TOO_BIG = (
     "pool_too_small",
     "pool_in_pieces",
@@ -127,7 +127,7 @@ class SmallerModelOffer(QObject):
     def __init__(self, client: NodeClient, notice: Notice, use: Callable[[str], object], parent: QObject) -> None:
         super().__init__(parent)
         self._client, self._notice, self._use = client, notice, use
-        self._message: MessageId | None = None  # the waiting answer
+        self._message: MessageId | None = None  # the answer that is waiting
         self._sentence = ""
 
     def update(self, running: RunningAnswer | None, model: str) -> None:
@@ -145,7 +145,7 @@ class SmallerModelOffer(QObject):
             self._client.get("/models", partial(self._try_listed, model, short.message), answer=Models)
 
     def _try_listed(self, model: str, message: MessageId, answer: Models) -> None:
-        # A guest sends its questions to its hosts, which do not know its own models.
+        # A guest's own models cannot help, because its questions are answered by its hosts.
         names = [] if answer.offered else smaller_models(answer.models, model)
         self._try(names, message)
 

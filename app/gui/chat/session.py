@@ -35,18 +35,18 @@ from app.gui.chat.history.history import History
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.look.sentences import GUIDE, said
 
-THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # details of an answer that was continued
-TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # dropped when the answer ends
-PAINT_MS = 40  # shows text 25 times a second, however fast it arrives
-TICKS_BETWEEN_SAVES = 25  # an answer in progress is saved once a second
+THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # details of an answer being continued
+TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # details that are dropped when the answer ends
+PAINT_MS = 40  # text is shown 25 times a second, however fast it arrives
+TICKS_BETWEEN_SAVES = 25  # one save per second
 FULL_TOKENS = 2  # a context with at most this many free tokens counts as full
 ANSWER_SHARE = 0.25  # share of the context reserved for the answer when old messages are left out
-MESSAGE_TOKENS = 8  # roughly what a chat template adds to each message
+MESSAGE_TOKENS = 8  # approximate overhead of the chat template per message
 USUAL_TOKENS_PER_CHARACTER = 1 / 3
-NODE_IS_COMING = (Link.LOOKING, Link.STARTING)  # questions wait for the node in these states
-# body of POST /load: requests that name no model still go to the other model
+NODE_IS_COMING = (Link.LOOKING, Link.STARTING)  # states in which questions wait for the node
+# Fields of POST /load that keep the other model as the default for requests that name no model.
 BESIDE_LAST = {"beside": True, "first": False}
-GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide learned exactly one answer to each question
+GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide was trained on exactly one answer to each question
 ANSWERING_STATES = ("ready", "recovering")
 
 
@@ -59,7 +59,7 @@ class RunningAnswer:
     before: str
     answer: Answer
     notes: tuple[str, ...] = ()
-    waits: bool = False  # for the node
+    waits: bool = False  # waiting for the node to start
     model: str = ""
     stats: AnswerStats = field(default_factory=AnswerStats)
     thought_before: str = ""
@@ -95,9 +95,9 @@ class Session(QObject):
     """Carries out requests in chats and tracks their answers in progress, at most one per chat. The history owns the
     chats."""
 
-    changed = Signal(str)  # a chat whose messages have changed or whose answer has ended
-    grew = Signal(str)  # a chat whose answer has more text; at most once every PAINT_MS
-    progressed = Signal(str)  # a chat whose model has made progress loading
+    changed = Signal(str)  # ID of a chat whose messages have changed or whose answer has ended
+    grew = Signal(str)  # ID of a chat whose answer has more text; at most once every PAINT_MS
+    progressed = Signal(str)  # ID of a chat with news about loading or recovery
     ended = Signal(str, object)  # chat, Ending
 
     def __init__(
@@ -110,7 +110,7 @@ class Session(QObject):
         super().__init__(parent)
         self._history, self._pool, self._interrupted = history, pool, interrupted or InterruptedAnswers()
         self.running: dict[ChatId, RunningAnswer] = {}
-        self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be left out of the prompt
+        self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be dropped from the prompt
         self._grown: set[ChatId] = set()
         self._ticks = 0
         self._timer = QTimer(self)
@@ -201,7 +201,7 @@ class Session(QObject):
         """Return a chat, or None if an answer is in progress in it."""
         return None if chat in self.running else self._history.chat(chat)
 
-    # The life of an answer
+    # The lifecycle of an answer
 
     def _begin(
         self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message], notes: tuple[str, ...]
@@ -211,7 +211,8 @@ class Session(QObject):
         if kept.get(THOUGHT):
             details |= {THOUGHT_BEFORE: kept[THOUGHT], THOUGHT_S_BEFORE: kept.get(THOUGHT_S) or 0}
         model = self.model_of(chat)
-        if self._pool.link is Link.THERE and self._pool.now.hosts is None:  # otherwise the model is not yet known
+        # otherwise it is not known yet which model will answer
+        if self._pool.link is Link.THERE and self._pool.now.hosts is None:
             details[MODEL] = model
         chat = tree.say(chat, message, before, details)
         body = question(chat, branch, GUIDE_SAMPLING if model == GUIDE else {})
@@ -234,7 +235,7 @@ class Session(QObject):
             message = chat.messages.get(MessageId(message_id)) if chat is not None else None
             if chat is None or message is None or chat.id in self.running:
                 continue
-            if message.details.get(ENDED) != UNFINISHED:  # the person stopped it
+            if message.details.get(ENDED) != UNFINISHED:  # stopped by the user in the meantime
                 self._pool.client.delete(f"/answers/{key}", lambda _: None)
                 continue
             before = message.text[: int(message.details.get(BEFORE) or 0)]
@@ -287,7 +288,7 @@ class Session(QObject):
             return None
         named = now.model(chat.model) if chat.model else None
         name = self.model_of(chat)
-        # The Guide is small, so no model is unloaded for it.
+        # The Guide is small enough to be loaded alongside any other model.
         is_beside = name == GUIDE and now.loaded is not None and now.loaded.model != GUIDE
         if chat.context is None:
             return {"model": GUIDE, **BESIDE_LAST} if is_beside and now.model(name) is None else None
@@ -337,12 +338,12 @@ class Session(QObject):
         message = chat.messages[running.message]
         if running.text or running.thought or ending.how in ("stop", "length", FULL):
             details = _ended_details(message, running, ending)
-            # a host does not tell its guest which model answered
+            # a guest is not told which model answered
             if ending.model is None and self._pool.now.hosts is None:
                 details[MODEL] = running.model
             return tree.say(chat, running.message, running.text, details)
         chat = tree.remove(chat, running.message)
-        # The unanswered question remains the end of the branch.
+        # The unanswered question becomes the last message of the branch.
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
 
     def _note_interruption(self, running: RunningAnswer, ending: Ending) -> None:

@@ -35,7 +35,7 @@ from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, clear_layout, column, row, scrolled
 
-GNOME_LIKE = ("gnome", "unity", "ubuntu")  # desktops that can open GNOME's settings
+GNOME_LIKE = ("gnome", "unity", "ubuntu")  # desktops that use GNOME's settings
 KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
 
 
@@ -53,11 +53,11 @@ class SystemPage:
         process = QProcess()
         process.setProgram(self.program[0])
         process.setArguments(list(self.program[1:]))
-        started: Any = process.startDetached()  # PySide6's type hints are wrong
+        started: Any = process.startDetached()  # PySide6's type hint is wrong
         return bool(started[0] if isinstance(started, tuple) else started)
 
 
-# Those of Windows and macOS are unverified. [u]
+# The addresses for Windows and macOS are unverified. [u]
 FIREWALL = {
     "win32": SystemPage(program=("control.exe", "firewall.cpl")),
     "darwin": SystemPage("x-apple.systempreferences:com.apple.Network-Settings.extension?Firewall"),
@@ -178,7 +178,8 @@ class CheckList(QWidget):
     def show_checks(self, checks: Sequence[Check]) -> None:
         self._checks = checks
         clear_layout(self._grid)
-        self._grid.setHorizontalSpacing(self._theme.px(sizes.M))  # otherwise a name touches the text after it
+        # otherwise a name would touch the text that follows it
+        self._grid.setHorizontalSpacing(self._theme.px(sizes.M))
         for number, check in enumerate(checks):
             self._add(number, check)
 
@@ -219,7 +220,7 @@ class DoctorDialog(Dialog):
         self.begin_at(services.theme.px(WIDTH), services.theme.px(HEIGHT))
         self._mark, self.title, self.sentence = label(), label("", "section"), paragraph()
         self.cure = paragraph("", "muted")
-        self._room = QVBoxLayout()  # for the button or the form that it opens
+        self._room = QVBoxLayout()  # holds the button with the fix, or the form that it opens
         self.note = paragraph("", "caption")
         words = column(self.title, self.sentence, self.cure, gap=sizes.S)
         words.addLayout(self._room)
@@ -244,7 +245,7 @@ class DoctorDialog(Dialog):
 
     def save(self) -> None:
         """Open the dialog that saves a support bundle, including these checks."""
-        from app.gui.diagnostics.save_dialog import SaveDialog  # imported only when it is used
+        from app.gui.diagnostics.save_dialog import SaveDialog  # imported on use, to load quickly
 
         dialog = SaveDialog(self.services, self, self.checks)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -388,7 +389,7 @@ class DoctorDialog(Dialog):
             case Fix.SYSTEM:
                 return system_button(self.tr("Open network settings"))
             case _:
-                self._again.hide()  # one such button is enough
+                self._again.hide()  # the fix is the same button
                 return button(self.tr("Test again"), self.test, "primary")
 
     def _start_words(self) -> str:

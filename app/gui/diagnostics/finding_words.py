@@ -18,11 +18,11 @@ class Fix(StrEnum):
     COMMAND = "command"  # copy a firewall command
     ADDRESS = "address"  # enter the address of the machine
     PAIR = "pair"
-    LEAVE = "leave"  # leave the household and take a new identity
+    LEAVE = "leave"  # leave the household, which creates a new identity
     START = "start"  # start the node
-    SYSTEM = "system"  # open the system's own page
+    SYSTEM = "system"  # open the system's own settings
     LINK = "link"  # show the link on the Pool page
-    PLACE = "place"  # open the page of the window that fixes it
+    PLACE = "place"  # open the page of the window on which the user can fix it
 
 
 FIXES = {

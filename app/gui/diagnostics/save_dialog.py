@@ -40,10 +40,10 @@ from app.gui.widgets.layouts import column, layout_widget, scrolled
 from app.gui.widgets.notice import Notice
 
 Json = dict[str, Any]
-LOG_BYTES = 512 << 10  # the last part of each log
+LOG_BYTES = 512 << 10  # maximum size of the end of each log that is included
 MOST_LOGS = 6
 LOOKS = ("look/scheme", "look/text_scale", "look/language", "look/reduce_motion")
-KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # contains nothing the user wrote
+KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # none of these contains text written by the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return ""  # the system has no name for this user
+        return ""  # the system does not know the user's name
 
 
 def _names_of_file(file: Path) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _names(value: object, key: str = "") -> Iterator[str]:
 
 
 WIDTH, HEIGHT, LIST_WIDTH = 820, 580, 240
-SHOWN_CHARACTERS = 200_000  # per file; the whole file is saved
+SHOWN_CHARACTERS = 200_000  # maximum shown of each file; all of it is saved
 
 
 class SaveDialog(Dialog):

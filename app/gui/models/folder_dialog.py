@@ -16,7 +16,7 @@ from app.gui.look import formats
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
 
-HELPED = frozenset(  # errors that choosing another folder would solve
+HELPED = frozenset(  # errors that choosing another folder can resolve
     {"download_no_room", "disk_full", "models_folder_away", "models_folder_other"}
 )
 
@@ -86,7 +86,7 @@ class FolderSheet(Sheet):
                 "{size}", formats.size(choice.bytes)
             )
         )
-        is_checked = self._is_first or self.along.isChecked()  # after that, the box keeps its state
+        is_checked = self._is_first or self.along.isChecked()  # checked at first; later the user's choice is kept
         self._is_first = False
         self.along.setChecked(is_checked and choice.models > 0 and choice.fits)
         self.along.setEnabled(choice.fits)

@@ -20,7 +20,7 @@ from app.gui.app.preferences import Preferences
 IMPORT = "import"
 QUEUE_KEY = "shelf/importing"
 BROKEN_OFF = ("node_away", "node_went_away")
-LEAST_S = 0.5  # of reading before the speed is known
+LEAST_S = 0.5  # minimum reading time before a speed is shown
 
 
 class ImportQueue(QObject):
@@ -32,14 +32,14 @@ class ImportQueue(QObject):
 
     changed = Signal()
     imported = Signal(object)  # ShelfModel
-    failed = Signal()  # `unseen` says why
+    failed = Signal()  # see `take_unseen_error`
     ended = Signal(str, object)  # path, AppError or None
 
     def __init__(self, pool: NodeState, preferences: Preferences, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._preferences, self._calls = pool, preferences, Calls()
         self._waiting = _load_unfinished(preferences)
-        self._name: str | None = None  # library name of `path`
+        self._name: str | None = None  # name of `path` in the library
         self._unseen: AppError | None = None
         self.path = ""
         self.done_bytes = self.total_bytes = 0

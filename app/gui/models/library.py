@@ -22,10 +22,10 @@ class Library(QObject):
     """The lists of models, each requested from the node when it is needed."""
 
     changed = Signal()
-    failed = Signal(object)  # AppError of a request by the user
-    starter_changed = Signal()  # the recommendation or its figures changed
-    search_changed = Signal()  # the search began, ended or failed
-    files_loaded = Signal(object)  # Item with its files
+    failed = Signal(object)  # AppError of a request that the user made
+    starter_changed = Signal()  # the recommendation has changed
+    search_changed = Signal()  # a search has begun, ended or failed
+    files_loaded = Signal(object)  # ModelItem with its files
 
     def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -35,10 +35,10 @@ class Library(QObject):
         self.offers: list[ModelItem] = []
         self.found: list[ModelItem] = []
         self.starter: Starter | None = None  # the node's current recommendation
-        self.none_fits = False  # the node has no model to recommend
-        self.searched = ""  # the words of `found`
+        self.none_fits = False  # the node recommends none, because no model fits
+        self.searched = ""  # the words that led to `found`
         self.has_shelf = False
-        self._has_reported = False  # whether the unreadable catalog was reported
+        self._has_reported = False  # the missing catalog was already reported
         self._files_of: ModelItem | None = None
 
     @property
@@ -51,7 +51,7 @@ class Library(QObject):
         return next((item for item in every if item.key == key), None)
 
     def refresh(self) -> None:
-        """Request the local models and the catalog."""
+        """Request the local models and the catalog, and a recommendation."""
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_loaded, self.failed.emit, answer=Models))
         calls.keep(CATALOG, client.get("/catalog", self._offers_loaded, self._no_offers, answer=Catalog))
@@ -84,7 +84,7 @@ class Library(QObject):
 
     def stop_search(self) -> None:
         self._calls.end(SEARCH)
-        self.none_fits = False  # the node has no model to recommend
+        self.none_fits = False  # the node recommends none, because no model fits
         self.searched = ""
         self.found = []
         self.search_changed.emit()
@@ -148,7 +148,7 @@ class Library(QObject):
 
     def _search_failed(self, error: AppError) -> None:
         self._calls.done(SEARCH)
-        self.none_fits = False  # the node has no model to recommend
+        self.none_fits = False  # the node recommends none, because no model fits
         self.searched = ""
         self.search_changed.emit()
         self.failed.emit(error)

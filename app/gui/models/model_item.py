@@ -14,7 +14,7 @@ from app.gui.look.sentences import model_name
 translate = QCoreApplication.translate
 
 BILLION = 1e9
-BYTES_PER_PARAMETER = 0.61  # Q4_K_M, the most recommended: 4.85 bits
+BYTES_PER_PARAMETER = 0.61  # at Q4_K_M (4.85 bits), the usual recommendation
 Facts = ShelfModel | FoundFile | CatalogModel | HubModel
 
 
@@ -23,15 +23,15 @@ class ItemKind(StrEnum):
 
     SHELF = "shelf"
     OTHER_APP = "other app"
-    OFFER = "offer"  # in the catalog that comes with the app
-    FOUND = "found"  # through the online search
+    OFFER = "offer"  # from the app's catalog
+    FOUND = "found"  # from the online search
 
 
 @dataclass(frozen=True, slots=True)
 class ModelItem:
     """An entry of the list, with the node's information about the model."""
 
-    key: str  # unique in the list
+    key: str  # unique among all listed models
     name: str
     facts: Facts
 
@@ -162,7 +162,7 @@ def details_line(item: ModelItem) -> str:
     match facts:
         case ShelfModel():
             guide = translate("Models", "small, for learning the app") if facts.builtin else ""
-            # such a file was not checked for the catalog, wherever it came from
+            # nobody has tested this file for the catalog, whatever its origin
             unknown = "" if facts.builtin or facts.in_catalog else translate("Models", "not in the catalog")
             parts = [facts.quantization, size, guide, unknown]
         case FoundFile():

@@ -27,16 +27,16 @@ from app.gui.widgets.layouts import EmptyState, column, row
 
 translate = QCoreApplication.translate
 ALL, FITS, HERE = "all", "fits", "here"
-SEARCH_SIGNS = 48  # the magnifying glass before it and the cross after it
-LEAST_WORDS = 2  # minimum characters for an online search
-LEAST_ROWS = 2  # fully visible; with less space the page scrolls
+SEARCH_SIGNS = 48  # width of the magnifying glass and the clear button
+LEAST_WORDS = 2  # minimum number of characters for an online search
+LEAST_ROWS = 2  # minimum number of fully visible rows; if less is available, the page scrolls
 
 
 class ModelList(FullHeightFrame):
     """The model list with its search field and filters. Emits `picked` with the model that the user selects."""
 
-    picked = Signal(object)  # Item | None
-    entered = Signal()  # Enter or a double click on a row
+    picked = Signal(object)  # ModelItem
+    entered = Signal()  # Enter was pressed on a row, or the row was double-clicked
 
     def __init__(self, services: AppContext, library: Library, verdict_loader: VerdictLoader) -> None:
         super().__init__()
@@ -61,9 +61,9 @@ class ModelList(FullHeightFrame):
         library.search_changed.connect(self._update_search)
         verdict_loader.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
-        services.pool.link_changed.connect(self.refresh_marks)  # a lost node is no longer loading anything
-        self._marked: object = None  # the loaded models, and the one that failed to load
-        self._recommended: ModelItem | None = None  # the offer recommended for this household
+        services.pool.link_changed.connect(self.refresh_marks)  # without a node, nothing is being loaded
+        self._marked: object = None  # the state shown by the marks: loaded models, and the one that failed to load
+        self._recommended: ModelItem | None = None  # the catalog entry recommended for this household
         self.refresh()
         self._update_search()
         services.theme.changed.connect(self._paint)
@@ -161,7 +161,7 @@ class ModelList(FullHeightFrame):
         self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.view.setMouseTracking(True)
-        self.view.setLayoutMode(QListView.LayoutMode.Batched)  # there may be thousands
+        self.view.setLayoutMode(QListView.LayoutMode.Batched)  # the list may have thousands of rows
         self.view.selectionModel().currentChanged.connect(self._current)
         self.view.activated.connect(lambda _: self.entered.emit())
 
@@ -302,7 +302,7 @@ class SizeClass:
         return self.above < item.listed_bytes <= self.most
 
 
-# for a small computer, a typical one or a graphics card, a large one, several together
+# Suited to a small computer, a typical one or a graphics card, a large one, and several combined.
 CLASSES = (
     SizeClass(0, 4 * GIB),
     SizeClass(4 * GIB, 16 * GIB),

@@ -22,7 +22,7 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 from app.gui.widgets.progress import Progress as ProgressBar
 
 translate = QCoreApplication.translate
-LEAST_CHARACTERS = 12  # of a name that stay visible
+LEAST_CHARACTERS = 12  # minimum number of visible characters of a name
 LOAD, UNLOAD = "load", "unload"
 
 
@@ -40,7 +40,7 @@ class ModelLoader(QObject):
         self._progress: dict[str, Progress] = {}
         self._seen: object = None
         pool.changed.connect(self._pool_changed)
-        pool.link_changed.connect(self._pool_changed)  # a lost node is not loading anything
+        pool.link_changed.connect(self._pool_changed)  # without a node, nothing is being loaded
 
     @property
     def model(self) -> str:

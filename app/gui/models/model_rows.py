@@ -44,7 +44,7 @@ class Row:
     heading: str = ""
     item: ModelItem | None = None
     judgment: Judgment | None = None
-    mark: str = ""  # a highlighted word, such as "loaded"
+    mark: str = ""  # a short highlighted text, such as "Loaded"
 
     @property
     def sentence(self) -> str:
@@ -162,7 +162,7 @@ class RowPainter(QStyledItemDelegate):
         small = below.adjusted(0, 0, -extra - (gap if extra else 0), 0)
         beside = self._width(row.item.title, sizes.BODY) + gap + self._needed(row) <= top.width()
         verdict = self._verdict(painter, top if beside else small, row) + gap
-        if not beside:  # the name has priority
+        if not beside:  # the name takes precedence over the verdict
             verdict, small = 0, small.adjusted(0, 0, -verdict, 0)
         self._text(painter, top.adjusted(0, 0, -verdict, 0), row.item.title, "text")
         self._text(painter, small, details_line(row.item), "muted", sizes.CAPTION)
@@ -223,14 +223,14 @@ class RowHover(QObject):
         super().__init__(view)
         self._view = view
         self._over, self._left = QPersistentModelIndex(), QPersistentModelIndex()
-        self._left_at = 0.0  # strength of the effect when the pointer left the row
+        self._left_at = 0.0  # strength of the effect at the moment the pointer left the row
         self._fade = QVariantAnimation(self)
         self._fade.setDuration(HOVER_MS)
         self._fade.setStartValue(0.0)
         self._fade.setEndValue(1.0)
         self._fade.setEasingCurve(QEasingCurve.Type.OutCubic)
         self._fade.valueChanged.connect(lambda _: self._paint())
-        view.entered.connect(self._point)  # rows move under a pointer at rest, too
+        view.entered.connect(self._point)  # also emitted when rows scroll under a resting pointer
         view.viewport().installEventFilter(self)
 
     def share(self, index: Index) -> float:

@@ -46,10 +46,10 @@ from app.gui.widgets.layouts import column, scrolled
 
 REMOVE = "remove"
 GRAIN_BYTES = 256 << 20  # smaller changes in lent memory are not worth a new plan
-PAUSE_MS = 1000  # memory moves in bursts
-NARROW = 560  # at the default text size; below it, the halves are stacked
+PAUSE_MS = 1000  # memory changes come in bursts
+NARROW = 560  # width at the default text size below which the halves are stacked
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
-ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # the fields are above the list
+ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # with the halves stacked
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
@@ -64,7 +64,7 @@ class ModelsPage(Page):
         self.plan_loader, self.model_loader = PlanLoader(client, self), ModelLoader(pool, self)
         self.importing, self.watch = services.importing, SnapshotWatcher(pool, self)
         self.removal = Removal(self, client, self.importing)
-        self._wanted = ""  # the model to select as soon as it is in the list
+        self._wanted = ""  # key of the model to select once it is listed
         self._was_there = False
         self._has_requested = False
         FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.import_files)
@@ -145,9 +145,10 @@ class ModelsPage(Page):
         inner.setStretchFactor(self.list, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
-        self._area = scrolled(halves)  # for large text in a small window
-        halves.setAutoFillBackground(False)  # the page shows through
-        self.content.addWidget(self._area, 1)  # added first, because Qt restyles whatever is reparented
+        self._area = scrolled(halves)  # scrolls if large text does not fit a small window
+        halves.setAutoFillBackground(False)  # shows the background of the page
+        # added before its contents, because Qt restyles every widget that is reparented
+        self.content.addWidget(self._area, 1)
         halves.addWidget(left)
         halves.addWidget(self.details)
         set_role(halves, "apart")
@@ -241,11 +242,11 @@ class ModelsPage(Page):
         one."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
-        is_guest = self.services.pool.now.hosts is not None  # a guest uses the models of other hosts
+        is_guest = self.services.pool.now.hosts is not None  # a guest is answered by its hosts, with their models
         self.none_fits.setVisible(begins and self.library.none_fits and not is_guest)
         item = self.library.recommended() if begins else None
         if item is not None and any(file.download for file in item.files):
-            item = None  # its row in the downloads shows its progress
+            item = None  # the list of downloads already shows it
         self.starter.show_starter(self.library.starter, item)
 
     def _to_buttons(self) -> None:
@@ -389,10 +390,10 @@ class ModelsPage(Page):
 class SnapshotWatcher(QObject):
     """Watches the node's snapshots for changes that make verdicts or lists stale, and reports each change once."""
 
-    memory = Signal()  # the lent memory or the set of machines changed
-    shelf = Signal()  # a model was added or removed
-    downloads = Signal()  # a download began, progressed or ended
-    ended = Signal(object)  # Download that has just completed or failed
+    memory = Signal()  # lent memory or the set of machines has changed
+    shelf = Signal()  # a local model was added or removed
+    downloads = Signal()  # a download began, ended or changed its state
+    ended = Signal(object)  # the Download that has just completed or failed
 
     def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)

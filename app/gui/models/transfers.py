@@ -30,15 +30,15 @@ from app.gui.widgets.scroll_area import CardScrollArea
 
 translate = QCoreApplication.translate
 IMPORT_ID = "import"
-MUCH_BYTES = 256 << 20  # ask before deleting this much
-SHOWN = 3  # rows visible at once; more scroll
+MUCH_BYTES = 256 << 20  # ask before deleting at least this much
+SHOWN = 3  # maximum number of visible rows; the rest can be scrolled to
 
 
 class Transfers(QWidget):
     """The panel with a row for each download of the node and for the current import. Hidden if there are none."""
 
     failed = Signal(object)  # AppError
-    cancel_asked = Signal(object)  # Download that has already received a lot
+    cancel_asked = Signal(object)  # the Download, which has already received a lot of data
 
     def __init__(self, services: AppContext, importing: ImportQueue) -> None:
         super().__init__()
@@ -149,10 +149,10 @@ class Transfer:
     name: str
     words: str
     share: float | None  # from 0 to 1; None if unknown
-    state: str  # as reported by the node; "importing" for a local file
+    state: str  # as reported by the node, or "importing" for a local file
     bad: bool = False
-    held_up: str = ""  # why no bytes arrive although the download continues
-    code: str = ""  # code of the reason for the failure
+    held_up: str = ""  # why no data arrives although the download is still running
+    code: str = ""  # code of the reason for a failure
 
     @property
     def can_pause(self) -> bool:
@@ -201,7 +201,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
             return translate("Models", "Paused at {amounts}").format(amounts=amounts)
         case "checking":
             words = translate("Models", "Checking the file, {amounts}")
-            if not download.sha256:  # there is nothing to check it against
+            if not download.sha256:  # there is no checksum to compare with
                 words = translate("Models", "Computing the file's checksum, {amounts}")
             return " · ".join([words.format(amounts=amounts), *pace])
         case "done":

@@ -22,8 +22,8 @@ from app.gui.models.library import Library
 from app.gui.models.model_item import ItemKind, ModelItem
 
 PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"
-HANDY_BYTES = 6 << 30  # larger models answer slowly without a graphics card
-MOST_SKETCHES = 400  # in one request
+HANDY_BYTES = 6 << 30  # larger models are slow without a graphics card
+MOST_SKETCHES = 400  # maximum number per request
 
 
 MOST_CONTEXT = 1 << 24
@@ -35,9 +35,9 @@ class Judgment:
     """A verdict with the other facts that the list shows beside it."""
 
     verdict: Verdict
-    estimate: bool = False  # based on the size of a file, not on its contents
+    estimate: bool = False  # based on the file's size instead of its contents
     tok_s: float | None = None
-    quantization: str = ""  # a smaller one that fits, if this one does not
+    quantization: str = ""  # a smaller quantization that fits, if this one does not
 
     @property
     def fits(self) -> bool:
@@ -76,7 +76,7 @@ def of_error(error: AppError) -> Judgment | None:
     if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(error.reason.facts):
         weights, kv = int(error.reason.number("weight_bytes")), int(error.reason.number("kv_bytes"))
         parts = Parts(weights, kv, int(error.reason.number("work_bytes")), have)
-    # the amount stated in the error, if there is one
+    # prefer the shortage stated in the error
     short = int(error.reason.number("short_bytes")) or max(0, need - have)
     return Judgment(Verdict(word, short_bytes=short, context=context, parts=parts))
 
@@ -217,7 +217,7 @@ class VerdictLoader(QObject):
         self._client, self._calls = client, Calls()
         self._known: dict[str, Judgment] = {}
         self._waiting: list[ModelItem] = []
-        self._too_big: list[tuple[ModelItem, ModelItem]] = []  # local model, and the offer with its smaller files
+        self._too_big: list[tuple[ModelItem, ModelItem]] = []  # a local model, and the offer with its smaller files
         self._items: dict[str, ModelItem] = {}
 
     def of(self, item: ModelItem) -> Judgment | None:

@@ -33,9 +33,9 @@ class OtherModels(QObject):
         self._client, self._pool, self._importing = (services.client, services.pool, services.importing)
         self._call: Call | None = None
         self._wanted = self._has_looked = False
-        self.models: list[FoundFile] = []  # all that can be imported, largest first
-        self.imported: list[FoundFile] = []  # already imported
-        self.problem = ""  # why the last failed import failed
+        self.models: list[FoundFile] = []  # all models that can be imported, largest first
+        self.imported: list[FoundFile] = []  # models that were imported
+        self.problem = ""  # the error of the last failed import, in words
         self._pool.link_changed.connect(self._search)
         self._importing.changed.connect(self.changed)
         self._importing.ended.connect(self._ended)
@@ -108,7 +108,7 @@ class OtherModelsCard(QWidget):
     """A card that offers the models, hidden if there are none. `is_last` adds a link to the Models page after the
     import."""
 
-    page_requested = Signal()  # the user wants to see the Models page
+    page_requested = Signal()  # the user asked for the Models page
 
     def __init__(self, other_models: OtherModels, *, is_last: bool = False) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class OtherModelsCard(QWidget):
         self.problem.setText(other_models.problem)
         self.problem.setVisible(bool(other_models.problem))
         self.take.setText(self.tr("Use %n model(s)", "", len(left)))
-        if is_busy:  # first, so that it takes the keyboard focus
+        if is_busy:  # shown before the other button is hidden, so that the keyboard focus moves to it
             self.stop.show()
         self.take.setVisible(bool(left) and not is_busy)
         self.stop.setVisible(is_busy)

@@ -35,7 +35,7 @@ from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, row
 
-FEW_BYTES = 20 << 30  # a model of 8 GB, its reserve, and some room for the owner
+FEW_BYTES = 20 << 30  # room for a model of 8 GB, the reserve that downloads leave free, and some more for the user
 KEY, BOTH, LEND = "first_run/role", "both", "lend"
 Then = Callable[[], None]
 Failed = Callable[[AppError], None]
@@ -47,8 +47,8 @@ class Step(QWidget):
     Subclasses fill `content`. No step requires the user to choose anything.
     """
 
-    leave = Signal(str)  # end the first run and show this page
-    validity_changed = Signal()  # `may_go_on` may have changed
+    leave = Signal(str)  # end the first run and open this page
+    validity_changed = Signal()  # `is_valid` may have changed
 
     def __init__(self, services: AppContext, title: str, sentence: str) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class NameStep(Step):
             ),
         )
         self.field = MachineName(self.tr("Name of this computer"))
-        self.field.needed = False  # the node will propose one
+        self.field.needed = False  # empty is valid, because the node will propose a name
         self.field.judged.connect(self.validity_changed)
         self.field.setPlaceholderText(self.tr("One moment…"))
         words = label(self.tr("Name of this computer"))
@@ -145,7 +145,7 @@ class NameStep(Step):
         self.content.addWidget(self.field.problem)
         hint = self.tr("Your other computers see this name. It doesn't have to identify you.")
         self.content.addWidget(paragraph(hint, "caption"))
-        self._filled = ""  # the name that the node proposed; anything else in the field is a person's
+        self._filled = ""  # the name that the node proposed; any other text was entered by the user
         self.pending_name = PendingName(services)
         services.pool.changed.connect(self._fill)
         self._fill()
@@ -257,7 +257,7 @@ class HardwareStep(Step):
         self.unused.setVisible(bool(self.unused.text()))
 
     def _no_hardware(self, _: AppError) -> None:
-        self._call_hardware = None  # the next change in the node's snapshot requests it again
+        self._call_hardware = None  # requested again at the next change of the node's snapshot
 
     def _disk(self) -> str:
         models = self.services.pool.now.models_folder
@@ -405,7 +405,7 @@ class Recommendation(QWidget):
     """A card with the model recommended for this household. Hidden until it is known; nothing is downloaded without
     consent."""
 
-    page_requested = Signal()  # the user wants to see it
+    page_requested = Signal()  # the user asked for the Models page
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()

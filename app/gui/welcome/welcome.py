@@ -38,7 +38,7 @@ class GuidePreload(QObject):
     """
 
     def __init__(self, services: AppContext) -> None:
-        super().__init__(services.pool)  # it outlives the first run
+        super().__init__(services.pool)  # its parent is the pool, because it outlives the first run
         self._services, self._pool = services, services.pool
         self._is_asked = False
 
@@ -84,7 +84,7 @@ class _StepStack(QWidget):
         set_role(self, "clear")
         self._steps, self.index = steps, 0
         box = column(*steps)
-        box.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar of large text
+        box.setContentsMargins(0, 0, sizes.M, 0)  # room for a scroll bar, which large text may need
         self.setLayout(box)
         self.show_only(0)
 
@@ -131,7 +131,7 @@ class Welcome(QWidget):
         """Show the first step."""
         below = self._window.centralWidget()
         if below is not None:
-            below.hide()  # keeps the keyboard focus out of what is covered
+            below.hide()  # keeps the keyboard focus away from the covered widgets
         self.setGeometry(self._window.rect())
         self.show()
         self.raise_()
@@ -152,7 +152,8 @@ class Welcome(QWidget):
         self.hide()
         self.deleteLater()
         lends = services.preferences.text(KEY, BOTH) == LEND
-        if lends and services.pool.now.model(GUIDE) is not None:  # nobody chats on this computer
+        # the model was preloaded, but nobody will chat on this computer
+        if lends and services.pool.now.model(GUIDE) is not None:
             services.client.post("/unload", {"model": GUIDE}, lambda _: None)
         services.go(page or (navigation.COMPUTER if lends else navigation.CHAT))
 
@@ -173,7 +174,7 @@ class Welcome(QWidget):
         """Continue with the next step and discard the input."""
         self._go_on()
 
-    # inside
+    # Internals
 
     def _paint(self) -> None:
         side = self._services.theme.px(sizes.XL)
@@ -186,19 +187,19 @@ class Welcome(QWidget):
         theme.changed.connect(self._paint)
         self._paint()
         leave = button(self.tr("Skip the introduction"), self.end, "link")
-        # at the top, where it does not move when the buttons below change
+        # placed at the top, so that it does not move when the buttons below change
         head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
         feet = row(self._back, None, self._skip, self._next, gap=sizes.S)
-        for line in (head, feet):  # as wide as the steps, which keep room for a scroll bar
+        for line in (head, feet):  # as wide as the steps, which reserve room for a scroll bar
             line.setContentsMargins(0, 0, sizes.M, 0)
         middle = QWidget()
         middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
         inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
-        inside.setStretch(2, 1)  # with large text on a small screen, only the step scrolls
+        inside.setStretch(2, 1)  # if large text does not fit the screen, only the step scrolls
         inside.addLayout(feet)
         middle.setLayout(inside)
         across = row(None, middle, None)
-        across.setStretch(1, 100)  # up to its maximum width
+        across.setStretch(1, 100)  # takes the available width, up to its maximum
         box = column(None, gap=0)
         box.addLayout(across, 100)
         box.addStretch(1)

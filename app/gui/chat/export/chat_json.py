@@ -32,7 +32,7 @@ MAX_CHATS, MAX_MESSAGES, MAX_LIST = 20_000, 20_000, 1_000
 NAME_CHARACTERS, TEXT_CHARACTERS = 200, 8 << 20
 MAX_TIME = 1e11  # seconds since 1970, about 3,000 years
 MAX_CONTEXT = 1 << 30
-MAX_FIGURE = 2**31 - 1  # the largest number that Qt accepts in a translated sentence
+MAX_FIGURE = 2**31 - 1  # Qt's limit for numbers in translated plural forms
 
 HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
 TAIL = "\n]}\n"

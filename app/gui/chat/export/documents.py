@@ -35,7 +35,7 @@ class ExportedMessage:
     text: str
     attachments: tuple[tuple[str, str], ...]  # pairs of name and text
     mine: bool
-    thought: str = ""  # also empty if thoughts are not exported
+    thought: str = ""  # empty if there is none or thoughts are not exported
 
 
 def chat_title(chat: Chat) -> str:
@@ -130,7 +130,7 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-# The policy forbids the browser from loading or running anything.
+# The content security policy forbids loading any resource and running any script.
 HTML_HEAD = Template("""<!DOCTYPE html>
 <html lang="$lang"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

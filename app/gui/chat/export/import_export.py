@@ -36,12 +36,12 @@ from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import NarrowNotice
 from app.gui.widgets.progress import Progress
 
-Chats = Generator[Chat, None, None]  # the consumer closes it, in the thread that consumed it
-ReportProgress = Callable[[int], None]  # called with the number of chats written; raises to stop the work
+Chats = Generator[Chat, None, None]  # must be closed by its consumer, in the consumer's thread
+ReportProgress = Callable[[int], None]  # called with the number of chats done so far; raises to cancel the job
 
 
-EXPORT_THOUGHTS = "chat/export_thoughts"  # preferences key: whether to export thoughts with the answers
-SLICE_S = 0.02  # of the window's time for each step of an import
+EXPORT_THOUGHTS = "chat/export_thoughts"  # preferences key: whether exports include thoughts
+SLICE_S = 0.02  # maximum duration of one import step on the GUI thread
 _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 
 
@@ -157,7 +157,7 @@ class CancelableJob(QObject):
     progress = Signal(int)
     done = Signal(object)
     failed = Signal(object)  # AppError
-    _over = Signal(object)  # a callable that emits the outcome, run in the thread of this object
+    _over = Signal(object)  # carries a callable that emits the outcome, to run in this object's thread
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
         """`job` receives a function that reports progress and that raises an exception once the job is canceled."""
@@ -213,7 +213,7 @@ class ImportExportPanel(QWidget):
         self._import_folder = LastFolder(services.preferences, "import")
         self._work: CancelableJob | None = None
         self._then: Done = self._read
-        self._waiting: list[Chat] = []  # read, but not yet in the history
+        self._waiting: list[Chat] = []  # chats that were read but not added yet, in reverse order
         self._added: list[ChatId] = []
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._add_some)
@@ -302,7 +302,7 @@ class ImportExportPanel(QWidget):
             return
         self._work, self._added, self._then = work, [], done
         work.progress.connect(self._at)
-        work.done.connect(self._done)  # a bound method, so that Qt calls it in this thread
+        work.done.connect(self._done)  # a bound method of a QObject, so that Qt calls it in this object's thread
         work.failed.connect(self._failed)
         self._show(words, most)
         work.begin()

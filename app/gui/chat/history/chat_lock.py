@@ -18,7 +18,8 @@ from app.gui.chat.history.history_encryption import Conversion
 from app.gui.chat.history.history_file import FILE, is_sealed
 
 ENCRYPTED = "chats/encrypted"  # preferences key: whether a new history file is encrypted
-CLOSED_FOLDERS = "chats/closed_folders"  # folder names, so not stored while names are encrypted
+# preferences key: names of collapsed folders; not stored while names are encrypted
+CLOSED_FOLDERS = "chats/closed_folders"
 KEY = "/history/key"
 
 
@@ -28,8 +29,8 @@ class ChatLock(QObject):
     A key is created only when the user turns encryption on, and it never replaces an existing key.
     """
 
-    changed = Signal()  # one of the properties below has changed
-    encryption_changed = Signal(object)  # encryption was turned on or off: None, or an AppError
+    changed = Signal()  # any of the properties below has changed
+    encryption_changed = Signal(object)  # None, or an AppError if encryption could not be turned on or off
 
     def __init__(
         self, client: NodeClient, pool: NodeState, preferences: Preferences, folder: Path, parent: QObject | None = None
@@ -39,8 +40,8 @@ class ChatLock(QObject):
         self._path = folder / FILE
         self._history: History | None = None
         self._call: Call | None = None
-        self._is_changing = False  # a person has requested another state, and the key is being fetched
-        self.problem: AppError | None = None  # why the chats remain locked; None if not yet known
+        self._is_changing = False  # a change was requested, and the key is being fetched
+        self.problem: AppError | None = None  # why the chats are still locked; None if not known yet
         pool.link_changed.connect(self._link_changed)
 
     @property
@@ -105,7 +106,7 @@ class ChatLock(QObject):
         if on:
             self._call = self._client.post(KEY, None, self._key_created, self._change_failed, answer=HistoryKey)
         else:
-            self._preferences.use(PlainCodec())  # must come first: the key is needed and is dropped later
+            self._preferences.use(PlainCodec())  # must come first, while the key is still available
             self._begin(Conversion.OPEN, None)
 
     def start_new_history(self) -> Path | None:
@@ -155,7 +156,7 @@ class ChatLock(QObject):
         self.changed.emit()
 
     def _key_failed(self, error: AppError) -> None:
-        if not isinstance(error, Unreachable):  # an unreachable node comes back and is asked again
+        if not isinstance(error, Unreachable):  # an unreachable node is asked again once it is back
             self.problem = error
             self.changed.emit()
 
@@ -166,7 +167,7 @@ class ChatLock(QObject):
         self._is_changing = False
         if self.history.convert(conversion, key):
             self.changed.emit()
-        else:  # the history is in memory only, which was already reported
+        else:  # the history exists only in memory, which was already reported
             self._preferences.use(self.history.codec)
             self._change_failed(self.history.trouble or Refused("history_busy"))
 

@@ -23,10 +23,10 @@ from app.gui.chat.history.history_rows import normalized_name
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.history.history_store import Converter, HistoryStore, Purge
 
-SOON_MS = 1000  # an answer in progress is written at most this often
-AGAIN_MS = 5000  # delay before a failed write is repeated
-MOST_FAILED = 3  # after this many failures in one pass, the file is assumed not to be writable
-OPEN_CHATS = 8  # number of chats whose written state is remembered, to find changes
+SOON_MS = 1000  # minimum time between writes of an answer in progress
+AGAIN_MS = 5000  # delay before a failed write is retried
+MOST_FAILED = 3  # after this many failures in one pass, the file counts as unwritable
+OPEN_CHATS = 8  # number of chats whose stored state is cached, to detect changes
 Beginning = Callable[[], tuple[str, Sampling]]
 
 
@@ -37,11 +37,11 @@ class History(QObject):
     pinned and archived flags have methods of their own; `save` and `save_soon` do not change them.
     """
 
-    changed = Signal(str)  # a new or changed chat; "" for many chats, or for the folders
-    removed = Signal(str)  # a deleted chat, which `restore` can bring back
+    changed = Signal(str)  # the ID of a new or changed chat; "" if several chats or the folders changed
+    removed = Signal(str)  # the ID of a deleted chat, which `restore` can still bring back
     troubled = Signal(object)  # an AppError to show, such as a full disk or a damaged file
-    recovered = Signal()  # everything that could not be written is now written
-    unlocked = Signal()  # the chats are now readable, or the file was replaced
+    recovered = Signal()  # all failed writes have succeeded
+    unlocked = Signal()  # the chats have become readable, or the file was replaced
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
         """Open or create the file. An unusable file does not raise; `trouble` then has the error.
@@ -49,14 +49,14 @@ class History(QObject):
         `sealed` decides whether a new file is encrypted. An existing file records that itself.
         """
         super().__init__(parent)
-        self._waiting: dict[ChatId, Chat] = {}  # newer than in the file
-        self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # as stored in the file
-        self._begun: dict[ChatId, Chat] = {}  # empty chats, which are not in the file yet
+        self._waiting: dict[ChatId, Chat] = {}  # unwritten changes
+        self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # cache of chats as stored in the file
+        self._begun: dict[ChatId, Chat] = {}  # empty chats, which are not written until they have content
         self._under_way: set[ChatId] = set()
-        self._deleted: set[ChatId] = set()  # may still be restored
-        self._gone: set[ChatId] = set()  # deleted permanently, so a late `save` does not bring them back
+        self._deleted: set[ChatId] = set()  # deleted, but can still be restored
+        self._gone: set[ChatId] = set()  # deleted for good; a late `save` must not bring them back
         self.closed = False
-        self.beginning: Beginning = lambda: ("", {})  # returns the system message and sampling of a new chat
+        self.beginning: Beginning = lambda: ("", {})  # returns the system message and sampling for new chats
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write_waiting)
@@ -67,7 +67,7 @@ class History(QObject):
         self._purge = Purge(self._store, self)
         self.converter = Converter(self._store, self)
         self.converter.ended.connect(self._converted)
-        self.purge()  # deletions that the previous window did not finish
+        self.purge()  # complete the deletions that the previous window left unfinished
 
     @property
     def trouble(self) -> AppError | None:
@@ -168,7 +168,7 @@ class History(QObject):
         self._write_waiting()
         self.purge()
         self._purge.finish()
-        self._timer.stop()  # permanently, even if something could not be written
+        self._timer.stop()  # no further retries, even if something could not be written
         self._store.close()
 
     def duplicate(self, chat: ChatId, title: str) -> Chat | None:
@@ -333,7 +333,7 @@ class History(QObject):
         self._timer.stop()
         failed: list[ChatId] = []
         for ident, chat in list(self._waiting.items()):
-            if self._waiting.get(ident) is not chat:  # a receiver of `changed` has already written it
+            if self._waiting.get(ident) is not chat:  # already written by a slot connected to `changed`
                 continue
             before, whole = self._stored(ident), ident not in self._under_way
             write = partial(history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole)
@@ -346,7 +346,7 @@ class History(QObject):
             del self._waiting[ident]
             self._begun.pop(ident, None)
             self.changed.emit(ident)
-        for ident in failed:  # retried last, so that one bad chat does not block the others
+        for ident in failed:  # retried after the others, so that one bad chat does not block them
             if ident in self._waiting:
                 self._waiting[ident] = self._waiting.pop(ident)
             self._timer.start(AGAIN_MS)

@@ -7,10 +7,10 @@ import sqlite3
 from typing import Protocol
 
 KEY_BYTES = 32
-NONCE_BYTES = 12  # random for each text; NIST SP 800-38D allows 2**32 of them under one key
+NONCE_BYTES = 12  # random for each text; NIST SP 800-38D allows 2**32 random nonces per key
 TAG_BYTES = 16
-FORMAT_BYTE = b"\x01"  # the first byte of a sealed text, which identifies the format
-NEVER_SEALED = ("", "{}")  # not sealed: they reveal nothing, and empty chats are found by them
+FORMAT_BYTE = b"\x01"  # first byte of an encrypted text; identifies the format
+NEVER_SEALED = ("", "{}")  # stored unencrypted: they reveal nothing, and the query for empty chats compares with them
 StoredText = str | bytes
 
 
@@ -66,7 +66,7 @@ class Cipher:
     def open(self, kept: StoredText, *place: str) -> str:
         from cryptography.exceptions import InvalidTag
 
-        stored: object = kept  # a damaged file may contain anything
+        stored: object = kept  # in a damaged file, the value may have any type
         if isinstance(stored, str):
             return stored
         begin = len(FORMAT_BYTE) + NONCE_BYTES

@@ -15,16 +15,16 @@ from app.gui.chat.history.history_cipher import Cipher, Codec, PlainCodec
 from app.gui.chat.history.history_file import TRIGGERS, transaction
 from app.gui.chat.history.history_rows import CHAT_TEXTS, FOLDER, MESSAGE_TEXTS, chat_place, message_place
 
-AT_ONCE = 100  # messages read before they are written back
-WAIT_MS = 5000  # for the window's own reads to finish
-STEPS = 10_000  # of SQLite, between two checks for cancellation
-ReportProgress = Callable[[int, int], None]  # called with the texts done and their total; raises to stop the work
+AT_ONCE = 100  # messages converted per query
+WAIT_MS = 5000  # time allowed for the window's own reads to finish
+STEPS = 10_000  # virtual machine instructions of SQLite between checks for cancellation
+ReportProgress = Callable[[int, int], None]  # called with the number of converted rows and their total
 
 
 class Conversion(StrEnum):
     SEAL = "seal"
     OPEN = "open"
-    SWEEP = "sweep"  # sealed, but a crash prevented the removal of the old pages
+    SWEEP = "sweep"  # already encrypted, but a crash prevented the removal of the old pages
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ def _drop_index(db: sqlite3.Connection) -> None:
 
 def _sweep(db: sqlite3.Connection) -> None:
     """Overwrite all pages that may contain earlier plain text, in the database and in SQLite's files beside it."""
-    db.execute("PRAGMA temp_store = FILE")  # not in memory: the copied texts may be large, and are sealed by now
+    db.execute("PRAGMA temp_store = FILE")  # on disk, because the copy may be large and its texts are encrypted by now
     db.execute("VACUUM")
     (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
@@ -83,7 +83,7 @@ def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: ReportProgre
     done, of = 0, n_chats + n_messages
     for (name,) in db.execute("SELECT name FROM folders").fetchall():
         other = new.seal(old.open(name, FOLDER), FOLDER)
-        # cascades to the folder names of chats
+        # cascades to the folder column of the chats
         db.execute("UPDATE folders SET name = ? WHERE name = ?", (other, name))
     for (chat,) in db.execute("SELECT id FROM chats").fetchall():
         _recode_chat(db, chat, old, new)

@@ -14,11 +14,11 @@ from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason, Refused
 from app.core.reasons import os_cause
 from app.gui.chat.history.history_cipher import Cipher, Codec, PlainCodec, damage_error
 
-FILE = "history.sqlite3"  # in the window's folder
-VERSION, SEALED = 1, 2  # `user_version` of a file with plain texts, and of one with sealed texts
-BUSY_S = 0.25  # how long the window waits for another program that reads the file
-VERSION_AT = 60  # offset of `user_version` in the file (sqlite.org/fileformat2.html, 1.3)
-JOURNAL_BYTES = 4 << 20  # size to which the write-ahead log shrinks
+FILE = "history.sqlite3"  # in the window's data folder
+VERSION, SEALED = 1, 2  # `user_version` of an unencrypted and of an encrypted file
+BUSY_S = 0.25  # maximum wait while another program has the file locked
+VERSION_AT = 60  # offset of `user_version` in the file header (sqlite.org/fileformat2.html, section 1.3)
+JOURNAL_BYTES = 4 << 20  # size to which the write-ahead log is truncated
 
 TABLES = """
 CREATE TABLE folders (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -43,7 +43,7 @@ CREATE INDEX messages_by_parent ON messages (chat, parent);
 CREATE INDEX messages_unindexed ON messages (chat) WHERE indexed = 0;
 """
 
-# The index of words. It excludes answers in progress (`indexed` is 0), which change every second.
+# The full-text index. It excludes answers in progress (`indexed` is 0), which change every second.
 WORDS = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
   text, content='messages', content_rowid='number', tokenize='unicode61 remove_diacritics 2',
@@ -64,16 +64,16 @@ CREATE TRIGGER words_came AFTER UPDATE OF text, indexed ON messages WHEN new.ind
   INSERT INTO words (rowid, text) VALUES (new.number, new.text);
 END;
 """
-# Matches a new chat without messages or settings.
+# Condition for a chat that has neither messages nor settings.
 EMPTY = (
     "title = '' AND system = '' AND draft = '' AND sampling = '{}'"
     " AND NOT EXISTS (SELECT 1 FROM messages WHERE chat = chats.id)"
 )
 TRIGGERS = ("words_added", "words_removed", "words_left", "words_came")
-# Exists in sealed files only. Only the file's key opens `mark`; `swept` means that no page contains plain texts
-# anymore.
+# Exists only in encrypted files. `mark` can be decrypted only with the file's key. `swept` means that no page contains
+# plain text anymore.
 SEAL = "CREATE TABLE seal (mark BLOB NOT NULL, swept INTEGER NOT NULL);"
-MARK = ("Poolhouse", "mark")  # the text and its place
+MARK = ("Poolhouse", "mark")  # the text of the mark and its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class OpenedHistory:
     """
 
     db: sqlite3.Connection
-    path: Path | None  # None if only in memory
+    path: Path | None  # None if the history exists only in memory
     indexed: bool
     codec: Codec
     trouble: AppError | None = None
@@ -166,7 +166,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         yield db
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk may already have ended the transaction
+        if db.in_transaction:  # SQLite itself rolls back on some errors, such as a full disk
             db.execute("ROLLBACK")
         raise
 
@@ -220,12 +220,13 @@ def _text(data: bytes) -> str:
 
 
 def _open(path: Path, cipher: Cipher | None, seal_new: bool) -> OpenedHistory:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files get the same mode
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its other files the same mode
     path.chmod(0o600)
     db = connect(path)
     try:
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")  # survives a killed process, without waiting for the disk
+        # safe if the process is killed, without waiting for the disk on every write
+        db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
         sealed = _is_sealed(db, seal_new)
         if sealed and (locked := why_locked(db, path, cipher)) is not None:
@@ -247,7 +248,7 @@ def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
         raise _Newer
     tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
     there = SEALED if "seal" in tables else VERSION if "chats" in tables else version
-    if version < there:  # the number is damaged: a sealed file must never open as a plain one
+    if version < there:  # the version is damaged; an encrypted file must never be opened as a plain one
         db.execute(f"PRAGMA user_version = {there}")
         version = there
     return version == SEALED or (seal_new and version < VERSION)
@@ -309,7 +310,7 @@ def index(db: sqlite3.Connection) -> bool:
         for name in known.intersection(TRIGGERS):
             db.execute(f"DROP TRIGGER {name}")
         db.executescript(f"BEGIN IMMEDIATE; {WORDS} COMMIT;")
-    db.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0")  # left by a crash
+    db.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0")  # left unindexed by a crash
     return True
 
 

@@ -12,8 +12,8 @@ from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Ro
 from app.decoding import decode
 from app.gui.chat.history.history_cipher import Codec, StoredText, damage_error, storable
 
-NAME_CHARACTERS = 200  # in a title or a folder's name
-FOLDER = "folder"  # the place of a folder's name, stored identically in the folder and in its chats
+NAME_CHARACTERS = 200  # maximum length of titles and folder names
+FOLDER = "folder"  # the place of folder names, the same in both tables so that a name has one stored form
 
 
 def folder_names(db: sqlite3.Connection, codec: Codec) -> list[str]:
@@ -57,9 +57,9 @@ def normalized_name(typed: str) -> str:
 
 HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
 CHAT = "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, leaf, changed_at"
-CHAT_TEXTS = ("title", "shown", "model", "system", "sampling", "draft")  # columns that may be sealed
+CHAT_TEXTS = ("title", "shown", "model", "system", "sampling", "draft")  # columns that may be encrypted
 MESSAGE_TEXTS = ("text", "details")
-WITH_FILES = "\x1e"  # precedes the JSON of a draft with files; a draft without files is stored as plain text
+WITH_FILES = "\x1e"  # marks a draft with files, stored as JSON; one without files is stored as is
 
 
 def chat_place(column: str, chat: str) -> tuple[str, ...]:

@@ -18,13 +18,13 @@ from app.core.chat import ATTACHMENTS, ChatId, Heading, MessageId
 from app.gui.chat.history.history_cipher import Codec
 from app.gui.chat.history.history_rows import HEADING, chat_place, decode_json, heading, headings, message_place
 
-Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # the type of Store.read
+Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # the type of HistoryStore.read
 
-EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters around the first matching word
-LOOKED_AT = 100_000  # characters searched for the excerpt; a match further on shows the text's beginning
+EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters before and after the start of the first match
+LOOKED_AT = 100_000  # characters searched for the excerpt; after that, the excerpt is the beginning of the text
 MOST_WORDS = 12
-AT_ONCE = 20  # sealed texts opened between two checks of the clock
-# Scripts without spaces, in which the index would treat whole sentences as one word.
+AT_ONCE = 20  # messages decrypted per step
+# Scripts without spaces between words, in which the index would treat a whole sentence as one word.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MARKS = re.compile(r"[*`#]+")
 _NO_WORD = re.compile(r"[^\w\s]")

@@ -31,8 +31,8 @@ class HistoryStore(QObject):
     """Access to the history file. An unusable file never raises; `trouble` then has the error."""
 
     troubled = Signal(object)  # an AppError
-    recovered = Signal()  # writing works again
-    replaced = Signal()  # the file was damaged, and an empty one replaces it
+    recovered = Signal()  # writing has succeeded again
+    replaced = Signal()  # the file was damaged and has been replaced by an empty one
 
     def __init__(self, path: Path, parent: QObject | None = None, *, seal_new: bool = False) -> None:
         """`seal_new` decides whether a new file is encrypted."""
@@ -133,7 +133,7 @@ class HistoryStore(QObject):
         except sqlite3.DatabaseError as error:
             self._handle_error(error)
             return False
-        except UnicodeError as error:  # a lone surrogate, which SQLite cannot store
+        except UnicodeError as error:  # caused by a lone surrogate, which SQLite cannot store
             self._handle_error(sqlite3.DataError(str(error)))
             return False
         if self._failing:
@@ -152,7 +152,7 @@ class HistoryStore(QObject):
 
     def _handle_error(self, error: sqlite3.DatabaseError) -> None:
         """Handle a database error: rebuild a damaged index, replace a damaged file, and report any other error once."""
-        if self._closed or self._suspended:  # the thread that works on the file meets the same error
+        if self._closed or self._suspended:  # the converting thread reports errors itself
             return
         if not history_file.is_damage(error):
             self._fail(history_file.database_error(error, self.file or self._path))
@@ -176,16 +176,16 @@ class HistoryStore(QObject):
             self.troubled.emit(trouble)
 
 
-STEP_S = 0.02  # of the window's time for each step
+STEP_S = 0.02  # maximum duration of one step on the GUI thread
 
 
-MESSAGES = 20  # deleted per transaction
+MESSAGES = 20  # messages deleted per transaction
 
 
-PAGES = 100  # of the index, merged per transaction
+PAGES = 100  # pages of the index merged per transaction
 
 
-NO_CHANGE = 2  # a merge with fewer changes had nothing to do
+NO_CHANGE = 2  # a merge with fewer changed rows had nothing left to merge (sqlite.org/fts5.html)
 
 
 class Purge(QObject):
@@ -228,7 +228,7 @@ class Purge(QObject):
             self._count("DELETE FROM chats WHERE id = ?", (chat,))
             self._left.remove(chat)
             yield
-        pages = -PAGES  # a negative number also merges small segments
+        pages = -PAGES  # a negative number first assigns all segments to one level, so that even small ones are merged
         while self._store.indexed and self._count(_MERGE, (pages,)) >= NO_CHANGE:
             pages = PAGES
             yield
@@ -247,7 +247,7 @@ class Purge(QObject):
         return changes if self._store.write(do, later=True) else 0
 
 
-# Deletes the last messages first, so that no message is deleted before its answers.
+# Deletes the newest messages first, so that none is deleted before its replies.
 _DELETE_MESSAGES = (
     "DELETE FROM messages WHERE number IN (SELECT number FROM messages WHERE chat = ? ORDER BY number DESC LIMIT ?)"
 )
@@ -262,8 +262,8 @@ class Converter(QObject):
     The store is read-only while `busy`. `ended` is emitted once it is writable again.
     """
 
-    progressed = Signal(int, int)  # texts done, and their total
-    ended = Signal(object)  # None, or an AppError; in either case the file's own state decides
+    progressed = Signal(int, int)  # number of converted rows, and their total
+    ended = Signal(object)  # None, or an AppError; in either case, check the state of the file
     _over = Signal()
 
     def __init__(self, store: HistoryStore, parent: QObject | None = None) -> None:
@@ -304,7 +304,7 @@ class Converter(QObject):
             self._error = error
         except sqlite3.Error as error:
             self._error = None if self._stop.is_set() else history_file.database_error(error, file)
-        except Exception as error:  # the top of a thread: a bug is reported, and the file remains unchanged
+        except Exception as error:  # a bug; the transaction was rolled back, so the file is unchanged
             log.exception("work on the file of chats")
             self._error = bug(error)
         finally:

@@ -29,8 +29,8 @@ from app.gui.widgets.fields import Escape
 from app.gui.widgets.layouts import EmptyState, column, row
 from app.gui.widgets.notice import NarrowNotice
 
-STEP_S = 0.02  # of the window's time for each step
-PATIENCE_S = 0.3  # after this time, the results so far are shown
+STEP_S = 0.02  # maximum duration of one step on the GUI thread
+PATIENCE_S = 0.3  # time after which the results so far are shown
 
 
 class HistorySearch(QObject):
@@ -47,7 +47,7 @@ class HistorySearch(QObject):
         self._words = ""
         self._hits: list[Hit] = []
         self._steps: Iterator[Hit | None] | None = None  # None if no search is running
-        self._again = False  # the history has changed since the search began
+        self._again = False  # search again, because the history has changed
         self._shown_at = 0.0
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._some)
@@ -59,12 +59,12 @@ class HistorySearch(QObject):
     def begin(self, words: str) -> None:
         """Search for words, or repeat the search for the same ones. The first step runs immediately."""
         if self.busy and words == self._words:
-            self._again = True  # the running search finishes first
+            self._again = True  # repeat after the running search
             return
         first = words != self._words
         self._words, self._hits, self._again = words, [], False
         self._steps = self._history.search_steps(words)
-        # a repeated search keeps the old results until it is complete
+        # a repeated search shows the old results until it is complete
         self._shown_at = time.monotonic() if first else float("inf")
         self._timer.start(0)
         self._some()
@@ -186,7 +186,7 @@ class ChatListMenu(QObject):
 
     def _add(self, menu: QMenu, picture: str, words: str, act: Callable[[], None], key: str = "") -> QAction:
         action = menu.addAction(self._picture(picture), words)
-        if key:  # only displayed; the list handles the key itself
+        if key:  # only for display; the list has its own shortcut
             action.setShortcut(QKeySequence(key))
         action.triggered.connect(lambda *_: act())
         return action
@@ -195,9 +195,9 @@ class ChatListMenu(QObject):
         return icon(name, self._theme.colors.text)
 
 
-SEARCH_MS = 150  # delay after the last key press
+SEARCH_MS = 150  # delay after the last keystroke
 UNDO_MS = 15_000
-BETWEEN = "\n"  # never part of a folder's name
+BETWEEN = "\n"  # separator; never part of a folder name
 
 
 class ChatList(QWidget):
@@ -244,12 +244,12 @@ class ChatList(QWidget):
 
     def refresh(self) -> None:
         """Show the current contents of the history, or repeat the active search."""
-        if self.view.busy:  # a name is being typed or a chat dragged
+        if self.view.busy:  # the user is typing a name or dragging a chat
             self._refresh_timer.start(SEARCH_MS)
             return
         words = self.search.text().strip()
         if words:
-            self._history_search.begin(words)  # the matching chats are shown when it ends
+            self._history_search.begin(words)  # its `found` signal shows the results
             return
         self._history_search.stop()
         current, archived = self._history.headings(), self._history.headings(archived=True)
@@ -258,7 +258,7 @@ class ChatList(QWidget):
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
         """Show search results. An empty result counts as "nothing found" only once the search is complete."""
-        if self.view.busy:  # the search runs again afterwards
+        if self.view.busy:  # the search is repeated afterwards
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
             self._show_rows(chat_list_model.search_rows(hits), whole=False, empty=self._nothing_found)
@@ -385,7 +385,8 @@ class ChatList(QWidget):
 
     def _listen(self) -> None:
         for news in (self._history.changed, self._history.removed):
-            news.connect(self._refresh_soon)  # not a lambda, because the history outlives the list
+            # not a lambda, which would stay connected after the list is gone, because the history outlives it
+            news.connect(self._refresh_soon)
         self.search.textChanged.connect(lambda _: self._search_timer.start())
         for place in (self.search, self.view):
             Escape(place, self._end_search, lambda: bool(self.search.text()))
@@ -397,7 +398,7 @@ class ChatList(QWidget):
         self.view.closed = set(closed.split(BETWEEN)) if closed else set()
         deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
-        # an opened chat gives the keyboard focus to the composer
+        # on the whole panel, because opening a chat moves the focus to the composer
         QShortcut(QKeySequence(Qt.Key.Key_F2), self, self.rename)
         QShortcut(QKeySequence.StandardKey.New, self, self.new_chat)
         QShortcut(QKeySequence.StandardKey.Find, self, self.begin_search)
@@ -446,7 +447,8 @@ class ChatList(QWidget):
         return chosen[0].title if len(chosen) == 1 else ""
 
     def _save_folded(self) -> None:
-        if not self._history.codec.seals:  # the preferences would reveal the names of encrypted folders
+        # otherwise the preferences would reveal folder names that the history encrypts
+        if not self._history.codec.seals:
             self._services.preferences.keep(CLOSED_FOLDERS, BETWEEN.join(sorted(self.view.closed)))
 
     def _show_menu(self, at: QPoint) -> None:

@@ -66,7 +66,7 @@ def search_rows(hits: Sequence[Hit]) -> tuple[Row, ...]:
 
 
 Index = QModelIndex | QPersistentModelIndex
-ROW_ROLE = Qt.ItemDataRole.UserRole  # the Line or Section of a row
+ROW_ROLE = Qt.ItemDataRole.UserRole  # the ChatRow or FolderRow
 MIME = "application/x-poolhouse-chats"
 ROOT = QModelIndex()
 
@@ -195,7 +195,7 @@ class ChatListModel(QAbstractItemModel):
             self._history.archive(ids, False)
             folder = target.name if isinstance(target, FolderRow) else ""
             self._history.move(ids, folder or "")
-        return False  # the history's signal moves the rows, not the view
+        return False  # the history's signal moves the rows, so the view must not
 
     def words(self, row: Row) -> str:
         """Return the displayed name: the title of a chat or the name of a folder."""

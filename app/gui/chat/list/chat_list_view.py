@@ -81,7 +81,7 @@ class ChatListView(QTreeView):
 
     def __init__(self, theme: Theme, history: History, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.closed: set[str] = set()  # names of folded folders
+        self.closed: set[str] = set()  # names of collapsed folders
         self._archive_open = False
         self._whole, self._marking = True, False
         self._theme = theme
@@ -123,7 +123,7 @@ class ChatListView(QTreeView):
         chosen, here = [heading.id for heading in self.chosen()], self.verticalScrollBar().value()
         current = self._line_id(self.currentIndex())
         self._marking, self._whole = True, whole
-        self.setAnimated(False)  # unfolded sections appear immediately
+        self.setAnimated(False)  # expand the folders without animation
         self.setUniformRowHeights(whole)
         self.setRootIsDecorated(whole and any(isinstance(row, FolderRow) for row in rows))
         self._rows_model.show(rows)

@@ -40,8 +40,8 @@ STEPS = {
 class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The statistics of an answer, in the form in which the history stores them."""
 
-    tokens: int | None = None  # in the last part of a continued answer
-    before_tokens: int | None = 0  # in its earlier parts; None if they were not counted
+    tokens: int | None = None  # in the last part, if the answer was continued
+    before_tokens: int | None = 0  # in the earlier parts; None if they were not counted
     prompt_tokens: int | None = None
     reused_tokens: int | None = None
     queued_s: float | None = None
@@ -153,7 +153,7 @@ def recoveries(stats: AnswerStats) -> list[str]:
 def _recovery_text(recovery: AnswerRecovery) -> str:
     if not recovery.machine:
         return _tr("The layers were moved; the answer continued after {time}")
-    if recovery.others in ("", recovery.machine):  # no other machine had to load layers
+    if recovery.others in ("", recovery.machine):  # no other machine had to take over layers
         if recovery.left:
             return _tr("{machine} left; the answer continued after {time}")
         return _tr("{machine} was lost; the answer continued after {time}")

@@ -22,14 +22,15 @@ from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
 
-AT_ONCE_CHARS = 1_500  # shorter code is colored before it is first shown
-REST = 5  # pause between colorings of growing code, as a multiple of the last coloring's duration
+AT_ONCE_CHARS = 1_500  # up to this length, code is colored synchronously
+REST = 5  # pause between recolorings of growing code, as a multiple of the duration of the last one
 LINE_HEIGHT = 145  # percent
 _START = re.compile(r'<ol start="(\d{1,9})"')
-_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # characters that reorder the displayed text
+# bidirectional control characters, which reorder the displayed text
+_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _MARKS = {sign: f"[U+{sign:04X}]" for sign in _TURNING}
-MOST_MARKS = 1_000  # per block
-SHOWN_LINE = 1_000  # longer lines of code are broken for display
+MOST_MARKS = 1_000  # maximum number of highlights per block
+SHOWN_LINE = 1_000  # maximum line length; longer lines of code are broken for display
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class TextBlock(QTextBrowser):
         super().__init__(parent)
         self._services = services
         self._shown: Segment | None = None
-        self._sought: Sequence[str] = ()  # words to mark
+        self._sought: Sequence[str] = ()  # the highlighted words
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -99,7 +100,7 @@ class TextBlock(QTextBrowser):
         """Set the height to that of the text at the current width."""
         document = self.document()
         height = document.size().height()
-        if document.idealWidth() > self.viewport().width():  # a wide table
+        if document.idealWidth() > self.viewport().width():  # a table is wider than the viewport
             height += self.horizontalScrollBar().sizeHint().height()
         _make_high(self, int(height + 0.99))
 
@@ -301,7 +302,7 @@ def _make_high(view: TextBlock | Listing, height: int) -> None:
     """Set the height of a view and of its viewport, which Qt does not update while the width is changing."""
     if view.height() != height:
         view.setFixedHeight(height)
-        view.setViewportMargins(0, 0, 0, 0)  # sets the viewport's height again
+        view.setViewportMargins(0, 0, 0, 0)  # makes Qt update the viewport's height
 
 
 def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
@@ -379,7 +380,7 @@ class Body(QWidget):
         sought = words.split()
         low = self._text.casefold()
         first = min((at for word in sought if (at := low.find(word.casefold())) >= 0), default=0)
-        if first >= self._limit:  # the first match is beyond the shown text
+        if first >= self._limit:  # the first match is in text that is not shown yet
             self._limit = first + PORTION
             self._show(growing=False)
         marked = [(block, block.mark(sought)) for block in self.blocks]

@@ -16,7 +16,7 @@ from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.layouts import column, row
 
-SOON_MS = 200  # after the last change
+SOON_MS = 200  # delay after the last change
 
 
 class ReadingOrder(QObject):
@@ -53,25 +53,25 @@ def _inside(view: QWidget) -> list[QWidget]:
     return sorted(widgets, key=lambda widget: (places[widget].y(), places[widget].x()))
 
 
-PAGE = 40  # message views created at a time
-AT_ONCE = 12  # created before the first paint; the rest follow between events
-LAYOUTS = 3  # passes until the layouts of message, column and view have all settled
-NEAR = 32  # pixels from an end that still count as that end
+PAGE = 40  # message widgets added at a time while scrolling up
+AT_ONCE = 12  # message widgets created before the first paint; the rest follow between events
+LAYOUTS = 3  # layout passes needed until message, column and scroll area have settled
+NEAR = 32  # distance from an end, in pixels, that still counts as being there
 
 
 class Conversation(QScrollArea):
     """A scroll area with the messages of a chat. It follows the end of the chat while that end is visible."""
 
-    asked = Signal(object, str, str)  # Deed, message, and text or version
+    asked = Signal(object, str, str)  # MessageAction, message ID, text or version
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._services = services
         self._shown: Sequence[ShownMessage] = ()
-        self._views: list[MessageView] = []  # views of the last messages, in order
+        self._views: list[MessageView] = []  # widgets of the last messages, in order
         self._follows = True
-        self._anchor: MessageView | None = None  # the view that must keep its place on screen
-        self._target: MessageView | None = None  # the view to scroll to, until a person scrolls
+        self._anchor: MessageView | None = None  # the message that must keep its place on screen
+        self._target: MessageView | None = None  # the message to scroll to, until the user scrolls
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -80,7 +80,7 @@ class Conversation(QScrollArea):
         self._inner = inner = QWidget()
         set_role(inner, "body")
         self._column = column(gap=sizes.M)
-        self._column.addStretch(1)  # at the bottom, so that a short chat begins at the top
+        self._column.addStretch(1)  # the stretch stays at the bottom, so that a short chat begins at the top
         self._middle = QWidget()
         self._middle.setLayout(self._column)
         box = row(None, gap=0)
@@ -97,7 +97,7 @@ class Conversation(QScrollArea):
         self._more.setInterval(0)
         self._more.timeout.connect(self._add_earlier)
         self._order = ReadingOrder(self, lambda: self._views)
-        self._wanted = 0  # number of views to create
+        self._wanted = 0  # number of message widgets to create
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
@@ -157,7 +157,8 @@ class Conversation(QScrollArea):
 
     def _place_of_focus(self) -> int | None:
         """Return the index of the message that has the keyboard focus, so that the focus survives its removal."""
-        focus: QObject | None = self.window().focusWidget()  # also valid while another window is in front
+        # unlike QApplication.focusWidget, also valid while another window is active
+        focus: QObject | None = self.window().focusWidget()
         while focus is not None and not isinstance(focus, MessageView):
             focus = focus.parent()
         inside = (n for n, view in enumerate(self._views) if view is focus)

@@ -12,7 +12,7 @@ from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, St
 from pygments.util import ClassNotFound
 from PySide6.QtCore import QObject, QTimer
 
-LONG_LINE = 1_000  # code with a longer line stays uncolored, because coloring takes quadratic time in the line's length
+LONG_LINE = 1_000  # code with a longer line is not colored, because that would take time quadratic in the line's length
 USUAL = ("python", "javascript", "bash", "json", "html", "c", "java")
 COLORS: dict[_TokenType, str] = {
     Comment: "code_comment", Keyword: "code_keyword", Operator.Word: "code_keyword",
@@ -21,7 +21,7 @@ COLORS: dict[_TokenType, str] = {
     String: "code_string", Number: "code_number", Literal: "code_number",
 }  # fmt: skip
 
-Span = tuple[int, int, str]  # first character in the line, number of characters, and a color of the theme
+Span = tuple[int, int, str]  # position in the line, length, and name of a theme color
 NONE: tuple[Span, ...] = ()
 
 
@@ -76,7 +76,7 @@ class TimeSlicer(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._waiting: dict[int, Iterator[object]] = {}  # by owner
+        self._waiting: dict[int, Iterator[object]] = {}  # by ID of the owner
         self._known: set[int] = set()
         self._timer = QTimer(self)
         self._timer.setInterval(0)

@@ -16,19 +16,19 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-SEGMENT_CHARS = 1_500  # after this length, the next block begins a new segment
-LONG_CHARS = 2_500  # a longer list or table continues in a new segment
-PIECE_CHARS = 2_000  # of plain text
-CODE_CHARS = 20_000  # of a code block
+SEGMENT_CHARS = 1_500  # length after which the next block begins a new segment
+LONG_CHARS = 2_500  # length after which a list or table continues in a new segment
+PIECE_CHARS = 2_000  # maximum length of a segment of plain text
+CODE_CHARS = 20_000  # maximum length of a segment of code
 LISTS = ("bullet_list_open", "ordered_list_open")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
 class SegmentKind(StrEnum):
-    TEXT = "text"  # `content` is HTML made here
+    TEXT = "text"  # `content` is HTML from this renderer
     CODE = "code"  # `content` is the code
-    PLAIN = "plain"  # `content` is text to show unformatted
+    PLAIN = "plain"  # `content` is text to be shown unformatted
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Segment:
 class ParserState:
     """The state needed to continue parsing inside a block that was split."""
 
-    prefix: str = ""  # precedes the rest: the fence of a code block, or the head of a table
-    number: int | None = None  # the number at which a list continues
-    is_plain: bool = False  # inside a paragraph that is shown unformatted
+    prefix: str = ""  # to be put before the remaining text: the fence of a code block, or the head of a table
+    number: int | None = None  # the number with which a numbered list continues
+    is_plain: bool = False  # in a paragraph that is shown unformatted
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class IncrementalParser:
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
-        self._n_closed = 0  # segments that further text does not change
-        self._at = 0  # where the open segment begins in the text
+        self._n_closed = 0  # number of segments that further text cannot change
+        self._at = 0  # position in the text at which the open segment begins
         self._state = ParserState()
 
     def feed(self, text: str) -> int:
@@ -123,7 +123,7 @@ def split_text(text: str, most: int) -> Iterator[tuple[int, str]]:
 
 
 def parse_parts(text: str, state: ParserState) -> list[Part]:
-    """Parse a text, continuing from the state that an earlier split left in `carry`."""
+    """Parse a text, continuing from the state that an earlier split left."""
     if not state.is_plain:
         return _SegmentBuilder(text, state).parts
     blank = _BLANK.search(text)
@@ -148,7 +148,8 @@ class _SegmentBuilder:
         self.parts: list[Part] = []
         self._group: list[Token] = []
         self._size = 0
-        self._begin = Part(0, Segment(SegmentKind.TEXT, ""), state)  # the first part of the group
+        # the part under construction, whose segment is still empty
+        self._begin = Part(0, Segment(SegmentKind.TEXT, ""), state)
         for block in blocks(tokens(self._text)):
             first = block[0]
             if state.number is not None and first.type == "ordered_list_open":
@@ -210,7 +211,7 @@ class _SegmentBuilder:
             held += item
             n_held += 1
             size += weight(item)
-        if size > 2 * LONG_CHARS:  # a single long item without a place to split it
+        if size > 2 * LONG_CHARS:  # a single long item that cannot be split
             start = at + self._shift
             text = self._text[start : self._span(block)[1]].rstrip("\n")
             self.parts += _plain_parts(text, at)
@@ -237,7 +238,7 @@ class _SegmentBuilder:
         for place, piece in parts:
             at, how = (begin, state) if place == 0 else (inside + place, ParserState(prefix=fence))
             if not token.markup and place:
-                return  # the rest is also indented, so it is parsed from the text
+                return  # the rest is indented too, so parsing resumes there by itself
             self.parts.append(Part(at, Segment(SegmentKind.CODE, piece, language), how))
 
     def _span(self, block: Sequence[Token]) -> tuple[int, int]:
@@ -261,10 +262,10 @@ def _numbered(head: list[Token], state: ParserState) -> list[Token]:
     return [head[0].copy(attrs={**head[0].attrs, "start": state.number}), *head[1:]]
 
 
-INLINE_CHARS = 4_000  # longer paragraphs get no emphasis, because parsing some characters takes quadratic time
-DEEPEST = 24  # twelve nested lists; deeper blocks are shown unformatted
+INLINE_CHARS = 4_000  # longer paragraphs are not parsed for inline markup, which can take quadratic time
+DEEPEST = 24  # levels of nesting, two for each list; deeper blocks are shown as source text
 NEEDS_MARGIN = ("bullet_list_close", "ordered_list_close", "table_close")
-TOKEN_WEIGHT = 5  # cost of showing a token, in characters
+TOKEN_WEIGHT = 5  # cost of showing one token, expressed in characters
 
 
 class _Renderer(RendererHTML):

@@ -22,7 +22,7 @@ from app.gui.widgets.dialog import CompactDialog, Dialog
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 
-LONG_LINE = 4_000  # longer lines are broken for display, since they take seconds to lay out
+LONG_LINE = 4_000  # longer lines are broken for display, because laying them out takes seconds
 
 
 def as_text(text: str) -> str:
@@ -62,7 +62,7 @@ def _broken(text: str) -> list[str]:
 
 SCHEMES = ("http", "https", "mailto")
 SHOWN_CHARACTERS = 500
-BREAK = "\u200b"  # allows a line break: an address has no spaces
+BREAK = "\u200b"  # zero-width space; lets an address wrap, which has no spaces
 
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
@@ -72,7 +72,7 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
     shown = paragraph(BREAK.join(_shown(address)))
     shown.setTextInteractionFlags(
         Qt.TextInteractionFlag.NoTextInteraction
-    )  # a copied selection would include the breaks
+    )  # a copied selection would include the zero-width spaces
     shown.setAccessibleName(_shown(address))
     box.add(shown)
     copies = box.answer(_tr("Copy address"), lambda: QGuiApplication.clipboard().setText(address))

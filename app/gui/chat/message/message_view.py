@@ -96,7 +96,7 @@ class ThoughtView(QWidget):
         self._frame.setLayout(self._inside)
         self._frame.hide()
         box = column(row(self.fold, None, gap=0), self._frame, gap=sizes.XS)
-        box.setContentsMargins(0, 0, 0, sizes.XS)  # sets the answer apart
+        box.setContentsMargins(0, 0, 0, sizes.XS)  # separates the thought from the answer
         self.setLayout(box)
         self.hide()
 
@@ -213,7 +213,7 @@ class Editor(QWidget):
             self._gone()
 
 
-CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can continue
+CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can be continued
 NAME_CHARACTERS = 80
 
 
@@ -226,8 +226,8 @@ class MessageAction(StrEnum):
     REGENERATE = "regenerate"
     CONTINUE = "continue"
     FORK = "fork"
-    SWITCH = "switch"  # sent with the version to switch to
-    EDIT = "edit"  # sent with the new text
+    SWITCH = "switch"  # emitted with the ID of the version to switch to
+    EDIT = "edit"  # emitted with the new text
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +237,11 @@ class ShownMessage:
     message: Message
     versions: tuple[MessageId, ...]
     is_last: bool
-    is_busy: bool = False  # an action is in progress in this chat, so no other can begin
+    is_busy: bool = False  # an answer is in progress in this chat, so no other can be started
     state: str | None = None
-    is_sent: bool = True  # included in later prompts; an unanswered question is not
-    is_thinking: bool = False  # still before its answer
-    thought_tokens: int | None = None  # while the thought arrives
+    is_sent: bool = True  # part of later prompts, unlike an unanswered question
+    is_thinking: bool = False  # the thought is still arriving
+    thought_tokens: int | None = None  # number of tokens in the thought so far
 
 
 class _Head(QWidget):
@@ -274,8 +274,8 @@ class MessageView(QFrame):
     """The widget of a message. Emits `asked(action, message ID, text or version)` when the user chooses an action."""
 
     asked = Signal(object, str, str)
-    editing = Signal()  # its text is being edited, so it should be visible
-    refilled = Signal()  # its buttons have changed
+    editing = Signal()  # the user began to edit the text, which should be scrolled into view
+    refilled = Signal()  # the header's buttons were recreated
 
     def __init__(self, services: MessageServices, shown: ShownMessage, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -297,7 +297,7 @@ class MessageView(QFrame):
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
-        self._more: QPushButton | None = None  # continues an answer that was cut
+        self._more: QPushButton | None = None  # the Continue button of an answer that ended early
         box = column(self._head, self.thought, self.body, self._files, self._foot, gap=sizes.XS)
         box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
         self.setLayout(box)
@@ -322,7 +322,8 @@ class MessageView(QFrame):
         if self._editor is not None:
             self._editor.accept.setEnabled(not shown.is_busy)
         if not first and replace(before, is_busy=shown.is_busy) == shown:
-            if before != shown:  # true for all messages of a long chat whenever an answer begins or ends
+            # only `is_busy` changed, as for every message of the chat whenever an answer begins or ends
+            if before != shown:
                 self._update_buttons()
         else:
             self._update()
@@ -366,7 +367,8 @@ class MessageView(QFrame):
                 accept,
                 self._edited,
                 self._end_edit,
-                same_too=self._shown.is_last and not self._is_answer,  # the question has no answer yet
+                # the last question has no answer, so sending it unchanged makes sense
+                same_too=self._shown.is_last and not self._is_answer,
             )
             box = self.layout()
             assert box is not None
@@ -552,7 +554,7 @@ class MessageView(QFrame):
             editor.deleteLater()
             self.setFocus()
 
-    # Tools appear for the pointer and the keyboard
+    # The buttons appear under the pointer and with the keyboard focus
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
         self._menu().popup(event.globalPos())

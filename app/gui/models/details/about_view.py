@@ -16,7 +16,7 @@ from app.gui.widgets.labels import ElidedLabel, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
 translate = QCoreApplication.translate
-SHOWN = 80  # characters of a license as stated in a file
+SHOWN = 80  # maximum length of a license name, which comes from the file
 
 
 def about_of(model: CatalogModel) -> str:

@@ -32,15 +32,15 @@ from app.gui.widgets.layouts import EmptyState, column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.scroll_area import CardScrollArea
 
-LEAST_HEIGHT = 2 * sizes.XXL  # three lines; with less space the page scrolls
+LEAST_HEIGHT = 2 * sizes.XXL  # three lines of text; if less is available, the page scrolls
 
 
 class Details(FullHeightFrame):
     """The details of one model. Emits `pressed(action, setup)` when the user presses a button."""
 
-    pressed = Signal(object, object)  # Do, Setup
+    pressed = Signal(object, object)  # ModelAction, Setup
     recommend = Signal()
-    smaller = Signal(object, str)  # local Item, and the quantization to show instead
+    smaller = Signal(object, str)  # local ModelItem, quantization to show instead
 
     def __init__(
         self, services: AppContext, verdict_loader: VerdictLoader, plan_loader: PlanLoader, model_loader: ModelLoader
@@ -50,7 +50,7 @@ class Details(FullHeightFrame):
         self._plan_loader, self._model_loader = plan_loader, model_loader
         self.copies = CopyFinder(services, self)
         self.item: ModelItem | None = None
-        self._need_bytes = 0  # of a model that does not fit
+        self._need_bytes = 0  # memory needed by a model that does not fit
         self._make_form()
 
     def missing(self) -> tuple[Callable[[], object], ...]:
@@ -93,7 +93,7 @@ class Details(FullHeightFrame):
         if setup is None:
             return
         if setup.item.needs_files:
-            self._plan_loader.forget()  # ignore plans for the previous model
+            self._plan_loader.forget()  # drop pending plans for the previous model
         else:
             self._plan_loader.ask(setup)
 
@@ -129,7 +129,7 @@ class Details(FullHeightFrame):
         shown = self._stack.currentWidget() if self.layout() is not None else None
         return shown.layout() if shown is not None else None
 
-    # inside
+    # Internals
 
     def _make_form(self) -> None:
         self.about, self.files = AboutView(), FileChoice()
@@ -321,7 +321,7 @@ class Details(FullHeightFrame):
         if loaded is not None:
             if loaded.state in ("lost", "failed") and loaded.reason_facts is not None:
                 words, details = said(loaded.reason_facts), reason_details(loaded.reason_facts)
-        elif item.is_here and failed is not None and failed.model == item.name:  # it fits, but loading it failed
+        elif item.is_here and failed is not None and failed.model == item.name:  # the model fits, but loading it failed
             why = failed.facts.get("why")
             words = self.tr("The last attempt to load it failed. {why}").format(
                 why=said(why) if isinstance(why, Reason) else why or ""

@@ -25,7 +25,7 @@ from app.gui.widgets.layouts import column
 
 ASK = "copies"
 TOKEN = "token"  # noqa: S105  the name of a call
-LEAST_CHARACTERS = 12  # always visible, however narrow the line is
+LEAST_CHARACTERS = 12  # minimum number of visible characters
 
 
 class FileChoice(QWidget):
@@ -174,7 +174,7 @@ class TokenField(QWidget):
         self.setLayout(column(self._words, Flow(self._field, self._save)))
 
     def request_state(self) -> None:
-        """Ask the node whether a token is stored."""
+        """Ask the node whether a token is stored, and show the answer."""
         self._calls.keep(TOKEN, self._client.get("/token", self._show_state, answer=TokenState))
 
     def end(self) -> None:

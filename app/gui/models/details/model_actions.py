@@ -30,16 +30,16 @@ class ModelAction(StrEnum):
     """The actions that a button can trigger."""
 
     LOAD = "load"
-    LOAD_ALONGSIDE = "load_alongside"  # load it alongside the loaded models
+    LOAD_ALONGSIDE = "load_alongside"  # load in addition to the loaded models
     LOAD_ANYWAY = "load_anyway"
     UNLOAD = "unload"
     CHAT = "chat"
     DOWNLOAD = "download"
-    COPY = "copy"  # from a machine in the household
-    SHOW = "show"  # the local copy of the same model
+    COPY = "copy"  # copy from a machine of the household
+    SHOW = "show"  # show the local copy of the same model
     IMPORT = "import"
-    REMOVE = "remove"  # from the list; its file stays
-    DELETE = "delete"  # with its file
+    REMOVE = "remove"  # remove from the list but keep the file
+    DELETE = "delete"  # delete the file too
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Action:
 class ActionContext:
     """The state of the pool, as far as it determines the actions for the selected model."""
 
-    loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the loaded one
+    loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the model that answers by default
     is_loading: bool  # a model is being loaded
     judgment: Judgment | None
-    may_try: bool  # it could run on this machine alone, using more memory than it lends
+    may_try: bool  # the model could run on this machine alone, with more memory than the machine lends
     downloads: dict[str, Download]
     embedder: str = ""  # name of the loaded embedding model or reranker
-    beside: Judgment | None = None  # for a load alongside the other models
-    copies: tuple[MachineRef, ...] = ()  # machines that can send this file
+    beside: Judgment | None = None  # verdict on loading it in addition to the loaded models
+    copies: tuple[MachineRef, ...] = ()  # machines that can send the file
 
 
 def actions(setup: Setup, context: ActionContext) -> list[Action]:
@@ -148,13 +148,13 @@ def _getting(file: HubFile | None, context: ActionContext) -> list[Action]:
     return [Action(ModelAction.DOWNLOAD, text, role, file.usable)]
 
 
-REMOVALS = (ModelAction.DELETE, ModelAction.REMOVE)  # placed at the far end, away from the others
+REMOVALS = (ModelAction.DELETE, ModelAction.REMOVE)  # placed at the far end, away from the other buttons
 
 
 class ActionBar(QWidget):
     """The buttons below the details. They are recreated when the available actions change."""
 
-    pressed = Signal(object)  # Do
+    pressed = Signal(object)  # ModelAction
 
     def __init__(self) -> None:
         super().__init__()

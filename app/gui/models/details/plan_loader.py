@@ -16,7 +16,7 @@ from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import ModelItem
 from app.gui.models.verdicts import sketch
 
-PAUSE_MS = 60  # after the slider last moved, before the node is asked
+PAUSE_MS = 60  # delay before a request, which limits the requests of a moving slider
 PLAN, MEASURE, BESIDE = "plan", "measure", "beside"
 KEY = "chosen"
 
@@ -31,8 +31,8 @@ class Setup:
     users: int = 1
     without: tuple[str, ...] = ()
     kv: str = "f16"  # format of the KV cache
-    shape: str | None = None  # None lets the planner choose
-    may_join: bool = False  # other models are loaded, and this one could join them
+    shape: str | None = None  # placement; None leaves the choice to the planner
+    may_join: bool = False  # other models are loaded, and this one could be loaded in addition
 
     def request_body(self) -> dict[str, Any]:
         """Return the body of a request to plan or load the model."""
@@ -51,8 +51,8 @@ class PlanLoader(QObject):
 
     planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
-    joined = Signal(object)  # Plan | AppError | None: alongside the loaded models; None: not requested
-    estimated = Signal(object)  # Verdict with its plan, for a model that is not local
+    joined = Signal(object)  # Plan or AppError for a load alongside the loaded models; None if not requested
+    estimated = Signal(object)  # Verdict on a model that is not local, with its plan
     step = Signal(object)  # Progress of a measurement
     measuring_changed = Signal()
 
@@ -60,7 +60,7 @@ class PlanLoader(QObject):
         super().__init__(parent)
         self._client, self._calls = client, Calls()
         self._setup: Setup | None = None
-        self._again = False  # the setup has changed during planning
+        self._again = False  # the setup has changed while a plan was pending
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(PAUSE_MS)
@@ -138,7 +138,7 @@ class PlanLoader(QObject):
         if made is None:
             return None
         body = setup.request_body()
-        del body["model"], body["shape"]  # for a model that is not local, only the best shape is returned
+        del body["model"], body["shape"]  # estimates always use the best placement
         return body | {"sketches": [msgspec.to_builtins(made)], "place": True}
 
     def _planned(self, plan: Plan) -> None:
@@ -150,7 +150,7 @@ class PlanLoader(QObject):
         self._over()
         self.refused.emit(error)
         self._calls.end(BESIDE)
-        self.joined.emit(None)  # a model that needs all memory has no room alongside others
+        self.joined.emit(None)  # a model that does not fit alone does not fit alongside others
 
     def _ask_beside(self) -> None:
         """Plan a load alongside the other models, from existing measurements."""

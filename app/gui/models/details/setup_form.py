@@ -21,13 +21,14 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS
 
 EXACT, SMALL = "f16", "q8_0"
-LEAST_CHARACTERS = 12  # of a line, visible at any width
-ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # names in core -> names in requests
-NOISE_SHARE = 0.02  # smaller differences between forecasts are noise
+LEAST_CHARACTERS = 12  # minimum number of visible characters
+# names of placements in plans -> in requests
+ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}
+NOISE_SHARE = 0.02  # smaller relative differences between forecasts count as noise
 LEAST, USUAL = 512, 4096
-FACTORS = (2, 3)  # between two powers of two: 1.5 times the lower one
+FACTORS = (2, 3)  # halves of a power of two: the power itself, and 1.5 times it
 MOST_PEOPLE = 16
-LONG = 1 << 17  # offered if the training context is not known
+LONG = 1 << 17  # maximum context offered if the model's own is unknown
 
 
 class SetupForm(QWidget):
@@ -102,7 +103,7 @@ class ContextSlider(QWidget):
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
         wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
-        named = layout_widget(Flow(self._title, self._value, right_from=1))  # two lines if one is too narrow
+        named = layout_widget(Flow(self._title, self._value, right_from=1))  # wraps to two lines if the form is narrow
         self.setLayout(column(named, self.slider, gap=sizes.XS))
 
     @property
@@ -231,7 +232,7 @@ class MachineChoice(QWidget):
         super().__init__()
         self._pool = pool
         self._without: set[str] = set()
-        self._useful = True  # the model can be split
+        self._useful = True  # whether the model can be split
         self._shown: list[tuple[str, str, bool]] = []
         self.boxes: dict[str, QCheckBox] = {}
         self._box = column(gap=0)
@@ -315,7 +316,7 @@ class ShapeChoice(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._useful = False
-        self._best, self._rates = "", dict[str, float]()  # by order
+        self._best, self._rates = "", dict[str, float]()  # by name in requests
         self.combo = DropDown()
         for kind in ("", *ORDERED.values()):
             self.combo.addItem("", kind)

@@ -25,9 +25,9 @@ from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 translate = QCoreApplication.translate
-PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # and their colors
+PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # fields of Memory with their colors
 HEIGHT = SWATCH = sizes.S
-NAME = 12  # characters of a name that stay visible
+NAME = 12  # minimum number of visible characters of a name
 
 
 class VerdictView(QWidget):
@@ -47,7 +47,7 @@ class VerdictView(QWidget):
         self.memory.setLayout(column(label(self.tr("Memory"), "section"), self.sum, self.bars))
         self._use_context, self._use_file = use_context, use_file
         self.use = button("", self._use, "inline")
-        self._fitting = ""  # the quantization that fits
+        self._fitting = ""  # quantization of the smaller file that fits
         use = row(self.use, None)
         head = row(self._picture, self.title, self._beside, gap=sizes.S)
         head.setStretch(2, 1)
@@ -62,7 +62,7 @@ class VerdictView(QWidget):
         self.title.setText("")
         self._beside.say("")
         self._picture.clear()
-        self._head.setVisible(not sentence)  # otherwise keep its space for the pending answer
+        self._head.setVisible(not sentence)  # without a sentence, keeps the space for the pending verdict
         self._update(sentence, None)
         self.use.hide()
 
