@@ -220,7 +220,7 @@ OTHERS: dict[str, Opens] = {
     "license": lambda services, parent: TextDialog(services, "License", "All rights. " * 999, parent),
     "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
     "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),
-    "locked": lambda services, parent: LockedChats(services.lock, services.theme, QWidget(), parent).ask_anew(),
+    "locked": lambda services, parent: LockedChats(services.lock, services.theme, QWidget(), parent).ask_new_history(),
     "link": lambda services, parent: ask_link(services.theme, parent, ANSWER, nothing),
     "quit": lambda services, parent: QuitSheet(services, ["Chat", "Models"], nothing, parent),
 }

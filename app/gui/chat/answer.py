@@ -1,4 +1,4 @@
-"""A single answer in progress: the request to the node, the text as it arrives, and the way the answer ends."""
+"""A single answer in progress: the request to the node, the text as it arrives, and its outcome."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class InterruptedAnswers:
         self._models.pop(chat, None)
 
     def page(self, model: str, default: str) -> str:
-        """Return the address of the chat that lost this model most recently, or `default` if there is none."""
+        """Return the page of the chat whose answer this model interrupted most recently, or `default` if there is
+        none."""
         for chat, interrupting in reversed(self._models.items()):
             if interrupting == model:
                 return chat_address(chat)
@@ -53,10 +54,10 @@ class InterruptedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The way an answer ended.
+    """The outcome of an answer.
 
-    `how` is "stop", "length" (the token limit), FULL (the context limit), "stopped" (by the user) or "failed" (see
-    `error`).
+    The field `how` is "stop", "length" (the token limit), FULL (the context limit), "stopped" (by the user) or
+    "failed" (with an `error`).
     """
 
     how: str

@@ -368,10 +368,9 @@ class ComposerHint(QWidget):
     ) -> None:
         """Show the hint for the next message of a chat.
 
-        `is_queued` means that a message waits for the current answer to end. `may_trim` means that the oldest
-        messages are
-        dropped from the prompt if needed. `guide_fails` means that the Guide was asked here but does not fit in
-        memory.
+        Arguments: `is_queued` means that a message waits for the current answer to end. `may_trim` means that the
+        oldest messages are dropped from the prompt if needed. `guide_fails` means that the Guide was asked here but
+        does not fit in memory.
         """
         text = offer = ""
         self._offered = self.last_model

@@ -120,14 +120,14 @@ class LockedChats(QStackedWidget):
         super().__init__(parent)
         self._lock, self._theme, self._chats = lock, theme, chats
         self.again = button(self.tr("Try again"), lock.try_again, "primary")
-        self.anew = button(self.tr("Start a new history…"), self.ask_anew)
+        self.anew = button(self.tr("Start a new history…"), self.ask_new_history)
         self.state = EmptyState(self.tr("Your chats are locked"), "", self.again, self.anew)
         self.addWidget(chats)
         self.addWidget(self.state)
         lock.changed.connect(self._show_state)
         self._show_state()
 
-    def ask_anew(self) -> CompactDialog:
+    def ask_new_history(self) -> CompactDialog:
         """Ask whether to begin a new history. The locked file is kept."""
         box = CompactDialog(
             self._theme,

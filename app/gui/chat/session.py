@@ -52,7 +52,7 @@ ANSWERING_STATES = ("ready", "recovering")
 
 @dataclass(slots=True)
 class RunningAnswer:
-    """An answer in progress. If it continues an earlier answer, `before` has that text and `stats` its statistics."""
+    """An answer in progress. If it continues an earlier answer, `before` holds that text and `stats` its statistics."""
 
     chat: ChatId
     message: MessageId

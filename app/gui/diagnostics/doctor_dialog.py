@@ -108,7 +108,7 @@ def port_of(address: str) -> int | None:
 
 
 def own_firewall() -> Firewall | None:
-    """Return the firewall program of this computer, or None if it is not one whose command is known."""
+    """Return this computer's firewall program, or None if it is not a known one."""
     if sys.platform == "win32":
         return Firewall.WINDOWS
     for name, wall in (("ufw", Firewall.UFW), ("firewall-cmd", Firewall.FIREWALLD)):
@@ -118,8 +118,7 @@ def own_firewall() -> Firewall | None:
 
 
 class CommandButton(QPushButton):
-    """A button that copies the firewall command that opens a port. If the firewall is unknown, a menu asks which one
-    it is."""
+    """A button that copies the firewall command for opening a port. A menu asks for the firewall if it is unknown."""
 
     def __init__(self, check: Check, own_port: int | None, copied: Callable[[str], object]) -> None:
         self._copied = copied
@@ -319,7 +318,7 @@ class DoctorDialog(Dialog):
         self._offer(self.cause)
 
     def _help_to_join(self) -> None:
-        """Explain how to get a code from another machine. The checks found nothing else wrong."""
+        """Explain how to get a code from another machine, after the checks have found no other problem."""
         self._say(
             "info",
             "accent",

@@ -147,7 +147,7 @@ def headline(check: Check) -> str:
 
 
 def advice(check: Check) -> str:
-    """Return advice on a problem. The window's own text refers to its button and takes precedence over the node's."""
+    """Return advice on a problem: the window's own text, which mentions its button, or else the node's text."""
     text = _ADVICE.get(check.code)
     return _translated(text, check) if text else said(check.cure) if check.cure else ""
 

@@ -48,7 +48,7 @@ KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # none of th
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """The window's knowledge about the node, mostly empty while the node is unreachable."""
+    """The information that the window has about the node, mostly empty while the node is unreachable."""
 
     home: Path
     current_status: str = ""

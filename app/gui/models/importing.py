@@ -24,10 +24,10 @@ LEAST_S = 0.5  # minimum reading time before a speed is shown
 
 
 class ImportQueue(QObject):
-    """The import queue. `path` is the file being imported, or empty. It outlives pages, because hashing can take
-    minutes.
+    """The queue of imports. Its `path` is the file being imported, or empty.
 
-    If the window or the node ends during an import, the file is remembered and imported from the start later.
+    The queue outlives pages, because hashing can take minutes. If the window or the node ends during an import, the
+    file is remembered and imported from the start later.
     """
 
     changed = Signal()
@@ -73,7 +73,7 @@ class ImportQueue(QObject):
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
 
     def take_unseen_error(self) -> AppError | None:
-        """Return and clear the latest refusal that has not been shown. No page may have existed to show it."""
+        """Return the latest import error that no page has shown, and clear it."""
         error, self._unseen = self._unseen, None
         return error
 

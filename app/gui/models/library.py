@@ -63,7 +63,7 @@ class Library(QObject):
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> ModelItem | None:
-        """Return the recommended catalog model, or None if it is already on this computer."""
+        """Return the recommended catalog model, or None if there is none or it is already on this computer."""
         item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
         if item is None or any(file.on_shelf for file in item.files):
             return None

@@ -105,8 +105,7 @@ def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
 
 
 class OtherModelsCard(QWidget):
-    """A card that offers the models, hidden if there are none. `is_last` adds a link to the Models page after the
-    import."""
+    """A card that offers the models of other apps, hidden if there are none. `is_last` adds a link to the Models page."""
 
     page_requested = Signal()  # the user asked for the Models page
 

@@ -484,6 +484,7 @@ class ReadyStep(Step):
 
     @property
     def _asks(self) -> bool:
-        """Return whether the user will chat with the Guide, unless this computer only lends or other hosts answer."""
+        """Return whether the Guide will answer next. It will not if this computer only lends, or if other hosts
+        answer."""
         lends = self.services.preferences.text(KEY, BOTH) == LEND
         return not lends and self.services.pool.now.hosts is None

@@ -44,9 +44,9 @@ class History(QObject):
     unlocked = Signal()  # the chats have become readable, or the file was replaced
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
-        """Open or create the file. An unusable file does not raise; `trouble` then has the error.
+        """Open or create the file. Never raises because of an unusable file; `trouble` then has the error.
 
-        `sealed` decides whether a new file is encrypted. An existing file records that itself.
+        The argument `sealed` decides whether a new file is encrypted. An existing file records that itself.
         """
         super().__init__(parent)
         self._waiting: dict[ChatId, Chat] = {}  # unwritten changes

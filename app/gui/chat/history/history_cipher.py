@@ -17,8 +17,8 @@ StoredText = str | bytes
 class Codec(Protocol):
     """Converts between a text and its value in a database column.
 
-    `place` identifies the row and column. An encrypted text can be decrypted only with the place it was encrypted
-    for.
+    The `place` identifies the row and column. An encrypted text is bound to it and cannot be decrypted with any
+    other.
     """
 
     @property

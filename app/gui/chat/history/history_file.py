@@ -80,9 +80,8 @@ MARK = ("Poolhouse", "mark")  # the text of the mark and its place
 class OpenedHistory:
     """An open history file.
 
-    `trouble` is an error the user should see. If `locked` is set, the encrypted texts cannot be read, and `db` is an
-    empty
-    in-memory database instead. `indexed` tells whether there is a full-text index.
+    The field `trouble` is an error the user should see. If `locked` is set, the encrypted texts cannot be read, and
+    `db` is an empty in-memory database instead. `indexed` tells whether there is a full-text index.
     """
 
     db: sqlite3.Connection

@@ -63,17 +63,17 @@ WITH_FILES = "\x1e"  # marks a draft with files, stored as JSON; one without fil
 
 
 def chat_place(column: str, chat: str) -> tuple[str, ...]:
-    """Return the place of a chat's column, with which its text is encrypted."""
+    """Return the place to which an encrypted text in this column of a chat is bound."""
     return "chat", chat, column
 
 
 def message_place(column: str, chat: str, message: str) -> tuple[str, ...]:
-    """Return the place of a message's column, with which its text is encrypted."""
+    """Return the place to which an encrypted text in this column of a message is bound."""
     return "message", chat, message, column
 
 
 def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
-    """Return the list entry in a row with the columns of HEADING."""
+    """Convert a row with the columns of HEADING to a list entry."""
     ident, shown, folder, pinned, archived, changed_at, *_ = row
     return Heading(
         ChatId(ident),

@@ -1,4 +1,5 @@
-"""Access to the open history file: error handling, removal of deleted chats, and conversion by encryption."""
+"""Access to the open history file, with error handling, the removal of deleted chats, and encryption of the whole
+file."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 class HistoryStore(QObject):
-    """Access to the history file. An unusable file never raises; `trouble` then has the error."""
+    """Access to the history file. No method raises because of an unusable file; `trouble` then has the error."""
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing has succeeded again

@@ -57,7 +57,7 @@ class HistorySearch(QObject):
         return self._steps is not None
 
     def begin(self, words: str) -> None:
-        """Search for words, or repeat the search for the same ones. The first step runs immediately."""
+        """Start a search, or repeat it if the words are the same. The first step runs immediately."""
         if self.busy and words == self._words:
             self._again = True  # repeat after the running search
             return

@@ -148,7 +148,7 @@ class ChatListView(QTreeView):
         return [row.heading for row in rows if isinstance(row, ChatRow)]
 
     def folder(self) -> str | None:
-        """Return the selected folder, or None if a chat is selected."""
+        """Return the name of the selected folder, or None if no folder is selected or the selection includes chats."""
         row = self._rows_model.row(self.currentIndex())
         chosen = bool(self.selectedIndexes()) and not self.chosen()
         return row.name if chosen and isinstance(row, FolderRow) else None

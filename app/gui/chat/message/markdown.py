@@ -61,7 +61,7 @@ class Part:
 class IncrementalParser:
     """An incremental parser for a message that is still growing.
 
-    Each update parses only the text since the last open segment, so its cost does not grow with the message.
+    Each update parses only the text from the start of the open segment, so its cost does not grow with the message.
     """
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ class _SegmentBuilder:
 
 
 def _body(block: Sequence[Token]) -> int:
-    """Return the index of the first token after the table head, or 0 if the table has no body."""
+    """Return the index of the token with which the rows of a table begin, or 0 if it has no rows."""
     return next((n for n, token in enumerate(block, 1) if token.type == "tbody_open"), 0)
 
 

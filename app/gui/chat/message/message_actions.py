@@ -1,4 +1,4 @@
-"""Carries out the actions of a message: copy, select, fork and opening links. Other actions go to the chat session."""
+"""Carries out the actions of a message: copy, select, fork and opening links. Others go to the chat session."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _tr(text: str) -> str:
 
 
 class MessageActionHandler(QObject):
-    """Carries out the actions that the user chooses on messages. `opened` is called with the ID of each new chat."""
+    """Carries out the actions that the user chooses for messages. Calls `opened` with the ID of each new chat."""
 
     def __init__(
         self, history: History, session: Session, theme: Theme, opened: Callable[[str], object], window: QWidget

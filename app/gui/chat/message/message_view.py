@@ -81,7 +81,8 @@ class WrappedLabel(QLabel):
 
 
 class ThoughtView(QWidget):
-    """The thinking before an answer, collapsed under a line with its duration. It is laid out only when expanded."""
+    """The thought that precedes an answer, collapsed under a line with its duration. It is laid out only when
+    expanded."""
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -118,7 +118,7 @@ def _file_notes(item: ModelItem) -> list[str]:
 
 
 def _template_notes(loaded: LoadedModel | None) -> list[str]:
-    """Return notes about missing abilities of a loaded model's chat template, where the node has checked them."""
+    """Return notes on features that the chat template of a loaded model lacks."""
     notes = []
     if loaded is not None and loaded.tools is False:
         notes.append(translate("Models", "Its chat template can't call tools."))

@@ -98,8 +98,8 @@ class Details(FullHeightFrame):
             self._plan_loader.ask(setup)
 
     def plan_again(self) -> None:
-        """Request a new plan after a change that the user did not make. A running measurement continues and then plans
-        again."""
+        """Request a new plan after a change that the user did not make. During a measurement, wait for the plan that
+        follows it."""
         if not self._plan_loader.measuring:
             self.plan()
 

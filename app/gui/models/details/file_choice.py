@@ -91,7 +91,7 @@ class FileChoice(QWidget):
 
 
 class CopyFinder(QObject):
-    """Finds the machines of the household that have the selected file. Asks again whenever machines come or go."""
+    """Finds the machines of the household that have the selected file. Searches again whenever machines come or go."""
 
     changed = Signal()
 

@@ -99,7 +99,7 @@ class ForecastView(QWidget):
         self.show()
 
     def show_fact(self, last: AnswerOutcome | None) -> None:
-        """Show the times of the last answer beside the forecast for it."""
+        """Show the times of the last answer next to the forecast for that answer."""
         self._last = last
         self.fact.setVisible(last is not None)
         unmeasured = self.tr("Not measured yet. A ten-second test gives you a forecast.")

@@ -60,7 +60,7 @@ class SetupForm(QWidget):
         pool.changed.connect(self._update_shapes)
 
     def show_item(self, item: ModelItem, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
-        """Show the settings of another model: those it is loaded with, or the defaults where None."""
+        """Show another model with the settings it is loaded with. None stands for a default."""
         most = item.facts.context_length or LONG
         self.context.offer(min(most, MOST_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
@@ -221,7 +221,7 @@ class KvChoice(QWidget):
 
 
 class MachineChoice(QWidget):
-    """A check box for each machine that may process layers. This machine always takes part for its own user.
+    """Check boxes for the machines that may process layers. This machine always takes part for its own user.
 
     Emits `changed` when the user checks or clears a box. Hidden if there is no choice.
     """

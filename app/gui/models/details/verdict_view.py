@@ -57,7 +57,7 @@ class VerdictView(QWidget):
         self.clear()
 
     def clear(self, sentence: str = "") -> None:
-        """Show no verdict, only a sentence that explains why, if there is one."""
+        """Show that there is no verdict. The sentence, if given, explains why."""
         self.judgment = None
         self.title.setText("")
         self._beside.say("")
@@ -293,7 +293,7 @@ def whole_sum(plan: Plan) -> str:
 
 
 def short_sum(parts: Parts) -> str:
-    """Describe the memory that a model needs if it does not fit, part by part, and the memory available."""
+    """Describe the memory that a model that does not fit would need, part by part, and the memory available."""
     words = translate(
         "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} is free for models now."
     )
