@@ -328,7 +328,7 @@ def offer_of(item: ModelItem, items: Iterable[ModelItem]) -> ModelItem | None:
 
 
 def recommended(library: Library, verdict_loader: VerdictLoader) -> ModelItem | None:
-    """Return a model that fits now and suits real work: a local model, the node's recommendation, or a catalog entry."""
+    """Return a model that fits now and suits real work: a local one, the recommended one, or one of the catalog."""
     return _largest(library.shelf, verdict_loader) or library.recommended() or _largest(library.offers, verdict_loader)
 
 

@@ -105,7 +105,7 @@ def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
 
 
 class OtherModelsCard(QWidget):
-    """A card that offers the models of other apps, hidden if there are none. `is_last` adds a link to the Models page."""
+    """A card that offers models of other apps, hidden if there are none. `is_last` adds a link to the Models page."""
 
     page_requested = Signal()  # the user asked for the Models page
 
