@@ -41,12 +41,12 @@ from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, layout_widget, row
 from app.gui.widgets.scroll_area import BoundedScrollArea
 
-MOST_CHARACTERS = 2_000  # maximum length of one announcement
+MAX_ANNOUNCED_CHARACTERS = 2_000  # maximum length of one announcement
 
 
-OPEN = "chat/open"  # preferences key: the chat shown last
+LAST_CHAT_KEY = "chat/open"  # preferences key: the chat shown last
 LIST_WIDTH = 260
-LIST_SHARE = 0.36  # maximum share of the page's width, until the user moves the divider
+MAX_LIST_SHARE = 0.36  # maximum share of the page's width, until the user moves the divider
 
 
 class ListAndChat(QSplitter):
@@ -74,7 +74,7 @@ class ListAndChat(QSplitter):
 
     def _fit(self) -> None:
         if not self._was_moved:
-            width = min(self._theme.px(LIST_WIDTH), int(LIST_SHARE * self.width()))
+            width = min(self._theme.px(LIST_WIDTH), int(MAX_LIST_SHARE * self.width()))
             self.setSizes([width, self.width() - width])
 
 
@@ -186,7 +186,7 @@ class ChatPage(Page):
 
     def _open_last(self) -> None:
         """Open the chat that was shown last, or a new one."""
-        last = self.services.preferences.text(OPEN)
+        last = self.services.preferences.text(LAST_CHAT_KEY)
         chat = self.history.chat(ChatId(last)) if last else None
         self.open_chat((chat or self.history.begin()).id)
         if self.history.trouble is not None:
@@ -241,7 +241,7 @@ class ChatPage(Page):
             words = self.tr("This question has no answer yet.")
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
         if self.history.locked is None:  # the chat of a locked history cannot be reopened at the next start
-            self.services.preferences.keep(OPEN, chat_id)
+            self.services.preferences.keep(LAST_CHAT_KEY, chat_id)
         self.composer.field.setFocus()
 
     def _open_match(self, chat_id: str, message: str, words: str) -> None:
@@ -474,7 +474,7 @@ class Speaker(QObject):
 
     def _say(self, markdown: str) -> None:
         if markdown.strip():
-            announce(self._view, as_text(markdown[:MOST_CHARACTERS]))
+            announce(self._view, as_text(markdown[:MAX_ANNOUNCED_CHARACTERS]))
 
 
 def finished(text: str, start: int) -> int:

@@ -24,7 +24,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.app import preferences
 from app.gui.app.app_context import AppContext
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
-from app.gui.chat.presets import MOST, SAMPLING_PARAMETERS, Presets, SamplingParameter, valid_sampling
+from app.gui.chat.presets import MAX_PRESETS, SAMPLING_PARAMETERS, Presets, SamplingParameter, valid_sampling
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
@@ -93,10 +93,10 @@ def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[s
 
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
-BY_CHANCE = -1  # value that stands for a random seed
-MOST_TOKENS = 1 << 17
+RANDOM_SEED = -1  # value that stands for a random seed
+TOKEN_LIMIT = 1 << 17
 WIDTH = 520
-SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
+SYSTEM_LINES, MIN_CHARACTERS = 5, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +186,13 @@ class ChatSettings(CompactDialog):
         self.system.setTabChangesFocus(True)
         line = self.system.fontMetrics().lineSpacing()
         self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
-        self.longest.setRange(1, MOST_TOKENS)
+        self.longest.setRange(1, TOKEN_LIMIT)
         self.longest.setGroupSeparatorShown(True)
         self.longest.setSuffix(self.tr(" tokens"))
         self.thinking.addItem(self.tr("Model's default"), None)
         self.thinking.addItem(self.tr("On"), 1)
         self.thinking.addItem(self.tr("Off"), 0)
-        self.longest_thought.setRange(0, MOST_TOKENS)
+        self.longest_thought.setRange(0, TOKEN_LIMIT)
         self.longest_thought.setGroupSeparatorShown(True)
         self.longest_thought.setSuffix(self.tr(" tokens"))
         self.longest_thought.setSpecialValueText(self.tr("No limit"))
@@ -205,7 +205,7 @@ class ChatSettings(CompactDialog):
         self.remove_sampling = IconButton(self._theme, "delete", remove, self._drop_sampling)
         shortened = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         for box in (self.model, self.context, self.system_presets, self.sampling_presets):
-            box.setMinimumContentsLength(LEAST_CHARACTERS)
+            box.setMinimumContentsLength(MIN_CHARACTERS)
             box.setSizeAdjustPolicy(shortened)
         self.model.currentIndexChanged.connect(self._offer_contexts)
         self._offer_contexts()
@@ -265,15 +265,15 @@ class ChatSettings(CompactDialog):
         box: QSpinBox | QDoubleSpinBox
         if parameter.whole:
             box = QSpinBox()
-            box.setRange(int(parameter.least), int(min(parameter.most, (1 << 31) - 1)))
+            box.setRange(int(parameter.minimum), int(min(parameter.maximum, (1 << 31) - 1)))
             if parameter.default is None:
-                box.setMinimum(BY_CHANCE)
+                box.setMinimum(RANDOM_SEED)
                 box.setSpecialValueText(self.tr("Random"))
         else:
             box = QDoubleSpinBox()
             box.setDecimals(2)
             box.setSingleStep(parameter.step)
-            box.setRange(parameter.least, parameter.most)
+            box.setRange(parameter.minimum, parameter.maximum)
         default = self.tr("Random")
         if parameter.default is not None:
             default = formats.number(parameter.default, 0 if parameter.whole else 2)
@@ -294,7 +294,7 @@ class ChatSettings(CompactDialog):
     def _fill_sampling(self, values: object) -> None:
         known = valid_sampling(values)
         for parameter in SAMPLING_PARAMETERS:
-            default = BY_CHANCE if parameter.default is None else parameter.default
+            default = RANDOM_SEED if parameter.default is None else parameter.default
             value = known.get(parameter.name, default)
             self.sampling_fields[parameter.name].setValue(value)  # type: ignore[arg-type]
 
@@ -318,8 +318,8 @@ class ChatSettings(CompactDialog):
 
     def _limit(self, keep: QPushButton, n_kept: int) -> None:
         full = self.tr("There are already {count} presets. Remove one first.")
-        keep.setEnabled(n_kept < MOST)
-        keep.setToolTip("" if n_kept < MOST else full.format(count=formats.number(n_kept)))
+        keep.setEnabled(n_kept < MAX_PRESETS)
+        keep.setToolTip("" if n_kept < MAX_PRESETS else full.format(count=formats.number(n_kept)))
 
     def _use_system(self) -> None:
         text = self._presets.systems().get(self.system_presets.currentText())
@@ -366,7 +366,7 @@ class ChatSettings(CompactDialog):
         values = {
             name: field.value()
             for name, field in self.sampling_fields.items()
-            if not (name == "seed" and field.value() == BY_CHANCE)
+            if not (name == "seed" and field.value() == RANDOM_SEED)
         }
         sampling = valid_sampling(values)
         if self.longest.value() != MAX_TOKENS:

@@ -31,9 +31,9 @@ from app.gui.widgets.layouts import clear_layout, column, row
 
 MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8
-MOST_LINES = 8
+MAX_LINES = 8
 NAME_CHARACTERS = 40
-LEAST_CHARACTERS = 20  # minimum line length of the field with the buttons beside it
+MIN_LINE_CHARACTERS = 20  # minimum line length of the field with the buttons beside it
 
 
 def read_text(path: Path) -> Details:
@@ -97,7 +97,7 @@ class Field(QPlainTextEdit):
         QTimer.singleShot(0, self, self._show_scroll_bar)  # after the layout has applied the new height
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return QSize(super().sizeHint().width(), self._height_of(MOST_LINES))
+        return QSize(super().sizeHint().width(), self._height_of(MAX_LINES))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(super().minimumSizeHint().width(), self._height_of(1))
@@ -186,7 +186,7 @@ class Composer(QFrame):
         """Move the buttons below the field if they would leave it too narrow."""
         super().resizeEvent(event)
         buttons = self.attach_button.sizeHint().width() + self.send.sizeHint().width()
-        words = LEAST_CHARACTERS * self.field.fontMetrics().averageCharWidth()
+        words = MIN_LINE_CHARACTERS * self.field.fontMetrics().averageCharWidth()
         beside = event.size().width() - buttons >= words
         self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
@@ -329,7 +329,7 @@ class TokenCounts:
         self._counted(file, count.tokens)
 
 
-LAST_MODEL = "chat/last_model"  # preferences key: the model that answered last, other than the Guide
+LAST_MODEL_KEY = "chat/last_model"  # preferences key: the model that answered last, other than the Guide
 
 
 class ComposerHint(QWidget):
@@ -348,12 +348,12 @@ class ComposerHint(QWidget):
 
     @property
     def last_model(self) -> str:
-        return self._preferences.text(LAST_MODEL)
+        return self._preferences.text(LAST_MODEL_KEY)
 
     def note_answer(self, model: str | None) -> None:
         """Remember the model that has just answered, unless it is the Guide."""
         if model and model not in (GUIDE, self.last_model):
-            self._preferences.keep(LAST_MODEL, model)
+            self._preferences.keep(LAST_MODEL_KEY, model)
 
     def show_for(
         self,

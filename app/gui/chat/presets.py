@@ -14,7 +14,7 @@ from app.decoding import decode
 from app.gui.app.preferences import Preferences
 
 SYSTEM, SAMPLING = "presets/system", "presets/sampling"  # preferences keys
-MOST, NAME_CHARACTERS, TEXT_CHARACTERS = 100, 100, 100_000
+MAX_PRESETS, NAME_CHARACTERS, TEXT_CHARACTERS = 100, 100, 100_000
 MAX_SEED = (1 << 32) - 2
 
 
@@ -23,8 +23,8 @@ class SamplingParameter:
     """A sampling parameter and its valid range. A default of None stands for a new random value each time."""
 
     name: str
-    least: float
-    most: float
+    minimum: float
+    maximum: float
     default: float | None
     step: float
     whole: bool = False
@@ -53,7 +53,7 @@ def valid_sampling(values: object) -> dict[str, float | int]:
 
 def _fits(parameter: SamplingParameter, value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not parameter.least <= value <= parameter.most:  # type: ignore[operator]
+    if not number or not parameter.minimum <= value <= parameter.maximum:  # type: ignore[operator]
         return False
     return value != parameter.default and (not parameter.whole or value == int(value))  # type: ignore[call-overload]
 
@@ -127,7 +127,7 @@ class Presets(QObject):
     def _save(self, group: str, name: str, value: object) -> None:
         name = " ".join(name.split())[:NAME_CHARACTERS]
         saved = self._saved(group)
-        if name and (name in saved or len(saved) < MOST):
+        if name and (name in saved or len(saved) < MAX_PRESETS):
             self._write(group, saved | {name: value})
 
     def _remove(self, group: str, name: str) -> None:

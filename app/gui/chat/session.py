@@ -42,10 +42,10 @@ TICKS_BETWEEN_SAVES = 25  # one save per second
 FULL_TOKENS = 2  # a context with at most this many free tokens counts as full
 ANSWER_SHARE = 0.25  # share of the context reserved for the answer when old messages are left out
 MESSAGE_TOKENS = 8  # approximate overhead of the chat template per message
-USUAL_TOKENS_PER_CHARACTER = 1 / 3
-NODE_IS_COMING = (Link.LOOKING, Link.STARTING)  # states in which questions wait for the node
+TYPICAL_TOKENS_PER_CHARACTER = 1 / 3
+WAITING_LINKS = (Link.LOOKING, Link.STARTING)  # states in which questions wait for the node
 # Fields of POST /load that keep the other model as the default for requests that name no model.
-BESIDE_LAST = {"beside": True, "first": False}
+LOAD_ALONGSIDE = {"beside": True, "first": False}
 GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide was trained on exactly one answer to each question
 ANSWERING_STATES = ("ready", "recovering")
 
@@ -219,7 +219,7 @@ class Session(QObject):
         answer = Answer(self._pool.client, _answer_key(chat.id, message), body, self)
         running = RunningAnswer(chat.id, message, before, answer, notes, model=model)
         self._run(chat, running)
-        running.waits = self._pool.link in NODE_IS_COMING
+        running.waits = self._pool.link in WAITING_LINKS
         if not running.waits:
             self._ask(running, chat)
 
@@ -263,7 +263,7 @@ class Session(QObject):
         """Ask the questions that were waiting for the node, or fail them if it cannot be reached."""
         link = self._pool.link
         self.resume()
-        if link in NODE_IS_COMING:
+        if link in WAITING_LINKS:
             return
         for running in [running for running in self.running.values() if running.waits]:
             running.waits = False
@@ -291,11 +291,11 @@ class Session(QObject):
         # The Guide is small enough to be loaded alongside any other model.
         is_beside = name == GUIDE and now.loaded is not None and now.loaded.model != GUIDE
         if chat.context is None:
-            return {"model": GUIDE, **BESIDE_LAST} if is_beside and now.model(name) is None else None
+            return {"model": GUIDE, **LOAD_ALONGSIDE} if is_beside and now.model(name) is None else None
         if _has_context(named or now.loaded, name, chat.context):
             return None
         if is_beside:
-            return {"model": GUIDE, "context": chat.context, **BESIDE_LAST}
+            return {"model": GUIDE, "context": chat.context, **LOAD_ALONGSIDE}
         # Reloading one of several models must not unload the others.
         beside = {"beside": True} if len(now.models) > 1 and now.model(name) is not None else {}
         return {"model": name, "context": chat.context, **beside}
@@ -412,4 +412,4 @@ def _tokens_per_character(branch: Sequence[Message]) -> float:
         if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
             characters = sum(len(content(message)) for message in branch[:place])
             return tokens / max(1, characters)
-    return USUAL_TOKENS_PER_CHARACTER
+    return TYPICAL_TOKENS_PER_CHARACTER

@@ -41,9 +41,14 @@ from app.gui.widgets.notice import Notice
 
 Json = dict[str, Any]
 LOG_BYTES = 512 << 10  # maximum size of the end of each log that is included
-MOST_LOGS = 6
-LOOKS = ("look/scheme", "look/text_scale", "look/language", "look/reduce_motion")
-KEPT = (*LOOKS, "window/page", "first_run/done", "first_run/role")  # none of these contains text written by the user
+MAX_LOGS = 6
+APPEARANCE_KEYS = ("look/scheme", "look/text_scale", "look/language", "look/reduce_motion")
+INCLUDED_SETTINGS = (
+    *APPEARANCE_KEYS,
+    "window/page",
+    "first_run/done",
+    "first_run/role",
+)  # none of these contains text written by the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def _settings(home: Path) -> dict[str, str]:
     if (file := home / "settings.json").is_file():
         files["settings.json"] = file.read_text("utf-8", "replace")
     kept = QSettings(str(home / "window" / "window.ini"), QSettings.Format.IniFormat)
-    chosen = [f"{name}={kept.value(name)}\n" for name in KEPT if kept.contains(name)]
+    chosen = [f"{name}={kept.value(name)}\n" for name in INCLUDED_SETTINGS if kept.contains(name)]
     if chosen:
         files["window.ini"] = "".join(chosen)
     return files
@@ -107,7 +112,7 @@ def _settings(home: Path) -> dict[str, str]:
 def _logs(home: Path) -> list[Path]:
     """Return the newest log files, newest first."""
     files = [path for path in (home / "logs").glob("*.log*") if path.is_file()]
-    return sorted(files, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
+    return sorted(files, key=lambda path: -path.stat().st_mtime)[:MAX_LOGS]
 
 
 def _end_of(path: Path) -> str:

@@ -16,7 +16,7 @@ from app.gui.look import formats
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
 
-HELPED = frozenset(  # errors that choosing another folder can resolve
+FOLDER_ERRORS = frozenset(  # errors that choosing another folder can resolve
     {"download_no_room", "disk_full", "models_folder_away", "models_folder_other"}
 )
 

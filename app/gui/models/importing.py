@@ -19,8 +19,8 @@ from app.gui.app.preferences import Preferences
 
 IMPORT = "import"
 QUEUE_KEY = "shelf/importing"
-BROKEN_OFF = ("node_away", "node_went_away")
-LEAST_S = 0.5  # minimum reading time before a speed is shown
+INTERRUPTION_CODES = ("node_away", "node_went_away")
+MIN_READING_S = 0.5  # minimum reading time before a speed is shown
 
 
 class ImportQueue(QObject):
@@ -60,7 +60,7 @@ class ImportQueue(QObject):
         """The reading speed, or None until it can be measured."""
         at, done = self._began
         passed = time.monotonic() - at
-        return (self.done_bytes - done) / passed if at and passed >= LEAST_S else None
+        return (self.done_bytes - done) / passed if at and passed >= MIN_READING_S else None
 
     @property
     def seconds_left(self) -> float | None:
@@ -149,7 +149,7 @@ class ImportQueue(QObject):
     def _refused(self, error: AppError) -> None:
         self._calls.done(IMPORT)
         self._unseen = error
-        if error.reason.code in BROKEN_OFF:
+        if error.reason.code in INTERRUPTION_CODES:
             self._waiting.insert(0, (self.path, self._name))
             self.path = ""
             self.changed.emit()

@@ -15,7 +15,7 @@ from app.gui.models.model_item import ModelItem, found_item, matches, offer_item
 
 SEARCH, FILES, FOUND, CATALOG, SHELF = "search", "files", "found", "catalog", "shelf"
 STARTER = "starter"
-MOST_FOUND = 30
+MAX_RESULTS = 30
 
 
 class Library(QObject):
@@ -75,7 +75,7 @@ class Library(QObject):
 
     def search(self, words: str) -> None:
         """Search Hugging Face for these words."""
-        path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
+        path = f"/search?q={quote(words, safe='')}&limit={MAX_RESULTS}"
         self.searched, self.found = words, []
         call = self._client.get(path, self._found_loaded, self._search_failed, answer=HubSearch)
         self._calls.keep(SEARCH, call)

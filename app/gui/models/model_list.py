@@ -27,9 +27,9 @@ from app.gui.widgets.layouts import EmptyState, column, row
 
 translate = QCoreApplication.translate
 ALL, FITS, HERE = "all", "fits", "here"
-SEARCH_SIGNS = 48  # width of the magnifying glass and the clear button
-LEAST_WORDS = 2  # minimum number of characters for an online search
-LEAST_ROWS = 2  # minimum number of fully visible rows; if less is available, the page scrolls
+SEARCH_ICONS_WIDTH = 48  # width of the magnifying glass and the clear button
+MIN_QUERY_CHARACTERS = 2  # minimum number of characters for an online search
+MIN_ROWS = 2  # minimum number of fully visible rows; if less is available, the page scrolls
 
 
 class ModelList(FullHeightFrame):
@@ -150,7 +150,7 @@ class ModelList(FullHeightFrame):
     def _fit_search(self) -> None:
         """Keep the search field wide enough for its placeholder. The filters wrap to a second line instead."""
         words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
-        self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_SIGNS))
+        self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_ICONS_WIDTH))
 
     def _make_list(self) -> None:
         self.rows = Rows(self)
@@ -244,7 +244,7 @@ class ModelList(FullHeightFrame):
         words = self.search.text().strip()
         if self._library.searching:
             self._library.stop_search()
-        elif len(words) >= LEAST_WORDS and words != self._library.searched:
+        elif len(words) >= MIN_QUERY_CHARACTERS and words != self._library.searched:
             self._library.search(words)
 
     def _update_search(self) -> None:
@@ -258,12 +258,12 @@ class ModelList(FullHeightFrame):
             text = self.tr("Search Hugging Face for “{words}”").format(words=words)
         self._online.setText(text)
         self._online.setEnabled(self._library.searched != words or self._library.searching)
-        self._online.setVisible(len(words) >= LEAST_WORDS and bool(text))
+        self._online.setVisible(len(words) >= MIN_QUERY_CHARACTERS and bool(text))
 
     def _paint(self) -> None:
         self._glass.setIcon(icon("search", self._services.theme.colors.muted))
         self._fit_search()
-        self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
+        self.view.setMinimumHeight(MIN_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()
         self.view.viewport().update()
 
@@ -284,22 +284,22 @@ class _Stack(QStackedWidget):
 
 @dataclass(frozen=True, slots=True)
 class SizeClass:
-    """A filter for models whose file is larger than `above` bytes and no larger than `most`."""
+    """A filter for models whose file is larger than `min_bytes` and no larger than `max_bytes`."""
 
-    above: float
-    most: float
+    min_bytes: float
+    max_bytes: float
 
     @property
     def words(self) -> str:
-        if not self.above:
-            return translate("Models", "Up to {size}").format(size=whole_size(self.most))
-        if math.isinf(self.most):
-            return translate("Models", "Over {size}").format(size=whole_size(self.above))
-        return whole_size(self.above, self.most)
+        if not self.min_bytes:
+            return translate("Models", "Up to {size}").format(size=whole_size(self.max_bytes))
+        if math.isinf(self.max_bytes):
+            return translate("Models", "Over {size}").format(size=whole_size(self.min_bytes))
+        return whole_size(self.min_bytes, self.max_bytes)
 
     def holds(self, item: ModelItem) -> bool:
         """Return whether a model belongs to this class. A model of unknown size belongs to none."""
-        return self.above < item.listed_bytes <= self.most
+        return self.min_bytes < item.listed_bytes <= self.max_bytes
 
 
 # Suited to a small computer, a typical one or a graphics card, a large one, and several combined.

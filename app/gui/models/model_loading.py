@@ -22,7 +22,7 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 from app.gui.widgets.progress import Progress as ProgressBar
 
 translate = QCoreApplication.translate
-LEAST_CHARACTERS = 12  # minimum number of visible characters of a name
+MIN_CHARACTERS = 12  # minimum number of visible characters of a name
 LOAD, UNLOAD = "load", "unload"
 
 
@@ -47,7 +47,7 @@ class ModelLoader(QObject):
         """The name of the model that is being loaded, or an empty string."""
         if self._calls.running(LOAD):
             return self._model
-        return self._coming.model if self._coming is not None else ""
+        return self._loading.model if self._loading is not None else ""
 
     @property
     def is_ours(self) -> bool:
@@ -55,7 +55,7 @@ class ModelLoader(QObject):
         return self._calls.running(LOAD)
 
     @property
-    def _coming(self) -> LoadedModel | None:
+    def _loading(self) -> LoadedModel | None:
         """The model that the node is loading, no matter who requested it."""
         loading = (model for model in self._pool.now.models if model.state == "loading")
         return next((model for model in loading if not model.stopping), None)
@@ -63,7 +63,7 @@ class ModelLoader(QObject):
     @property
     def steps(self) -> list[Progress]:
         """The latest progress of each machine."""
-        steps = self._coming.progress if self._coming is not None else {}
+        steps = self._loading.progress if self._loading is not None else {}
         if self._calls.running(LOAD):
             steps = {**self._progress, **steps}
         return [step for step in steps.values() if step.machine] or list(steps.values())
@@ -157,7 +157,7 @@ class LoadSteps(QWidget):
         for machine, step in zip(machines, steps, strict=True):
             words, bar = self._lines[machine]
             words.setText(step_words(step))
-            bar.tell(step.done / step.total if step.total > 1 or is_over(step) else None)
+            bar.tell(step.done / step.total if step.total > 1 or is_finished(step) else None)
         self.title.setText(self._headline(name, steps))
         copying = all_copies(steps)
         self.total.setVisible(copying is not None)
@@ -167,7 +167,7 @@ class LoadSteps(QWidget):
 
     def _headline(self, name: str, steps: list[Progress]) -> str:
         model = model_name(name)
-        if steps and all(step.step == "loading" and is_over(step) for step in steps):
+        if steps and all(step.step == "loading" and is_finished(step) for step in steps):
             return self.tr("Checking {model} against a known answer").format(model=model)
         return self.tr("Loading {model}").format(model=model)
 
@@ -177,14 +177,14 @@ class LoadSteps(QWidget):
         for machine in machines:
             words, bar = label("", "muted"), ProgressBar()
             bar.setAccessibleName(machine or self.tr("Progress"))
-            head = layout_widget(Beside(ElidedLabel(machine or self.tr("This file")), words, least=LEAST_CHARACTERS))
+            head = layout_widget(Beside(ElidedLabel(machine or self.tr("This file")), words, least=MIN_CHARACTERS))
             self._rows.addLayout(column(head, bar, gap=sizes.XS))
             self._lines[machine] = (words, bar)
 
 
 def step_words(step: Progress) -> str:
     """Describe the current step of a machine."""
-    if is_over(step) and step.step == "loading":
+    if is_finished(step) and step.step == "loading":
         return translate("Models", "Loaded")
     words = {
         "hashing": translate("Models", "Checking the file"),
@@ -225,5 +225,5 @@ def all_copies(steps: list[Progress]) -> Progress | None:
     )
 
 
-def is_over(step: Progress) -> bool:
+def is_finished(step: Progress) -> bool:
     return bool(step.total) and step.done == step.total

@@ -29,7 +29,7 @@ from app.gui.look.theme import set_role
 from app.gui.models.details.details import Details
 from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.details.plan_loader import PlanLoader, Setup
-from app.gui.models.folder_dialog import HELPED, choose_folder, choose_folder_text
+from app.gui.models.folder_dialog import FOLDER_ERRORS, choose_folder, choose_folder_text
 from app.gui.models.importing import ImportQueue
 from app.gui.models.library import Library
 from app.gui.models.model_item import ModelItem
@@ -45,11 +45,11 @@ from app.gui.widgets.labels import FullHeightFrame, paragraph
 from app.gui.widgets.layouts import column, scrolled
 
 REMOVE = "remove"
-GRAIN_BYTES = 256 << 20  # smaller changes in lent memory are not worth a new plan
+MEMORY_STEP_BYTES = 256 << 20  # smaller changes in lent memory are not worth a new plan
 PAUSE_MS = 1000  # memory changes come in bursts
 NARROW = 560  # width at the default text size below which the halves are stacked
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
-ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # with the halves stacked
+STACKED = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # with the halves stacked
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
@@ -64,7 +64,7 @@ class ModelsPage(Page):
         self.plan_loader, self.model_loader = PlanLoader(client, self), ModelLoader(pool, self)
         self.importing, self.watch = services.importing, SnapshotWatcher(pool, self)
         self.removal = Removal(self, client, self.importing)
-        self._wanted = ""  # key of the model to select once it is listed
+        self._key_to_select = ""  # key of the model to select once it is listed
         self._was_there = False
         self._has_requested = False
         FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.import_files)
@@ -79,7 +79,7 @@ class ModelsPage(Page):
             self.library.refresh()
             self.library.search_other_apps()
         else:
-            self._judge()
+            self._request_verdicts()
         if self.focusWidget() is None:
             self.list.view.setFocus()
         self._show_refused()
@@ -91,7 +91,7 @@ class ModelsPage(Page):
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
-        self._turn()
+        self._arrange()
 
     def choose_file(self) -> None:
         """Ask for GGUF files on this computer and import them."""
@@ -157,15 +157,15 @@ class ModelsPage(Page):
         halves.setSizes(SIDE_BY_SIDE)
         halves.setStretchFactor(0, 6)
         halves.setStretchFactor(1, 5)
-        self.services.theme.changed.connect(self._turn)
+        self.services.theme.changed.connect(self._arrange)
 
-    def _turn(self) -> None:
+    def _arrange(self) -> None:
         """Place the halves side by side or, if the window is too narrow for its text size, one above the other."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         orientation = across if self.width() >= self.services.theme.px(NARROW) else down
         if orientation != self._split.orientation():
             self._split.setOrientation(orientation)
-            self._split.setSizes(SIDE_BY_SIDE if orientation is across else ABOVE)
+            self._split.setSizes(SIDE_BY_SIDE if orientation is across else STACKED)
 
     def _wire(self) -> None:
         self.list.picked.connect(self._picked)
@@ -173,30 +173,30 @@ class ModelsPage(Page):
         self.details.pressed.connect(self._do)
         self.details.recommend.connect(self._recommend)
         self.details.smaller.connect(self._show_smaller)
-        self.library.changed.connect(self._listed)
+        self.library.changed.connect(self._library_changed)
         self.library.files_loaded.connect(self._files_loaded)
         self.library.starter_changed.connect(self._update_starter)
         self.starter.download_requested.connect(self._download)
         self.starter.details_requested.connect(lambda item: self._show(item.key))
         self.watch.shelf.connect(self._refresh_library)
         self.watch.downloads.connect(self._downloads_changed)
-        self.watch.memory.connect(self._judge)
+        self.watch.memory.connect(self._request_verdicts)
         self.watch.memory.connect(self._ask_starter)
         self.watch.ended.connect(self._download_ended)
         self.model_loader.loaded.connect(self._loaded)
         self.model_loader.failed.connect(self._load_failed)
         self.importing.imported.connect(self._imported)
-        self.details.token.saved.connect(self._token_kept)
+        self.details.token.saved.connect(self._token_saved)
         self.importing.failed.connect(self._show_refused)
         for part in (self.library, self.transfers, self.removal):
             part.failed.connect(self.fail)
         self.details.token.failed.connect(self.fail)
         self.transfers.cancel_asked.connect(self._ask_cancel)
-        self.services.pool.link_changed.connect(self._link)
+        self.services.pool.link_changed.connect(self._link_changed)
         delete = QShortcut(QKeySequence.StandardKey.Delete, self.list.view, self._delete_key)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
 
-    def _link(self) -> None:
+    def _link_changed(self) -> None:
         """Refresh the page when the node is reachable again, because anything may have changed in the meantime."""
         there = self.services.pool.is_there
         if there and not self._was_there:
@@ -214,10 +214,10 @@ class ModelsPage(Page):
         self.details.update_actions()
         self._refresh_library()
 
-    def _listed(self) -> None:
+    def _library_changed(self) -> None:
         """Update the page after a list of the library has changed."""
-        if self._wanted and self.list.select(self._wanted):
-            self._wanted = ""
+        if self._key_to_select and self.list.select(self._key_to_select):
+            self._key_to_select = ""
         now = self.library.item(self.list.chosen_key)
         if now is None and self.library.has_shelf:
             self.list.chosen_key = ""
@@ -225,9 +225,9 @@ class ModelsPage(Page):
         elif now is not None and now != self.details.item:
             self.details.show_item(now)
         self._update_starter()
-        self._judge()
+        self._request_verdicts()
 
-    def _judge(self) -> None:
+    def _request_verdicts(self) -> None:
         """Request new verdicts for all models after memory may have changed. A hidden page waits until it is shown."""
         if self._has_requested and self.isVisible():
             self.verdict_loader.ask(self.list.items())
@@ -262,7 +262,7 @@ class ModelsPage(Page):
         """Select a model now, or as soon as it is listed."""
         self.list.show_all()
         if not self.list.select(key):
-            self._wanted = key
+            self._key_to_select = key
             self.library.refresh()
 
     def _show_smaller(self, item: ModelItem, quantization: str) -> None:
@@ -330,7 +330,7 @@ class ModelsPage(Page):
         elif download.code in TOKEN_CODES:
             self.details.ask_token()
 
-    def _token_kept(self) -> None:
+    def _token_saved(self) -> None:
         """Resume the downloads that were waiting for a token."""
         for download in self.transfers.downloads():
             if download.code in TOKEN_CODES:
@@ -380,7 +380,7 @@ class ModelsPage(Page):
         )
 
     def fail(self, error: AppError, *actions: Any) -> None:
-        if error.reason.code in HELPED:
+        if error.reason.code in FOLDER_ERRORS:
             actions = (*actions, (choose_folder_text(), lambda: choose_folder(self.services, self)))
         super().fail(error, *actions)
         if error.reason.code in TOKEN_CODES:
@@ -410,7 +410,7 @@ class SnapshotWatcher(QObject):
 
     def compare(self) -> None:
         """Compare the latest snapshot with the previous one."""
-        memory = self._lends()
+        memory = self._lent_memory()
         if memory != self._memory:
             if self._memory is not None:
                 self._soon.start()
@@ -431,11 +431,11 @@ class SnapshotWatcher(QObject):
             if state in ("done", "failed") and before.get(key, state) != state:
                 self.ended.emit(downloads[key])
 
-    def _lends(self) -> list[tuple[Any, ...]]:
+    def _lent_memory(self) -> list[tuple[Any, ...]]:
         """Return the memory that each machine lends, coarsely rounded, because free memory fluctuates all the time."""
         snapshot = self._pool.now
         machines = [
-            (machine.id, machine.online, (machine.lent_bytes or 0) // GRAIN_BYTES)
+            (machine.id, machine.online, (machine.lent_bytes or 0) // MEMORY_STEP_BYTES)
             for machine in snapshot.machines.values()
         ]
         return [*machines, *((loaded.model, loaded.state == "ready") for loaded in snapshot.models)]
@@ -521,10 +521,10 @@ class Removal(QObject):
             return
         words = self.tr("{name} was removed from the list. Its file stays where it is.")
         path = item.shelf.path if item.shelf is not None else ""
-        undo = (self.tr("Undo"), lambda: self._back(path, item.name))
+        undo = (self.tr("Undo"), lambda: self._undo_removal(path, item.name))
         self._page.notice.say(words.format(name=item.name), "info", undo)
 
-    def _back(self, path: str, name: str) -> None:
+    def _undo_removal(self, path: str, name: str) -> None:
         self._page.notice.clear()
         self._importing.add(path, name)
 

@@ -19,7 +19,7 @@ from app.gui.app.navigation import INTERNAL_ERRORS, LOG_PAGE, log_button_text
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
-from app.gui.models.folder_dialog import HELPED, choose_folder, choose_folder_text
+from app.gui.models.folder_dialog import FOLDER_ERRORS, choose_folder, choose_folder_text
 from app.gui.models.importing import ImportQueue
 from app.gui.widgets.buttons import IconButton, wrapping
 from app.gui.widgets.flow import Flow
@@ -30,8 +30,8 @@ from app.gui.widgets.scroll_area import CardScrollArea
 
 translate = QCoreApplication.translate
 IMPORT_ID = "import"
-MUCH_BYTES = 256 << 20  # ask before deleting at least this much
-SHOWN = 3  # maximum number of visible rows; the rest can be scrolled to
+CONFIRM_CANCEL_BYTES = 256 << 20  # ask before deleting at least this much
+MAX_VISIBLE_ROWS = 3  # maximum number of visible rows; the rest can be scrolled to
 
 
 class Transfers(QWidget):
@@ -97,7 +97,7 @@ class Transfers(QWidget):
         """Set the height to that of the first three rows. Further rows can be scrolled to."""
         width = max(1, self._area.viewport().width())
         heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
-        shown = sum(heights[:SHOWN]) - self._box.spacing()
+        shown = sum(heights[:MAX_VISIBLE_ROWS]) - self._box.spacing()
         self._area.want(max(0, shown), heights[0] if heights else 0)
 
     def _act(self, ident: str, action: str) -> None:
@@ -117,7 +117,7 @@ class Transfers(QWidget):
             self._calls.keep(f"{action} {ident}", call)
             return
         download = next((download for download in self.downloads() if download.id == ident), None)
-        if download and download.state != "done" and (download.done_bytes or 0) >= MUCH_BYTES:
+        if download and download.state != "done" and (download.done_bytes or 0) >= CONFIRM_CANCEL_BYTES:
             self.cancel_asked.emit(download)
         else:
             self.drop(ident)
@@ -274,7 +274,7 @@ class TransferRow(QWidget):
         self._words.setVisible(not now.bad)
         self._problem.setText(now.words if now.bad else now.held_up)
         self._problem.setVisible(now.bad or bool(now.held_up))
-        self.folder.setVisible(now.bad and now.code in HELPED)
+        self.folder.setVisible(now.bad and now.code in FOLDER_ERRORS)
         self.log.setVisible(now.bad and now.code in INTERNAL_ERRORS)
         self._bar.tell(now.share)
         stands = now.state == "paused" and now.share is None

@@ -23,10 +23,10 @@ from app.gui.models.model_item import ItemKind, ModelItem
 
 PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"
 HANDY_BYTES = 6 << 30  # larger models are slow without a graphics card
-MOST_SKETCHES = 400  # maximum number per request
+MAX_SKETCHES = 400  # maximum number per request
 
 
-MOST_CONTEXT = 1 << 24
+MAX_CONTEXT = 1 << 24
 translate = QCoreApplication.translate
 
 
@@ -166,7 +166,7 @@ def sketch(item: ModelItem, file: HubFile | None, key: str) -> Sketch | None:
         key=key,
         architecture=(facts.architecture or "")[:100],
         file_bytes=size,
-        context_length=min(facts.context_length or MOST_CONTEXT, MOST_CONTEXT),
+        context_length=min(facts.context_length or MAX_CONTEXT, MAX_CONTEXT),
         splits=item.splits,
         quantization=quantization[:100],
     )
@@ -289,7 +289,7 @@ class VerdictLoader(QObject):
 
     def _estimate(self, sketches: list[Sketch], done: Callable[[Verdicts], None], call: str = ESTIMATES) -> None:
         if sketches:
-            body = msgspec.to_builtins(Judge(sketches=sketches[:MOST_SKETCHES]))
+            body = msgspec.to_builtins(Judge(sketches=sketches[:MAX_SKETCHES]))
             self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
     def _estimated(self, answer: Verdicts) -> None:

@@ -20,7 +20,7 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, row
 
-MOST_NAMES = 3
+MAX_NAMES = 3
 
 
 class OtherModels(QObject):
@@ -32,7 +32,7 @@ class OtherModels(QObject):
         super().__init__(parent)
         self._client, self._pool, self._importing = (services.client, services.pool, services.importing)
         self._call: Call | None = None
-        self._wanted = self._has_looked = False
+        self._is_requested = self._has_looked = False
         self.models: list[FoundFile] = []  # all models that can be imported, largest first
         self.imported: list[FoundFile] = []  # models that were imported
         self.problem = ""  # the error of the last failed import, in words
@@ -42,7 +42,7 @@ class OtherModels(QObject):
 
     def search(self) -> None:
         """Search as soon as the node is up. The search takes some seconds; if it fails, nothing is offered."""
-        self._wanted = True
+        self._is_requested = True
         self._search()
 
     @property
@@ -75,7 +75,7 @@ class OtherModels(QObject):
         return {model.path for model in self.models}
 
     def _search(self) -> None:
-        asks = self._wanted and not self._has_looked and self._call is None
+        asks = self._is_requested and not self._has_looked and self._call is None
         if asks and self._pool.link is Link.THERE:
             self._call = self._client.get("/found", self._found, self._none, answer=FoundFiles)
 
@@ -135,7 +135,7 @@ class OtherModelsCard(QWidget):
         self.setVisible(bool(other_models.models))
         self.about.setText(self._progress_text() if is_busy else self._offer_text() if left else self._done_text())
         names = [model.name for model in left or other_models.models]
-        self.names.setText(", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else ""))
+        self.names.setText(", ".join(names[:MAX_NAMES]) + ("…" if len(names) > MAX_NAMES else ""))
         self.problem.setText(other_models.problem)
         self.problem.setVisible(bool(other_models.problem))
         self.take.setText(self.tr("Use %n model(s)", "", len(left)))

@@ -35,8 +35,10 @@ from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, row
 
-FEW_BYTES = 20 << 30  # room for a model of 8 GB, the reserve that downloads leave free, and some more for the user
-KEY, BOTH, LEND = "first_run/role", "both", "lend"
+LOW_SPACE_BYTES = (
+    20 << 30
+)  # room for a model of 8 GB, the reserve that downloads leave free, and some more for the user
+ROLE_KEY, BOTH, LEND = "first_run/role", "both", "lend"
 Then = Callable[[], None]
 Failed = Callable[[AppError], None]
 
@@ -263,7 +265,7 @@ class HardwareStep(Step):
         models = self.services.pool.now.models_folder
         disk = QStorageInfo(_existing(models.folder or str(self.services.launcher.home)))
         is_there = disk.isValid() and models.there
-        is_low = is_there and disk.bytesAvailable() < FEW_BYTES
+        is_low = is_there and disk.bytesAvailable() < LOW_SPACE_BYTES
         self.few.setVisible(is_low)
         self.choose.setVisible(self.services.pool.is_there and (is_low or not models.default))
         if not is_there:
@@ -298,7 +300,7 @@ class RoleStep(Step):
             machine_words.role_name(machine_words.LEND),
             self.tr("Nobody chats here. Poolhouse opens on the page that shows what it lends, and to whom."),
         )
-        chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
+        chosen = self.lend if services.preferences.text(ROLE_KEY, BOTH) == LEND else self.both
         chosen.setChecked(True)
         self.content.addSpacing(sizes.S)
         self.content.addWidget(card(AutostartSwitch(services)))
@@ -316,7 +318,7 @@ class RoleStep(Step):
         super().cancel()
 
     def apply(self, then: Then, failed: Failed) -> None:
-        self.services.preferences.keep(KEY, LEND if self.lend.isChecked() else BOTH)
+        self.services.preferences.keep(ROLE_KEY, LEND if self.lend.isChecked() else BOTH)
         then()
 
     def _choice(self, title: str, sentence: str) -> QRadioButton:
@@ -486,5 +488,5 @@ class ReadyStep(Step):
     def _asks(self) -> bool:
         """Return whether the Guide will answer next. It will not if this computer only lends, or if other hosts
         answer."""
-        lends = self.services.preferences.text(KEY, BOTH) == LEND
+        lends = self.services.preferences.text(ROLE_KEY, BOTH) == LEND
         return not lends and self.services.pool.now.hosts is None

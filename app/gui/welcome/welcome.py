@@ -21,13 +21,13 @@ from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role
 from app.gui.models.verdicts import of_plan
 from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.steps import BOTH, KEY, LEND, HardwareStep, NameStep, PairStep, ReadyStep, RoleStep, Step
+from app.gui.welcome.steps import BOTH, LEND, ROLE_KEY, HardwareStep, NameStep, PairStep, ReadyStep, RoleStep, Step
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row, scrolled
 from app.gui.widgets.notice import Notice
 
-DONE = "first_run/done"
+DONE_KEY = "first_run/done"
 WIDTH, HEIGHT = 560, 620
 
 
@@ -44,7 +44,7 @@ class GuidePreload(QObject):
 
     def begin(self) -> None:
         """Start once the node is up, unless this computer only lends."""
-        if self._services.preferences.text(KEY, BOTH) == LEND:
+        if self._services.preferences.text(ROLE_KEY, BOTH) == LEND:
             self._finish()
             return
         self._pool.changed.connect(self._pool_changed)
@@ -142,7 +142,7 @@ class Welcome(QWidget):
     def end(self, page: str = "") -> None:
         """End the first run for good and show a page of the window, by default the one that suits the chosen role."""
         services, window = self._services, self._window
-        services.preferences.keep(DONE, True)
+        services.preferences.keep(DONE_KEY, True)
         window.removeEventFilter(self)
         for step in self._steps:
             step.cancel()
@@ -151,7 +151,7 @@ class Welcome(QWidget):
             below.show()
         self.hide()
         self.deleteLater()
-        lends = services.preferences.text(KEY, BOTH) == LEND
+        lends = services.preferences.text(ROLE_KEY, BOTH) == LEND
         # the model was preloaded, but nobody will chat on this computer
         if lends and services.pool.now.model(GUIDE) is not None:
             services.client.post("/unload", {"model": GUIDE}, lambda _: None)
@@ -172,7 +172,7 @@ class Welcome(QWidget):
 
     def skip(self) -> None:
         """Continue with the next step and discard the input."""
-        self._go_on()
+        self._show_next()
 
     # Internals
 
@@ -240,9 +240,9 @@ class Welcome(QWidget):
     def _apply(self) -> None:
         self.notice.clear()
         self._next.setEnabled(False)
-        self._steps[self._number].apply(self._go_on, self._failed)
+        self._steps[self._number].apply(self._show_next, self._failed)
 
-    def _go_on(self) -> None:
+    def _show_next(self) -> None:
         self._steps[self._number].cancel()
         if self._number + 1 < len(self._steps):
             self._show(self._number + 1)

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Role
 from app.gui.api.node_state import Link
-from app.gui.chat.chat_page import OPEN, ChatPage
+from app.gui.chat.chat_page import LAST_CHAT_KEY, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES, file_words
 from app.gui.chat.message.branch_view import state_of
 from app.gui.chat.message.message_view import WrappedLabel
@@ -304,11 +304,11 @@ def test_a_context_is_loaded_for_its_chat(qtbot: QtBot, page: ChatPage) -> None:
 
 
 def test_a_chat_is_remembered_only_once_it_was_shown(page: ChatPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = page.services.preferences.text(OPEN)
+    before = page.services.preferences.text(LAST_CHAT_KEY)
     monkeypatch.setattr(page.conversation, "open", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page.open_chat(page.history.begin().id)
-    assert page.services.preferences.text(OPEN) == before
+    assert page.services.preferences.text(LAST_CHAT_KEY) == before
 
 
 def test_keys(qtbot: QtBot, page: ChatPage) -> None:

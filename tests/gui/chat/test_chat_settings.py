@@ -13,7 +13,7 @@ from app.core.chat import Chat, ChatId
 from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.chat_settings import CONTEXTS, ChatSettings, ModelLimits
-from app.gui.chat.presets import MOST, Presets
+from app.gui.chat.presets import MAX_PRESETS, Presets
 from app.gui.look import formats
 from app.gui.look.theme import Scheme, Theme
 
@@ -126,7 +126,7 @@ def test_a_preset_of_ones_own_can_be_removed(make: Make, group: str) -> None:
 
 def test_no_more_presets_than_are_kept(make: Make) -> None:
     dialog = make(Chat(ChatId("1")))
-    for number in range(MOST):
+    for number in range(MAX_PRESETS):
         assert dialog._keep_system.isEnabled()
         dialog._presets.save_system(f"{number}", "x")
     assert not dialog._keep_system.isEnabled()

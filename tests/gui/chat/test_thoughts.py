@@ -83,7 +83,7 @@ def test_while_it_thinks_the_count_is_told(qtbot: QtBot, services: MessageServic
     thinks = shown(answered("", HMM, 0.0), state="", is_thinking=True, thought_tokens=132)
     made = view(qtbot, services, thinks)
     assert made.thought.fold.text().startswith("Thinking… 132 token")
-    made.thought.turn()
+    made.thought.toggle()
     made.show_message(shown(answered("Four.", HMM + " Four.", 3.0)))
     assert made.thought.fold.text() == "Thought for 3 s"
     assert made.thought.is_open  # who reads it goes on reading
@@ -93,7 +93,7 @@ def test_while_it_thinks_the_count_is_told(qtbot: QtBot, services: MessageServic
 
 def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, services: MessageServices) -> None:
     made = view(qtbot, services, shown(answered("", HMM, 0.0), state="", is_thinking=True))
-    made.thought.turn()
+    made.thought.toggle()
     made.grow_thought(HMM + " And four.", 2.0, 9, growing=True)
     body = made.thought.body
     assert body is not None

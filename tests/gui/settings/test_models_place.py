@@ -176,13 +176,13 @@ def test_the_system_s_dialog_asks_for_a_folder(qtbot: QtBot, at_lone: Desk, page
 def test_the_first_steps_offer_another_disk_where_there_is_little_room(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.welcome.steps.FEW_BYTES", 0)
+    monkeypatch.setattr("app.gui.welcome.steps.LOW_SPACE_BYTES", 0)
     step = HardwareStep(at_lone.services, OtherModels(at_lone.services))
     qtbot.addWidget(step)
     step.show()
     assert not step.few.isVisible()
     assert not step.choose.isVisible()
-    monkeypatch.setattr("app.gui.welcome.steps.FEW_BYTES", 1 << 62)
+    monkeypatch.setattr("app.gui.welcome.steps.LOW_SPACE_BYTES", 1 << 62)
     step.entered()
     assert step.few.isVisible()
     assert step.choose.isVisible()

@@ -12,7 +12,7 @@ from app.api.plans import MachineNeed, Plan
 from app.core.errors import DoesNotFit
 from app.gui.api.node_state import Link
 from app.gui.look.sentences import GUIDE
-from app.gui.welcome.steps import KEY, LEND
+from app.gui.welcome.steps import LEND, ROLE_KEY
 from app.gui.welcome.welcome import GuidePreload, Welcome
 from tests.gui.desk import Desk
 
@@ -33,9 +33,9 @@ def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lo
     assert pool.now.model(GUIDE) is not None
     qtbot.waitUntil(lambda: not pool.findChildren(GuidePreload), timeout=5000)
     if lends_only:
-        at_lone.services.preferences.keep(KEY, LEND)
+        at_lone.services.preferences.keep(ROLE_KEY, LEND)
     steps.end()
-    at_lone.services.preferences.forget(KEY)
+    at_lone.services.preferences.forget(ROLE_KEY)
     if not lends_only:
         assert pool.now.model(GUIDE) is not None
         at_lone.services.client.post("/unload", None, lambda _: None)
@@ -64,9 +64,9 @@ def test_who_only_lends_and_whom_others_answer_loads_nothing(away: Desk, request
         pool.snapshot = facts
         GuidePreload(away.services).begin()
     pool.snapshot = {"node": {}}
-    away.services.preferences.keep(KEY, LEND)
+    away.services.preferences.keep(ROLE_KEY, LEND)
     GuidePreload(away.services).begin()
-    away.services.preferences.forget(KEY)
+    away.services.preferences.forget(ROLE_KEY)
     assert requests == []
 
 

@@ -18,7 +18,7 @@ from app.gui.app import navigation
 from app.gui.look.sentences import GUIDE, said
 from app.gui.look.theme import Scheme
 from app.gui.welcome.steps import HardwareStep, NameStep, PairStep, RoleStep
-from app.gui.welcome.welcome import DONE, Welcome
+from app.gui.welcome.welcome import DONE_KEY, Welcome
 from app.gui.widgets.scroll_area import ScrollArea
 from testbed.snapshots import household
 from tests.gui.desk import Desk, follow
@@ -78,7 +78,7 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     press(welcome, "Next")
     press(welcome, "Ask the Guide")
     assert at_lone.went == [f"{navigation.CHAT}/{GUIDE}"]
-    assert at_lone.services.preferences.flag(DONE)
+    assert at_lone.services.preferences.flag(DONE_KEY)
     assert below(window).isVisible()
     ident = at_lone.services.pool.now.node.id
     at_lone.services.client.post(f"/machines/{ident}/name", {"name": "den"}, lambda _: None)
@@ -184,7 +184,7 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
 def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
     press(begun(away, window), "Skip the introduction")
     assert away.went == [navigation.CHAT]
-    assert away.services.preferences.flag(DONE)
+    assert away.services.preferences.flag(DONE_KEY)
     again = begun(away, window)
     assert isinstance(again.step, NameStep)
     window.resize(1000, 640)

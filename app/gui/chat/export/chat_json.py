@@ -32,7 +32,7 @@ MAX_CHATS, MAX_MESSAGES, MAX_LIST = 20_000, 20_000, 1_000
 NAME_CHARACTERS, TEXT_CHARACTERS = 200, 8 << 20
 MAX_TIME = 1e11  # seconds since 1970, about 3,000 years
 MAX_CONTEXT = 1 << 30
-MAX_FIGURE = 2**31 - 1  # Qt's limit for numbers in translated plural forms
+MAX_NUMBER = 2**31 - 1  # Qt's limit for numbers in translated plural forms
 
 HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
 TAIL = "\n]}\n"
@@ -223,7 +223,7 @@ def _numbers(values: Mapping[str, object]) -> dict[str, Any]:
     return {
         name[:NAME_CHARACTERS]: value
         for name, value in few
-        if isinstance(value, int | float) and abs(value) <= MAX_FIGURE
+        if isinstance(value, int | float) and abs(value) <= MAX_NUMBER
     }
 
 
@@ -233,19 +233,19 @@ def _dict(value: object, name: str) -> dict[str, Any]:
     return value
 
 
-def _list(value: object, name: str, most: int) -> list[object]:
+def _list(value: object, name: str, limit: int) -> list[object]:
     if not isinstance(value, list):
         raise _InvalidFile(f"“{name}” is not a list")
-    if len(value) > most:
-        raise _InvalidFile(f"“{name}” has more than {most} entries")
+    if len(value) > limit:
+        raise _InvalidFile(f"“{name}” has more than {limit} entries")
     return value
 
 
-def _text(value: object, name: str, most: int = TEXT_CHARACTERS) -> str:
+def _text(value: object, name: str, limit: int = TEXT_CHARACTERS) -> str:
     if not isinstance(value, str):
         raise _InvalidFile(f"“{name}” is not text")
-    if len(value) > most:
-        raise _InvalidFile(f"“{name}” is longer than {most} characters")
+    if len(value) > limit:
+        raise _InvalidFile(f"“{name}” is longer than {limit} characters")
     if value != storable(value):
         raise _InvalidFile(f"“{name}” has half a character")
     return value

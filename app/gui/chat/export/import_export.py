@@ -219,7 +219,7 @@ class ImportExportPanel(QWidget):
         self._timer.timeout.connect(self._add_some)
         self._words = label("", "caption")
         self._bar = Progress()
-        self._most = 0
+        self._total = 0
         cancel = button(self.tr("Cancel"), self.cancel)
         self.setLayout(column(row(self._words, None, cancel), self._bar, gap=sizes.S))
         self.hide()
@@ -296,7 +296,7 @@ class ImportExportPanel(QWidget):
     def busy(self) -> bool:
         return self._work is not None or bool(self._waiting)
 
-    def _begin(self, work: CancelableJob, words: str, most: int, done: Done) -> None:
+    def _begin(self, work: CancelableJob, words: str, total: int, done: Done) -> None:
         if self.busy:
             self._notice.say(self.tr("Wait until the other file has been read."), "warning")
             return
@@ -304,19 +304,19 @@ class ImportExportPanel(QWidget):
         work.progress.connect(self._at)
         work.done.connect(self._done)  # a bound method of a QObject, so that Qt calls it in this object's thread
         work.failed.connect(self._failed)
-        self._show(words, most)
+        self._show(words, total)
         work.begin()
 
-    def _show(self, words: str, most: int) -> None:
+    def _show(self, words: str, total: int) -> None:
         self._words.setText(words)
         self._bar.setAccessibleName(words)
-        self._most = most
+        self._total = total
         self._at(0)
         self._notice.clear()
         self.show()
 
     def _at(self, n: int) -> None:
-        self._bar.tell(n / self._most if self._most else None)
+        self._bar.tell(n / self._total if self._total else None)
 
     def _end(self) -> None:
         self._work, self._added = None, []

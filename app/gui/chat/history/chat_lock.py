@@ -17,10 +17,10 @@ from app.gui.chat.history.history_cipher import Cipher, PlainCodec
 from app.gui.chat.history.history_encryption import Conversion
 from app.gui.chat.history.history_file import FILE, is_sealed
 
-ENCRYPTED = "chats/encrypted"  # preferences key: whether a new history file is encrypted
+ENCRYPTED_KEY = "chats/encrypted"  # preferences key: whether a new history file is encrypted
 # preferences key: names of collapsed folders; not stored while names are encrypted
-CLOSED_FOLDERS = "chats/closed_folders"
-KEY = "/history/key"
+CLOSED_FOLDERS_KEY = "chats/closed_folders"
+KEY_ROUTE = "/history/key"
 
 
 class ChatLock(QObject):
@@ -48,7 +48,7 @@ class ChatLock(QObject):
     def history(self) -> History:
         """The history. The first access opens its file."""
         if self._history is None or self._history.closed:
-            seal_new = self._preferences.flag(ENCRYPTED)
+            seal_new = self._preferences.flag(ENCRYPTED_KEY)
             self._history = History(self._path, self, sealed=seal_new)
             self._history.unlocked.connect(self._notify)
             self._history.converter.ended.connect(self._converted)
@@ -66,7 +66,7 @@ class ChatLock(QObject):
         """Return whether the chats are encrypted, even while they are locked."""
         known = self._history
         if known is None or known.closed:
-            return self._preferences.flag(ENCRYPTED)
+            return self._preferences.flag(ENCRYPTED_KEY)
         return known.locked is not None or known.codec.seals
 
     @property
@@ -104,7 +104,7 @@ class ChatLock(QObject):
         self._is_changing = True
         self.changed.emit()
         if on:
-            self._call = self._client.post(KEY, None, self._key_created, self._change_failed, answer=HistoryKey)
+            self._call = self._client.post(KEY_ROUTE, None, self._key_created, self._change_failed, answer=HistoryKey)
         else:
             self._preferences.use(PlainCodec())  # must come first, while the key is still available
             self._begin(Conversion.OPEN, None)
@@ -138,7 +138,7 @@ class ChatLock(QObject):
 
     def _fetch_key(self) -> None:
         if self._client.endpoint is not None and (self._call is None or not self._call.running):
-            self._call = self._client.get(KEY, self._key_received, self._key_failed, answer=HistoryKey)
+            self._call = self._client.get(KEY_ROUTE, self._key_received, self._key_failed, answer=HistoryKey)
 
     def _key_received(self, answer: HistoryKey) -> None:
         key, place = answer.key, answer.place
@@ -188,10 +188,10 @@ class ChatLock(QObject):
         """Record in the preferences whether the chats are encrypted, in case the history file is lost."""
         if self.is_locked or self.history.file is None:
             return
-        if self.is_on != self._preferences.flag(ENCRYPTED):
-            self._preferences.keep(ENCRYPTED, self.is_on)
+        if self.is_on != self._preferences.flag(ENCRYPTED_KEY):
+            self._preferences.keep(ENCRYPTED_KEY, self.is_on)
         if self.is_on:
-            self._preferences.forget(CLOSED_FOLDERS)
+            self._preferences.forget(CLOSED_FOLDERS_KEY)
         self._preferences.use(self.history.codec)
 
     def _cancel(self) -> None:

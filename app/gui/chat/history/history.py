@@ -23,11 +23,11 @@ from app.gui.chat.history.history_rows import normalized_name
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.history.history_store import Converter, HistoryStore, Purge
 
-SOON_MS = 1000  # minimum time between writes of an answer in progress
-AGAIN_MS = 5000  # delay before a failed write is retried
-MOST_FAILED = 3  # after this many failures in one pass, the file counts as unwritable
-OPEN_CHATS = 8  # number of chats whose stored state is cached, to detect changes
-Beginning = Callable[[], tuple[str, Sampling]]
+SAVE_INTERVAL_MS = 1000  # minimum time between writes of an answer in progress
+RETRY_MS = 5000  # delay before a failed write is retried
+MAX_FAILURES = 3  # after this many failures in one pass, the file counts as unwritable
+CACHED_CHATS = 8  # number of chats whose stored state is cached, to detect changes
+NewChatDefaults = Callable[[], tuple[str, Sampling]]
 
 
 class History(QObject):
@@ -56,7 +56,7 @@ class History(QObject):
         self._deleted: set[ChatId] = set()  # deleted, but can still be restored
         self._gone: set[ChatId] = set()  # deleted for good; a late `save` must not bring them back
         self.closed = False
-        self.beginning: Beginning = lambda: ("", {})  # returns the system message and sampling for new chats
+        self.beginning: NewChatDefaults = lambda: ("", {})  # returns the system message and sampling for new chats
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._write_waiting)
@@ -115,19 +115,19 @@ class History(QObject):
         codec = self.codec
         return self._store.read(lambda db: history_rows.folder_names(db, codec), list[str]())
 
-    def search(self, words: str, most: int = 200) -> list[Hit]:
+    def search(self, words: str, limit: int = 200) -> list[Hit]:
         """Return the chats, archived ones included, in which every word occurs in the title or in a single text."""
-        return [hit for hit in self.search_steps(words, most) if hit is not None]
+        return [hit for hit in self.search_steps(words, limit) if hit is not None]
 
-    def search_steps(self, words: str, most: int = 200) -> Iterator[Hit | None]:
+    def search_steps(self, words: str, limit: int = 200) -> Iterator[Hit | None]:
         """Run a search in small steps, yielding each result, or None after a step without one."""
         self._write_waiting()
         codec, indexed = self.codec, self._store.indexed
         if codec.seals:
-            yield from history_search.search_sealed(self._store.read, words, most, codec)
+            yield from history_search.search_sealed(self._store.read, words, limit, codec)
             return
         yield from self._store.read(
-            lambda db: history_search.search(db, words, most, codec, indexed=indexed), list[Hit]()
+            lambda db: history_search.search(db, words, limit, codec, indexed=indexed), list[Hit]()
         )
 
     # Whole chats
@@ -137,7 +137,7 @@ class History(QObject):
         system, sampling = self.beginning()
         made = Chat(_new_chat_id(), folder=folder, model=model, system=system, sampling=sampling, changed_at=self.now())
         self._begun[made.id] = made
-        for old in list(self._begun)[:-OPEN_CHATS]:  # abandoned empty chats
+        for old in list(self._begun)[:-CACHED_CHATS]:  # abandoned empty chats
             del self._begun[old]
         return made
 
@@ -152,7 +152,7 @@ class History(QObject):
         self._under_way.add(chat.id)
         self._note(chat)
         if not self._timer.isActive():
-            self._timer.start(SOON_MS)
+            self._timer.start(SAVE_INTERVAL_MS)
 
     def flush(self) -> None:
         """Write pending changes now."""
@@ -316,7 +316,7 @@ class History(QObject):
                 return None
             self._written[ident] = chat
         self._written.move_to_end(ident)
-        while len(self._written) > OPEN_CHATS:
+        while len(self._written) > CACHED_CHATS:
             self._written.popitem(last=False)
         return self._written[ident]
 
@@ -339,7 +339,7 @@ class History(QObject):
             write = partial(history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole)
             if not self._store.write(write, later=True):
                 failed.append(ident)
-                if len(failed) == MOST_FAILED:
+                if len(failed) == MAX_FAILURES:
                     break
                 continue
             self._written[ident] = chat
@@ -349,7 +349,7 @@ class History(QObject):
         for ident in failed:  # retried after the others, so that one bad chat does not block them
             if ident in self._waiting:
                 self._waiting[ident] = self._waiting.pop(ident)
-            self._timer.start(AGAIN_MS)
+            self._timer.start(RETRY_MS)
 
     def _flag(self, chats: Sequence[ChatId], column: str, on: bool) -> None:
         order = f"UPDATE chats SET {column} = ? WHERE id = ?"  # noqa: S608  ours

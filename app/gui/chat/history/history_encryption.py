@@ -15,9 +15,9 @@ from app.gui.chat.history.history_cipher import Cipher, Codec, PlainCodec
 from app.gui.chat.history.history_file import TRIGGERS, transaction
 from app.gui.chat.history.history_rows import CHAT_TEXTS, FOLDER, MESSAGE_TEXTS, chat_place, message_place
 
-AT_ONCE = 100  # messages converted per query
-WAIT_MS = 5000  # time allowed for the window's own reads to finish
-STEPS = 10_000  # virtual machine instructions of SQLite between checks for cancellation
+BATCH = 100  # messages converted per query
+BUSY_TIMEOUT_MS = 5000  # time allowed for the window's own reads to finish
+CHECK_INTERVAL = 10_000  # virtual machine instructions of SQLite between checks for cancellation
 ReportProgress = Callable[[int, int], None]  # called with the number of converted rows and their total
 
 
@@ -31,9 +31,9 @@ class Conversion(StrEnum):
 def conversion_connection(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
     """Open a connection that keeps temporary data in memory and whose statements fail once `stop` is set."""
     with contextlib.closing(history_file.connect(file)) as db:
-        db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
+        db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         db.execute("PRAGMA temp_store = MEMORY")
-        db.set_progress_handler(stop.is_set, STEPS)
+        db.set_progress_handler(stop.is_set, CHECK_INTERVAL)
         yield db
 
 
@@ -111,7 +111,7 @@ def _recode_chat(db: sqlite3.Connection, chat: str, old: Codec, new: Codec) -> N
 
 def _messages_after(db: sqlite3.Connection, number: int) -> list[tuple[int, str, str, str, str]]:
     order = "SELECT number, chat, id, text, details FROM messages WHERE number > ? ORDER BY number LIMIT ?"
-    return db.execute(order, (number, AT_ONCE)).fetchall()
+    return db.execute(order, (number, BATCH)).fetchall()
 
 
 def _recode_message(db: sqlite3.Connection, row: tuple[int, str, str, str, str], old: Codec, new: Codec) -> None:

@@ -16,8 +16,8 @@ from app.gui.chat.history.history_cipher import Cipher, Codec, PlainCodec, damag
 
 FILE = "history.sqlite3"  # in the window's data folder
 VERSION, SEALED = 1, 2  # `user_version` of an unencrypted and of an encrypted file
-BUSY_S = 0.25  # maximum wait while another program has the file locked
-VERSION_AT = 60  # offset of `user_version` in the file header (sqlite.org/fileformat2.html, section 1.3)
+BUSY_TIMEOUT_S = 0.25  # maximum wait while another program has the file locked
+VERSION_OFFSET = 60  # offset of `user_version` in the file header (sqlite.org/fileformat2.html, section 1.3)
 JOURNAL_BYTES = 4 << 20  # size to which the write-ahead log is truncated
 
 TABLES = """
@@ -44,7 +44,7 @@ CREATE INDEX messages_unindexed ON messages (chat) WHERE indexed = 0;
 """
 
 # The full-text index. It excludes answers in progress (`indexed` is 0), which change every second.
-WORDS = """
+INDEX = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
   text, content='messages', content_rowid='number', tokenize='unicode61 remove_diacritics 2',
   prefix='2 3'
@@ -65,7 +65,7 @@ CREATE TRIGGER words_came AFTER UPDATE OF text, indexed ON messages WHEN new.ind
 END;
 """
 # Condition for a chat that has neither messages nor settings.
-EMPTY = (
+IS_EMPTY = (
     "title = '' AND system = '' AND draft = '' AND sampling = '{}'"
     " AND NOT EXISTS (SELECT 1 FROM messages WHERE chat = chats.id)"
 )
@@ -174,15 +174,15 @@ def is_sealed(path: Path) -> bool:
     """Return whether the header marks a file as encrypted, or False if it cannot be read. Opens no database."""
     try:
         with path.open("rb") as file:
-            head = file.read(VERSION_AT + 4)
+            head = file.read(VERSION_OFFSET + 4)
     except OSError:
         return False
-    return int.from_bytes(head[VERSION_AT:], "big") == SEALED
+    return int.from_bytes(head[VERSION_OFFSET:], "big") == SEALED
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open a read-write connection. Jobs in other threads open one of their own."""
-    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, factory=_Connection)
+    db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, factory=_Connection)
     db.text_factory = _text
     db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
     return db
@@ -308,7 +308,7 @@ def index(db: sqlite3.Connection) -> bool:
     if not known.issuperset(TRIGGERS):
         for name in known.intersection(TRIGGERS):
             db.execute(f"DROP TRIGGER {name}")
-        db.executescript(f"BEGIN IMMEDIATE; {WORDS} COMMIT;")
+        db.executescript(f"BEGIN IMMEDIATE; {INDEX} COMMIT;")
     db.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0")  # left unindexed by a crash
     return True
 
@@ -322,7 +322,7 @@ def _probe(db: sqlite3.Connection) -> None:
     """Read all columns that the list of chats needs, so that damage is noticed now, and delete empty chats."""
     db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
     db.execute("SELECT count(*) FROM messages").fetchone()
-    db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours
+    db.execute(f"DELETE FROM chats WHERE {IS_EMPTY}")  # noqa: S608  ours
 
 
 def _open_instead(path: Path, trouble: AppError, cipher: Cipher | None, seal_new: bool) -> OpenedHistory:

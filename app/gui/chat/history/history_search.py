@@ -21,9 +21,11 @@ from app.gui.chat.history.history_rows import HEADING, chat_place, decode_json, 
 Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # the type of HistoryStore.read
 
 EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters before and after the start of the first match
-LOOKED_AT = 100_000  # characters searched for the excerpt; after that, the excerpt is the beginning of the text
-MOST_WORDS = 12
-AT_ONCE = 20  # messages decrypted per step
+SEARCHED_CHARACTERS = (
+    100_000  # characters searched for the excerpt; after that, the excerpt is the beginning of the text
+)
+MAX_WORDS = 12
+BATCH = 20  # messages decrypted per step
 # Scripts without spaces between words, in which the index would treat a whole sentence as one word.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MARKS = re.compile(r"[*`#]+")
@@ -40,22 +42,22 @@ class Hit:
     excerpt: str
 
 
-def search(db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool) -> list[Hit]:
+def search(db: sqlite3.Connection, typed: str, limit: int, codec: Codec, *, indexed: bool) -> list[Hit]:
     """Return the chats in which every word occurs in a single text, pinned ones first, then by latest activity."""
-    words = typed.split()[:MOST_WORDS]
+    words = typed.split()[:MAX_WORDS]
     if not words:
         return []
     plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
-    texts = (_by_letters if plain else _by_index)(db, words, most, codec)
+    texts = (_by_letters if plain else _by_index)(db, words, limit, codec)
     hits_by_chat: dict[ChatId, Hit] = {}
-    for hit in (*texts, *_by_file(db, words, most, codec), *_by_chat(db, words, most, codec)):
+    for hit in (*texts, *_by_file(db, words, limit, codec), *_by_chat(db, words, limit, codec)):
         hits_by_chat.setdefault(hit.heading.id, hit)
     hits = list(hits_by_chat.values())
     hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
-    return hits[:most]
+    return hits[:limit]
 
 
-def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+def _by_chat(db: sqlite3.Connection, words: list[str], limit: int, codec: Codec) -> list[Hit]:
     """Search titles and system messages."""
     titled, in_system = (_every(column, words) for column in ("shown", "system"))
     patterns = tuple(map(_like_pattern, words))
@@ -63,12 +65,12 @@ def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) 
         f"SELECT {HEADING}, CASE WHEN {titled} THEN '' ELSE system END FROM chats"  # noqa: S608
         f" WHERE deleted_at IS NULL AND ({titled} OR {in_system})"
         " ORDER BY pinned DESC, changed_at DESC LIMIT ?",
-        (*patterns, *patterns, *patterns, most),
+        (*patterns, *patterns, *patterns, limit),
     )
     return [Hit(heading(row, codec), None, excerpt(row[-1], words)) for row in rows]
 
 
-def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+def _by_file(db: sqlite3.Connection, words: list[str], limit: int, codec: Codec) -> list[Hit]:
     """Search the names and contents of attached files."""
     held = _every("json_extract(value, '$.name') || ' ' || json_extract(value, '$.text')", words)
     query = (
@@ -76,29 +78,29 @@ def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) 
         " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
         f" FROM json_each(m.details, '$.{ATTACHMENTS}') WHERE {held}) END"
     )
-    return _hits(db, query, tuple(map(_like_pattern, words)), words, most, codec)
+    return _hits(db, query, tuple(map(_like_pattern, words)), words, limit, codec)
 
 
-def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+def _by_index(db: sqlite3.Connection, words: list[str], limit: int, codec: Codec) -> list[Hit]:
     expression = " ".join(f'"{word}"*' for word in words)
     query = "SELECT m.number, m.chat FROM words JOIN messages m ON m.number = words.rowid"
-    return _hits(db, f"{query} WHERE words MATCH ?", (expression,), words, most, codec)
+    return _hits(db, f"{query} WHERE words MATCH ?", (expression,), words, limit, codec)
 
 
-def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+def _by_letters(db: sqlite3.Connection, words: list[str], limit: int, codec: Codec) -> list[Hit]:
     query = f"SELECT m.number, m.chat FROM messages m WHERE {_every('m.text', words)}"  # noqa: S608
-    return _hits(db, query, tuple(map(_like_pattern, words)), words, most, codec)
+    return _hits(db, query, tuple(map(_like_pattern, words)), words, limit, codec)
 
 
 def _hits(
-    db: sqlite3.Connection, query: str, values: tuple[Any, ...], words: list[str], most: int, codec: Codec
+    db: sqlite3.Connection, query: str, values: tuple[Any, ...], words: list[str], limit: int, codec: Codec
 ) -> list[Hit]:
     """Return the latest chats among the messages found by `query`, each with an excerpt of its latest match."""
     rows = db.execute(
         f"SELECT {HEADING}, number FROM chats"  # noqa: S608
         f" JOIN (SELECT chat, max(number) AS number FROM ({query}) GROUP BY chat) ON chat = id"
         " WHERE deleted_at IS NULL ORDER BY pinned DESC, changed_at DESC LIMIT ?",
-        (*values, most),
+        (*values, limit),
     ).fetchall()
     return [_hit(db, row, words, codec) for row in rows]
 
@@ -124,14 +126,14 @@ def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
     return next((text for text in texts if _has(text, words)), None)
 
 
-def search_sealed(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
+def search_sealed(read: Read, typed: str, limit: int, codec: Codec) -> Iterator[Hit | None]:
     """Search encrypted texts in list order. Yields None after each batch of texts, so that the caller can pause."""
-    words = [folded(word) for word in typed.split()[:MOST_WORDS]]
+    words = [folded(word) for word in typed.split()[:MAX_WORDS]]
     if not words:
         return
     n_hits = 0
     for chat in read(lambda db: headings(db, codec), []):
-        if n_hits == most:
+        if n_hits == limit:
             return
         hit = read(partial(_search_heading, chat, words, typed.split(), codec), None)
         for looked in _messages(read, chat, words, typed.split(), codec):
@@ -158,7 +160,7 @@ def _messages(read: Read, chat: Heading, words: list[str], typed: list[str], cod
     first match."""
     order = "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ? ORDER BY number DESC LIMIT ?"
     below = 1 << 62
-    while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
+    while rows := read(partial(_rows, order, (chat.id, below, BATCH), codec, chat.id), []):
         for number, message, text, details in rows:
             below = number
             if (matching := _with_words(_texts(text, details), words)) is not None:
@@ -194,7 +196,7 @@ def folded(text: str) -> str:
 
 def excerpt(text: str, words: list[str]) -> str:
     """Return a line of text around the earliest occurrence of any of the words."""
-    low = text[:LOOKED_AT].casefold()
+    low = text[:SEARCHED_CHARACTERS].casefold()
     places = [place for word in words if (place := low.find(word.casefold())) >= 0]
     place = min(places, default=0)
     begin = max(0, place - EXCERPT_BEFORE)

@@ -180,13 +180,13 @@ class HistoryStore(QObject):
 STEP_S = 0.02  # maximum duration of one step on the GUI thread
 
 
-MESSAGES = 20  # messages deleted per transaction
+MESSAGES_PER_STEP = 20  # messages deleted per transaction
 
 
-PAGES = 100  # pages of the index merged per transaction
+PAGES_PER_STEP = 100  # pages of the index merged per transaction
 
 
-NO_CHANGE = 2  # a merge with fewer changed rows had nothing left to merge (sqlite.org/fts5.html)
+MIN_MERGED_ROWS = 2  # a merge with fewer changed rows had nothing left to merge (sqlite.org/fts5.html)
 
 
 class Purge(QObject):
@@ -224,14 +224,16 @@ class Purge(QObject):
     def _all(self) -> Iterator[None]:
         while self._left:
             chat = self._left[-1]
-            while self._count(_DELETE_MESSAGES, (chat, MESSAGES)):
+            while self._count(_DELETE_MESSAGES, (chat, MESSAGES_PER_STEP)):
                 yield
             self._count("DELETE FROM chats WHERE id = ?", (chat,))
             self._left.remove(chat)
             yield
-        pages = -PAGES  # a negative number first assigns all segments to one level, so that even small ones are merged
-        while self._store.indexed and self._count(_MERGE, (pages,)) >= NO_CHANGE:
-            pages = PAGES
+        pages = (
+            -PAGES_PER_STEP
+        )  # a negative number first assigns all segments to one level, so that even small ones are merged
+        while self._store.indexed and self._count(_MERGE, (pages,)) >= MIN_MERGED_ROWS:
+            pages = PAGES_PER_STEP
             yield
         self._store.shrink()
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QWidget
 from app.core.chat import ChatId, Heading
 from app.gui.app.app_context import AppContext
 from app.gui.chat.export.import_export import FORMATS, Format, ImportExportPanel
-from app.gui.chat.history.chat_lock import CLOSED_FOLDERS
+from app.gui.chat.history.chat_lock import CLOSED_FOLDERS_KEY
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.list import chat_list_model
@@ -30,7 +30,7 @@ from app.gui.widgets.layouts import EmptyState, column, row
 from app.gui.widgets.notice import NarrowNotice
 
 STEP_S = 0.02  # maximum duration of one step on the GUI thread
-PATIENCE_S = 0.3  # time after which the results so far are shown
+PARTIAL_RESULTS_S = 0.3  # time after which the results so far are shown
 
 
 class HistorySearch(QObject):
@@ -90,7 +90,7 @@ class HistorySearch(QObject):
 
     def _show_some(self) -> None:
         now = time.monotonic()
-        if now - self._shown_at > PATIENCE_S:
+        if now - self._shown_at > PARTIAL_RESULTS_S:
             self._shown_at = now
             self.found.emit(list(self._hits), False)
 
@@ -195,9 +195,9 @@ class ChatListMenu(QObject):
         return icon(name, self._theme.colors.text)
 
 
-SEARCH_MS = 150  # delay after the last keystroke
+SEARCH_DELAY_MS = 150  # delay after the last keystroke
 UNDO_MS = 15_000
-BETWEEN = "\n"  # separator; never part of a folder name
+SEPARATOR = "\n"  # separator; never part of a folder name
 
 
 class ChatList(QWidget):
@@ -222,7 +222,7 @@ class ChatList(QWidget):
         self._history_search = HistorySearch(history, self)
         self._history_search.found.connect(self._show_found)
         self._refresh_timer = self._timer(0, self.refresh)
-        self._search_timer = self._timer(SEARCH_MS, self._searched)
+        self._search_timer = self._timer(SEARCH_DELAY_MS, self._searched)
         self._undo_timer = self._timer(UNDO_MS, self._forget_undo)
         self._lay_out()
         self._listen()
@@ -245,7 +245,7 @@ class ChatList(QWidget):
     def refresh(self) -> None:
         """Show the current contents of the history, or repeat the active search."""
         if self.view.busy:  # the user is typing a name or dragging a chat
-            self._refresh_timer.start(SEARCH_MS)
+            self._refresh_timer.start(SEARCH_DELAY_MS)
             return
         words = self.search.text().strip()
         if words:
@@ -259,7 +259,7 @@ class ChatList(QWidget):
     def _show_found(self, hits: list[Hit], over: bool) -> None:
         """Show search results. An empty result counts as "nothing found" only once the search is complete."""
         if self.view.busy:  # the search is repeated afterwards
-            self._refresh_timer.start(SEARCH_MS)
+            self._refresh_timer.start(SEARCH_DELAY_MS)
         elif hits or over:
             self._show_rows(chat_list_model.search_rows(hits), whole=False, empty=self._nothing_found)
 
@@ -394,8 +394,8 @@ class ChatList(QWidget):
         self.view.picked.connect(self._picked)
         self.view.folded.connect(self._save_folded)
         self.view.customContextMenuRequested.connect(self._show_menu)
-        closed = self._services.preferences.text(CLOSED_FOLDERS)
-        self.view.closed = set(closed.split(BETWEEN)) if closed else set()
+        closed = self._services.preferences.text(CLOSED_FOLDERS_KEY)
+        self.view.closed = set(closed.split(SEPARATOR)) if closed else set()
         deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
         # on the whole panel, because opening a chat moves the focus to the composer
@@ -449,7 +449,7 @@ class ChatList(QWidget):
     def _save_folded(self) -> None:
         # otherwise the preferences would reveal folder names that the history encrypts
         if not self._history.codec.seals:
-            self._services.preferences.keep(CLOSED_FOLDERS, BETWEEN.join(sorted(self.view.closed)))
+            self._services.preferences.keep(CLOSED_FOLDERS_KEY, SEPARATOR.join(sorted(self.view.closed)))
 
     def _show_menu(self, at: QPoint) -> None:
         chosen, folder = self.view.chosen(), self.view.folder()

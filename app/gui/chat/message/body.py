@@ -22,15 +22,15 @@ from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
 
-AT_ONCE_CHARS = 1_500  # up to this length, code is colored synchronously
-REST = 5  # pause between recolorings of growing code, as a multiple of the duration of the last one
+SYNCHRONOUS_CHARS = 1_500  # up to this length, code is colored synchronously
+RECOLOR_PAUSE = 5  # pause between recolorings of growing code, as a multiple of the duration of the last one
 LINE_HEIGHT = 145  # percent
 _START = re.compile(r'<ol start="(\d{1,9})"')
 # bidirectional control characters, which reorder the displayed text
-_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_MARKS = {sign: f"[U+{sign:04X}]" for sign in _TURNING}
-MOST_MARKS = 1_000  # maximum number of highlights per block
-SHOWN_LINE = 1_000  # maximum line length; longer lines of code are broken for display
+_BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_MARKS = {sign: f"[U+{sign:04X}]" for sign in _BIDI_CONTROLS}
+MAX_HIGHLIGHTS = 1_000  # maximum number of highlights per block
+MAX_LINE_CHARS = 1_000  # maximum line length; longer lines of code are broken for display
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TextBlock(QTextBrowser):
         super().__init__(parent)
         self._services = services
         self._shown: Segment | None = None
-        self._sought: Sequence[str] = ()  # the highlighted words
+        self._highlighted: Sequence[str] = ()  # the highlighted words
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -71,14 +71,14 @@ class TextBlock(QTextBrowser):
         """Apply a changed theme."""
         if self._shown is not None:
             self._write(self._shown)
-            self.mark(self._sought)
+            self.mark(self._highlighted)
 
     def _write(self, segment: Segment) -> None:
         theme = self._services.theme
         if segment.kind is SegmentKind.PLAIN:
             self.setPlainText(segment.content)
         else:
-            sheet = _sheet(theme.colors, theme.scale, theme.code_font().family())
+            sheet = _style_sheet(theme.colors, theme.scale, theme.code_font().family())
             self.document().setIndentWidth(theme.px(_indent(segment.content)))
             self.document().setDefaultStyleSheet(sheet)
             self.setHtml(segment.content)
@@ -89,7 +89,7 @@ class TextBlock(QTextBrowser):
 
     def mark(self, words: Sequence[str]) -> int | None:
         """Highlight these words, ignoring case, and return the text position of the first match."""
-        self._sought = words
+        self._highlighted = words
         return _mark(self, words, self._services.theme)
 
     def point_of(self, place: int) -> QPoint:
@@ -102,7 +102,7 @@ class TextBlock(QTextBrowser):
         height = document.size().height()
         if document.idealWidth() > self.viewport().width():  # a table is wider than the viewport
             height += self.horizontalScrollBar().sizeHint().height()
-        _make_high(self, int(height + 0.99))
+        _set_height(self, int(height + 0.99))
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
         """Load nothing, neither from the network nor from disk."""
@@ -120,7 +120,7 @@ class TextBlock(QTextBrowser):
             self.fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        _pass_on(self, event)
+        _forward_wheel(self, event)
 
 
 class Listing(QPlainTextEdit):
@@ -131,7 +131,7 @@ class Listing(QPlainTextEdit):
         super().__init__(parent)
         self._services, self._code, self._language = services, "", ""
         self._spans: list[tuple[highlight.Span, ...]] = []
-        self._sought: Sequence[str] = ()
+        self._highlighted: Sequence[str] = ()
         self._rests_until = 0.0
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
@@ -158,14 +158,14 @@ class Listing(QPlainTextEdit):
         self._color_soon(growing=growing)
 
     def mark(self, words: Sequence[str]) -> int | None:
-        self._sought = words
+        self._highlighted = words
         return _mark(self, words, self._services.theme)
 
     def restyle(self) -> None:
         self._spans.clear()
         self.fit()
         self._color_soon(growing=False)
-        self.mark(self._sought)
+        self.mark(self._highlighted)
 
     def fit(self) -> None:
         """Set the height to that of all lines, plus the scroll bar if one is needed."""
@@ -175,10 +175,10 @@ class Listing(QPlainTextEdit):
         below = bar.sizeHint().height() if widest > self.viewport().width() else 0
         margins = self.contentsMargins()
         edges = margins.top() + margins.bottom() + below
-        _make_high(self, int(first * self.blockCount() + 0.99) + edges)
+        _set_height(self, int(first * self.blockCount() + 0.99) + edges)
 
     def _color_soon(self, *, growing: bool) -> None:
-        if len(self._code) <= AT_ONCE_CHARS:
+        if len(self._code) <= SYNCHRONOUS_CHARS:
             self._services.slicer.drop(self)
             for _ in self._coloring():
                 pass
@@ -199,7 +199,7 @@ class Listing(QPlainTextEdit):
                 self._spans[number:] = [spans, *self._spans[number + 1 :]]
             block = block.next()
             yield
-        self._rests_until = time.monotonic() + REST * (time.monotonic() - began)
+        self._rests_until = time.monotonic() + RECOLOR_PAUSE * (time.monotonic() - began)
 
     def _format(self, span: highlight.Span) -> QTextLayout.FormatRange:
         range_ = QTextLayout.FormatRange()
@@ -215,7 +215,7 @@ class Listing(QPlainTextEdit):
             self.fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        _pass_on(self, event)
+        _forward_wheel(self, event)
 
 
 class CodeBlock(QFrame):
@@ -271,9 +271,9 @@ def block_for(segment: Segment, services: MessageServices) -> Block:
 
 def _broken(code: str) -> Iterator[str]:
     for line in code.split("\n"):
-        yield line[:SHOWN_LINE]
-        for at in range(SHOWN_LINE, len(line), SHOWN_LINE):
-            yield line[at : at + SHOWN_LINE]
+        yield line[:MAX_LINE_CHARS]
+        for at in range(MAX_LINE_CHARS, len(line), MAX_LINE_CHARS):
+            yield line[at : at + MAX_LINE_CHARS]
 
 
 def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
@@ -281,7 +281,7 @@ def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int 
     marks: list[QTextEdit.ExtraSelection] = []
     for word in words:
         match = view.document().find(word)
-        while not match.isNull() and len(marks) < MOST_MARKS:
+        while not match.isNull() and len(marks) < MAX_HIGHLIGHTS:
             mark = QTextEdit.ExtraSelection()
             mark.cursor = match
             mark.format.setBackground(theme.color("accent"))
@@ -298,14 +298,14 @@ def _point_of(view: TextBlock | Listing, place: int) -> QPoint:
     return view.viewport().mapTo(view, view.cursorRect(cursor).topLeft())
 
 
-def _make_high(view: TextBlock | Listing, height: int) -> None:
+def _set_height(view: TextBlock | Listing, height: int) -> None:
     """Set the height of a view and of its viewport, which Qt does not update while the width is changing."""
     if view.height() != height:
         view.setFixedHeight(height)
         view.setViewportMargins(0, 0, 0, 0)  # makes Qt update the viewport's height
 
 
-def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
+def _forward_wheel(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
     """Scroll the view horizontally; leave vertical scrolling to the conversation around it."""
     if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
         view.horizontalScrollBar().event(event)
@@ -321,7 +321,7 @@ def _indent(html: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _sheet(colors: Colors, scale: float, code_family: str) -> str:
+def _style_sheet(colors: Colors, scale: float, code_family: str) -> str:
     def px(size: int) -> str:
         return f"{round(size * scale)}px"
 
@@ -377,13 +377,13 @@ class Body(QWidget):
 
     def mark(self, words: str) -> None:
         """Highlight words; an empty string clears the highlights."""
-        sought = words.split()
+        searched = words.split()
         low = self._text.casefold()
-        first = min((at for word in sought if (at := low.find(word.casefold())) >= 0), default=0)
+        first = min((at for word in searched if (at := low.find(word.casefold())) >= 0), default=0)
         if first >= self._limit:  # the first match is in text that is not shown yet
             self._limit = first + PORTION
             self._show(growing=False)
-        marked = [(block, block.mark(sought)) for block in self.blocks]
+        marked = [(block, block.mark(searched)) for block in self.blocks]
         self._match = next(((block, place) for block, place in marked if place is not None), None)
 
     @property

@@ -16,7 +16,7 @@ from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.layouts import column, row
 
-SOON_MS = 200  # delay after the last change
+SORT_DELAY_MS = 200  # delay after the last change
 
 
 class ReadingOrder(QObject):
@@ -27,7 +27,7 @@ class ReadingOrder(QObject):
         self._begin, self._views = begin, views
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
-        self._soon.setInterval(SOON_MS)
+        self._soon.setInterval(SORT_DELAY_MS)
         self._soon.timeout.connect(self._sort)
 
     def changed(self) -> None:
@@ -54,9 +54,9 @@ def _inside(view: QWidget) -> list[QWidget]:
 
 
 PAGE = 40  # message widgets added at a time while scrolling up
-AT_ONCE = 12  # message widgets created before the first paint; the rest follow between events
-LAYOUTS = 3  # layout passes needed until message, column and scroll area have settled
-NEAR = 32  # distance from an end, in pixels, that still counts as being there
+FIRST_VIEWS = 12  # message widgets created before the first paint; the rest follow between events
+LAYOUT_PASSES = 3  # layout passes needed until message, column and scroll area have settled
+NEAR_PX = 32  # distance from an end, in pixels, that still counts as being there
 
 
 class Conversation(QScrollArea):
@@ -97,7 +97,7 @@ class Conversation(QScrollArea):
         self._more.setInterval(0)
         self._more.timeout.connect(self._add_earlier)
         self._order = ReadingOrder(self, lambda: self._views)
-        self._wanted = 0  # number of message widgets to create
+        self._target_count = 0  # number of message widgets to create
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
@@ -124,11 +124,11 @@ class Conversation(QScrollArea):
         self._shown, self._follows = shown, True
         self.setUpdatesEnabled(False)
         try:
-            for message in reversed(shown[-AT_ONCE:]):
+            for message in reversed(shown[-FIRST_VIEWS:]):
                 self._add_before(message)
         finally:
             self.setUpdatesEnabled(True)
-        self._wanted = min(PAGE, len(shown))
+        self._target_count = min(PAGE, len(shown))
         self._more.start()
 
     def update_to(self, shown: Sequence[ShownMessage]) -> None:
@@ -217,12 +217,12 @@ class Conversation(QScrollArea):
         self._follows, self._anchor, self._target = False, view, None
 
         def scroll() -> None:
-            for _ in range(LAYOUTS):
+            for _ in range(LAYOUT_PASSES):
                 QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
             if self._target is view:
                 self._scroll_to_match(view)
             else:
-                self.ensureWidgetVisible(view, 0, NEAR)
+                self.ensureWidgetVisible(view, 0, NEAR_PX)
 
         QTimer.singleShot(0, view, scroll)
 
@@ -231,12 +231,12 @@ class Conversation(QScrollArea):
 
     def _scroll_to_match(self, view: MessageView) -> None:
         """Scroll to the top of a message, or to the highlighted match if that would otherwise be out of view."""
-        top = view.mapTo(self._inner, QPoint()).y() - NEAR
+        top = view.mapTo(self._inner, QPoint()).y() - NEAR_PX
         marked = view.body.match_position
         if marked is not None:
             place = view.body.mapTo(self._inner, marked).y()
             room = self.viewport().height()
-            top = top if place < top + room - 2 * NEAR else place - room // 2
+            top = top if place < top + room - 2 * NEAR_PX else place - room // 2
         self.verticalScrollBar().setValue(top)
         self._anchor = view
 
@@ -274,7 +274,7 @@ class Conversation(QScrollArea):
 
     def _add_earlier(self) -> None:
         """Add one earlier message at the top without moving the visible ones, and schedule the next."""
-        if len(self._views) >= min(self._wanted, len(self._shown)):
+        if len(self._views) >= min(self._target_count, len(self._shown)):
             return
         self._add_before(self._shown[-len(self._views) - 1])
         self._more.start()
@@ -284,12 +284,12 @@ class Conversation(QScrollArea):
     def _scrolled(self, value: int) -> None:
         bar = self.verticalScrollBar()
         height = self.viewport().height()
-        self._follows = self._target is None and bar.maximum() - value <= NEAR
+        self._follows = self._target is None and bar.maximum() - value <= NEAR_PX
         self._end.setVisible(bar.maximum() - value > height // 2)
         self._choose_anchor(value)
         if value <= height // 2 and not self._more.isActive():
-            if len(self._views) >= self._wanted:
-                self._wanted = len(self._views) + PAGE
+            if len(self._views) >= self._target_count:
+                self._target_count = len(self._views) + PAGE
             self._more.start()
 
     def _choose_anchor(self, value: int) -> None:

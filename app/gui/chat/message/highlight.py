@@ -12,8 +12,10 @@ from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, St
 from pygments.util import ClassNotFound
 from PySide6.QtCore import QObject, QTimer
 
-LONG_LINE = 1_000  # code with a longer line is not colored, because that would take time quadratic in the line's length
-USUAL = ("python", "javascript", "bash", "json", "html", "c", "java")
+MAX_LINE_CHARS = (
+    1_000  # code with a longer line is not colored, because that would take time quadratic in the line's length
+)
+COMMON_LANGUAGES = ("python", "javascript", "bash", "json", "html", "c", "java")
 COLORS: dict[_TokenType, str] = {
     Comment: "code_comment", Keyword: "code_keyword", Operator.Word: "code_keyword",
     Name.Builtin: "code_function", Name.Function: "code_function", Name.Class: "code_function",
@@ -28,7 +30,7 @@ NONE: tuple[Span, ...] = ()
 def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
     """Yield the colored spans of each line, or nothing if the language is unknown or a line is too long."""
     lexer = _lexer(language) if language else None
-    if lexer is None or max(map(len, code.split("\n"))) > LONG_LINE:
+    if lexer is None or max(map(len, code.split("\n"))) > MAX_LINE_CHARS:
         return
     held: list[Span] = []
     column = 0
@@ -46,7 +48,7 @@ def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
 
 def warm() -> Iterator[None]:
     """Load the lexers of common languages ahead of time, because the first use of each is slow."""
-    for language in USUAL:
+    for language in COMMON_LANGUAGES:
         _lexer(language)
         yield
 

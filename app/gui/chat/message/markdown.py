@@ -108,12 +108,12 @@ def plain(text: str) -> list[Segment]:
     return [Segment(SegmentKind.PLAIN, piece) for _, piece in split_text(text, PIECE_CHARS)]
 
 
-def split_text(text: str, most: int) -> Iterator[tuple[int, str]]:
+def split_text(text: str, limit: int) -> Iterator[tuple[int, str]]:
     """Split a text into pieces and yield each with its position. Splits at line ends, otherwise at spaces, otherwise
     anywhere."""
     at = 0
     while at < len(text):
-        end = at + most
+        end = at + limit
         if end < len(text):
             cut = text.rfind("\n", at + 1, end)
             cut = cut if cut > 0 else text.rfind(" ", at + 1, end)
@@ -263,7 +263,7 @@ def _numbered(head: list[Token], state: ParserState) -> list[Token]:
 
 
 INLINE_CHARS = 4_000  # longer paragraphs are not parsed for inline markup, which can take quadratic time
-DEEPEST = 24  # levels of nesting, two for each list; deeper blocks are shown as source text
+MAX_DEPTH = 24  # levels of nesting, two for each list; deeper blocks are shown as source text
 NEEDS_MARGIN = ("bullet_list_close", "ordered_list_close", "table_close")
 TOKEN_WEIGHT = 5  # cost of showing one token, expressed in characters
 
@@ -318,7 +318,7 @@ def _inline(state: StateCore) -> None:
 
 
 def _parser() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False, "maxNesting": 2 * DEEPEST}, renderer_cls=_Renderer)
+    made = MarkdownIt("commonmark", {"html": False, "maxNesting": 2 * MAX_DEPTH}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"])
     made.core.ruler.at("inline", _inline)
     return made
@@ -360,4 +360,4 @@ def weight(block: Sequence[Token]) -> int:
 
 def is_deep(block: Sequence[Token]) -> bool:
     """Return whether a block is nested so deeply that the parser may have dropped its innermost parts."""
-    return max(token.level for token in block) > DEEPEST
+    return max(token.level for token in block) > MAX_DEPTH

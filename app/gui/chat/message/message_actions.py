@@ -22,7 +22,7 @@ from app.gui.widgets.dialog import CompactDialog, Dialog
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 
-LONG_LINE = 4_000  # longer lines are broken for display, because laying them out takes seconds
+MAX_LINE_CHARS = 4_000  # longer lines are broken for display, because laying them out takes seconds
 
 
 def as_text(text: str) -> str:
@@ -57,7 +57,11 @@ class TextWindow(Dialog):
 
 
 def _broken(text: str) -> list[str]:
-    return [line[at : at + LONG_LINE] for line in text.split("\n") for at in range(0, max(1, len(line)), LONG_LINE)]
+    return [
+        line[at : at + MAX_LINE_CHARS]
+        for line in text.split("\n")
+        for at in range(0, max(1, len(line)), MAX_LINE_CHARS)
+    ]
 
 
 SCHEMES = ("http", "https", "mailto")

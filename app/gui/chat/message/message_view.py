@@ -89,7 +89,7 @@ class ThoughtView(QWidget):
         self._services = services
         self._text, self._growing = "", False
         self.body: Body | None = None
-        self.fold = button("", self.turn, "fold")
+        self.fold = button("", self.toggle, "fold")
         self._frame = QFrame()
         set_role(self._frame, "thought")
         self._inside = column(gap=0)
@@ -120,7 +120,7 @@ class ThoughtView(QWidget):
         self.fold.setText(words)
         self._update()
 
-    def turn(self) -> None:
+    def toggle(self) -> None:
         """Expand or collapse the thought."""
         self._frame.setVisible(not self.is_open)
         self._update()
@@ -146,7 +146,7 @@ class ThoughtView(QWidget):
         self.fold.setIcon(icon(picture, self._services.theme.colors.muted))
 
 
-LINES, ENDLESS = 12, 1 << 20
+MAX_LINES, UNLIMITED_HEIGHT = 12, 1 << 20
 
 
 class Editor(QWidget):
@@ -190,8 +190,8 @@ class Editor(QWidget):
     def _fit(self) -> None:
         measure, wide = self.field.fontMetrics(), self.width() - self._edge
         wraps = Qt.TextFlag.TextWordWrap.value
-        written = measure.boundingRect(QRect(0, 0, wide, ENDLESS), wraps, self.field.toPlainText()).height()
-        n_lines = min(LINES, max(2, written // measure.lineSpacing() + 1))
+        written = measure.boundingRect(QRect(0, 0, wide, UNLIMITED_HEIGHT), wraps, self.field.toPlainText()).height()
+        n_lines = min(MAX_LINES, max(2, written // measure.lineSpacing() + 1))
         self.field.setFixedHeight(n_lines * measure.lineSpacing() + self._edge)
         self._below.setFixedHeight(self._flow.heightForWidth(self.width()))
 
@@ -214,7 +214,7 @@ class Editor(QWidget):
             self._gone()
 
 
-CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can be continued
+CONTINUABLE = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can be continued
 NAME_CHARACTERS = 80
 
 
@@ -454,7 +454,7 @@ class MessageView(QFrame):
         if not self._shown.is_sent:
             words = self.tr("This message got no answer, so it is left out of later questions.")
             self._foot.addWidget(WrappedLabel(words, "caption"))
-        if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
+        if self._is_answer and details.get(ENDED) in CONTINUABLE and self._shown.is_last:
             self._more = button(self.tr("Continue"), lambda: self._ask(MessageAction.CONTINUE))
             self._more.setAccessibleName(self._more.text())
             self._foot.addLayout(row(self._more, None))

@@ -16,7 +16,7 @@ from app.gui.widgets.labels import ElidedLabel, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
 translate = QCoreApplication.translate
-SHOWN = 80  # maximum length of a license name, which comes from the file
+MAX_LICENSE_CHARACTERS = 80  # maximum length of a license name, which comes from the file
 
 
 def about_of(model: CatalogModel) -> str:
@@ -57,7 +57,7 @@ class AboutView(QWidget):
         self._about.setVisible(bool(self._about.text()))
         self.show_notes(item, None)
         self._guide.setVisible(item.is_guide)
-        license_name = "" if isinstance(item.facts, FoundFile) else (item.facts.license or "")[:SHOWN]
+        license_name = "" if isinstance(item.facts, FoundFile) else (item.facts.license or "")[:MAX_LICENSE_CHARACTERS]
         known = self.tr("License: {license}").format(license=license_name)
         self._license.say(known if license_name else self.tr("License: not stated"))
         self._license.setVisible(item.kind is not ItemKind.OTHER_APP)

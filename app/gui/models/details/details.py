@@ -32,7 +32,7 @@ from app.gui.widgets.layouts import EmptyState, column, line
 from app.gui.widgets.notice import Remark
 from app.gui.widgets.scroll_area import CardScrollArea
 
-LEAST_HEIGHT = 2 * sizes.XXL  # three lines of text; if less is available, the page scrolls
+MIN_HEIGHT = 2 * sizes.XXL  # three lines of text; if less is available, the page scrolls
 
 
 class Details(FullHeightFrame):
@@ -174,7 +174,7 @@ class Details(FullHeightFrame):
 
     def _size(self) -> None:
         """Keep a few lines of the scroll area visible above the buttons."""
-        self._area.setMinimumHeight(self._services.theme.px(LEAST_HEIGHT))
+        self._area.setMinimumHeight(self._services.theme.px(MIN_HEIGHT))
 
     def _wire(self) -> None:
         self.form.changed.connect(self._set_up)

@@ -25,7 +25,7 @@ from app.gui.widgets.layouts import column
 
 ASK = "copies"
 TOKEN = "token"  # noqa: S105  the name of a call
-LEAST_CHARACTERS = 12  # minimum number of visible characters
+MIN_CHARACTERS = 12  # minimum number of visible characters
 
 
 class FileChoice(QWidget):
@@ -40,7 +40,7 @@ class FileChoice(QWidget):
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
-        self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
+        self.combo.setMinimumContentsLength(MIN_CHARACTERS)
         self.combo.currentIndexChanged.connect(lambda _: self.changed.emit())
         title = label(self.tr("Quantization"))
         title.setBuddy(self.combo)

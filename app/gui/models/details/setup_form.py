@@ -13,7 +13,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.look import formats, sizes
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import ModelItem
-from app.gui.models.verdicts import MOST_CONTEXT
+from app.gui.models.verdicts import MAX_CONTEXT
 from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
@@ -21,14 +21,14 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS
 
 EXACT, SMALL = "f16", "q8_0"
-LEAST_CHARACTERS = 12  # minimum number of visible characters
+MIN_CHARACTERS = 12  # minimum number of visible characters
 # names of placements in plans -> in requests
-ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}
+REQUEST_NAMES = {"one machine": "one", "split": "split", "replicas": "replicas"}
 NOISE_SHARE = 0.02  # smaller relative differences between forecasts count as noise
-LEAST, USUAL = 512, 4096
+MIN_CONTEXT, DEFAULT_CONTEXT = 512, 4096
 FACTORS = (2, 3)  # halves of a power of two: the power itself, and 1.5 times it
-MOST_PEOPLE = 16
-LONG = 1 << 17  # maximum context offered if the model's own is unknown
+MAX_USERS = 16
+FALLBACK_CONTEXT = 1 << 17  # maximum context offered if the model's own is unknown
 
 
 class SetupForm(QWidget):
@@ -41,7 +41,7 @@ class SetupForm(QWidget):
         self.context, self.kv, self.shape = ContextSlider(), KvChoice(), ShapeChoice()
         self._splits = False
         self.people = QSpinBox()
-        self.people.setRange(1, MOST_PEOPLE)
+        self.people.setRange(1, MAX_USERS)
         wheel_scrolls_page(self.people)
         self.people.setAccessibleName(self.tr("Simultaneous users"))
         self.machines = MachineChoice(pool)
@@ -61,8 +61,8 @@ class SetupForm(QWidget):
 
     def show_item(self, item: ModelItem, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
         """Show another model with the settings it is loaded with. None stands for a default."""
-        most = item.facts.context_length or LONG
-        self.context.offer(min(most, MOST_CONTEXT), context)
+        max_context = item.facts.context_length or FALLBACK_CONTEXT
+        self.context.offer(min(max_context, MAX_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
         self.machines.offer(splits=item.splits)
         self._splits = item.splits and item.is_here
@@ -79,13 +79,13 @@ class SetupForm(QWidget):
         self.shape.set_useful(self._splits and bool(self.machines.boxes))
 
 
-def steps(most: int) -> list[int]:
+def steps(max_context: int) -> list[int]:
     """Return the selectable context lengths: 512, 768, 1024, 1536 and so on, up to the model's maximum."""
-    contexts, power = [], LEAST
-    while power < most:
-        contexts += [size for factor in FACTORS if (size := power * factor // 2) < most]
+    contexts, power = [], MIN_CONTEXT
+    while power < max_context:
+        contexts += [size for factor in FACTORS if (size := power * factor // 2) < max_context]
         power *= 2
-    return [*contexts, most]
+    return [*contexts, max_context]
 
 
 class ContextSlider(QWidget):
@@ -96,7 +96,7 @@ class ContextSlider(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._steps = [USUAL]
+        self._steps = [DEFAULT_CONTEXT]
         self._title = label(self.tr("Context"))
         self._value = label("", "muted")
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -113,16 +113,15 @@ class ContextSlider(QWidget):
     @property
     def usual(self) -> int:
         """The default context length, selected until the user moves the slider."""
-        return self._steps[self._place(USUAL)]
+        return self._steps[self._place(DEFAULT_CONTEXT)]
 
-    def offer(self, most: int, context: int | None = None) -> None:
-        """Offer the context lengths up to the model's maximum, `most`, and select the longest that does not exceed
-        `context`."""
-        self._steps = steps(max(1, most))
+    def offer(self, max_context: int, context: int | None = None) -> None:
+        """Offer the context lengths up to `max_context`, and select the longest that does not exceed `context`."""
+        self._steps = steps(max(1, max_context))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, len(self._steps) - 1)
         self.slider.setPageStep(2)
-        self.slider.setValue(self._place(context or USUAL))
+        self.slider.setValue(self._place(context or DEFAULT_CONTEXT))
         self.slider.blockSignals(blocked)
         self.slider.setEnabled(len(self._steps) > 1)
         self._update()
@@ -165,7 +164,7 @@ class KvChoice(QWidget):
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
-        self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
+        self.combo.setMinimumContentsLength(MIN_CHARACTERS)
         title = label(self.tr("Context in memory"))
         title.setBuddy(self.combo)
         self.hint = paragraph("", "caption")
@@ -318,13 +317,13 @@ class ShapeChoice(QWidget):
         self._useful = False
         self._best, self._rates = "", dict[str, float]()  # by name in requests
         self.combo = DropDown()
-        for kind in ("", *ORDERED.values()):
+        for kind in ("", *REQUEST_NAMES.values()):
             self.combo.addItem("", kind)
         self.combo.setAccessibleName(self.tr("How the model is placed"))
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
-        self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
+        self.combo.setMinimumContentsLength(MIN_CHARACTERS)
         title = label(self.tr("Placement"))
         title.setBuddy(self.combo)
         self.hint = paragraph("", "caption")
@@ -359,10 +358,10 @@ class ShapeChoice(QWidget):
             self._update()
             return
         forecasts: dict[str, Alternative | Forecast] = {
-            ORDERED[alternative.shape]: alternative for alternative in plan.alternatives
+            REQUEST_NAMES[alternative.shape]: alternative for alternative in plan.alternatives
         }
         quickest = min(forecasts, key=lambda kind: forecasts[kind].request_s, default="")
-        planned = ORDERED[plan.shape]
+        planned = REQUEST_NAMES[plan.shape]
         if plan.forecast is not None:
             forecasts.setdefault(planned, plan.forecast)
         self._rates = {

@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 translate = QCoreApplication.translate
 PARTS = (("weights", "accent"), ("kv", "good"), ("work", "border"))  # fields of Memory with their colors
 HEIGHT = SWATCH = sizes.S
-NAME = 12  # minimum number of visible characters of a name
+MIN_NAME_CHARACTERS = 12  # minimum number of visible characters of a name
 
 
 class VerdictView(QWidget):
@@ -173,7 +173,7 @@ class MemoryBars(QWidget):
             return
         for part in self._shown:
             words = self.tr("{needs} of {lends}").format(needs=formats.size(part.needs), lends=formats.size(part.lends))
-            names = layout_widget(Beside(ElidedLabel(part.name), label(words), gap=sizes.S, least=NAME))
+            names = layout_widget(Beside(ElidedLabel(part.name), label(words), gap=sizes.S, least=MIN_NAME_CHARACTERS))
             below = ElidedLabel(of_machine(part), "caption")
             self._box.addLayout(column(names, Bar(self._theme, part), below, gap=sizes.XS))
         self._box.addWidget(layout_widget(self._legend()))

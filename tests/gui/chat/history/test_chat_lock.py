@@ -16,8 +16,8 @@ from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.app.preferences import SYSTEM, Preferences
-from app.gui.chat.chat_page import OPEN, ChatPage
-from app.gui.chat.history.chat_lock import CLOSED_FOLDERS, ENCRYPTED, ChatLock
+from app.gui.chat.chat_page import LAST_CHAT_KEY, ChatPage
+from app.gui.chat.history.chat_lock import CLOSED_FOLDERS_KEY, ENCRYPTED_KEY, ChatLock
 from app.gui.chat.history.history_cipher import PlainCodec
 from app.gui.chat.history.history_file import FILE
 from app.gui.chat.presets import Presets
@@ -96,16 +96,16 @@ def texts(page: ChatPage) -> list[str]:
 
 def test_chats_are_there_again_after_a_restart(qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk) -> None:
     lock, preferences = fresh.services.lock, fresh.services.preferences
-    preferences.keep(CLOSED_FOLDERS, "Secret folder")
+    preferences.keep(CLOSED_FOLDERS_KEY, "Secret folder")
     assert not _key(lone).exists()
     page = page_of(qtbot, fresh)
     chat = talked(page.history, "What is a cormorant?", "A bird.", folder="Birds")
     page.open_chat(chat.id)
     assert turn(qtbot, lock, True) is None
-    assert (lock.is_on, lock.is_busy, preferences.flag(ENCRYPTED)) == (True, False, True)
-    assert preferences.text(CLOSED_FOLDERS) == ""
+    assert (lock.is_on, lock.is_busy, preferences.flag(ENCRYPTED_KEY)) == (True, False, True)
+    assert preferences.text(CLOSED_FOLDERS_KEY) == ""
     page.list.view.folded.emit()
-    assert preferences.text(CLOSED_FOLDERS) == ""  # nor are they written now
+    assert preferences.text(CLOSED_FOLDERS_KEY) == ""  # nor are they written now
     page.list.search.setText("cormorant")
     qtbot.waitUntil(lambda: len(page.list.view.rows) == 1)
     page.close_history()
@@ -119,7 +119,7 @@ def test_chats_are_there_again_after_a_restart(qtbot: QtBot, qapp: QApplication,
     assert texts(page) == ["What is a cormorant?", "A bird."]  # the one that was open
     assert page.list.isVisible()
     assert turn(qtbot, other.services.lock, False) is None
-    assert not other.services.preferences.flag(ENCRYPTED)
+    assert not other.services.preferences.flag(ENCRYPTED_KEY)
     assert _key(lone).exists()  # for copies that were made meanwhile
     page.close_history()
     other.services.pool.stop()
@@ -143,7 +143,7 @@ def test_what_the_command_line_turned_the_window_follows(
     lock, preferences = other.services.lock, other.services.preferences
     assert lock.history.locked is not None
     qtbot.waitUntil(lambda: lock.history.locked is None, timeout=WITHIN_MS)
-    assert (lock.is_on, preferences.flag(ENCRYPTED)) == (True, True)
+    assert (lock.is_on, preferences.flag(ENCRYPTED_KEY)) == (True, True)
     assert preferences.text(SYSTEM) == "Always as a kestrel"
     assert "kestrel" not in choices.read_text("utf-8")
     lock.close()
@@ -154,7 +154,7 @@ def test_what_the_command_line_turned_the_window_follows(
     lock, preferences = last.services.lock, last.services.preferences
     assert lock.history.locked is None
     qtbot.waitUntil(lambda: preferences.text(SYSTEM) == "Always as a kestrel", timeout=WITHIN_MS)
-    assert (lock.is_on, preferences.flag(ENCRYPTED)) == (False, False)
+    assert (lock.is_on, preferences.flag(ENCRYPTED_KEY)) == (False, False)
     assert "kestrel" in choices.read_text("utf-8")
     lock.close()
     last.services.pool.stop()
@@ -164,7 +164,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
 ) -> None:
     chat = talked(fresh.services.lock.history, "Keep me")
-    fresh.services.preferences.keep(OPEN, chat.id)
+    fresh.services.preferences.keep(LAST_CHAT_KEY, chat.id)
     seal_and_leave(qtbot, fresh)
     file = fresh.services.folder / FILE
     before, key = file.read_bytes(), _key(lone).read_bytes()
@@ -178,7 +178,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     assert shown == ["Try again", "Start a new history…"]
     assert not page.composer.isVisible()
     assert not page.list.isVisible()
-    assert other.services.preferences.text(OPEN) == chat.id
+    assert other.services.preferences.text(LAST_CHAT_KEY) == chat.id
     assert turn(qtbot, lock, False) is not None  # it is not turned off, nor a key made
     assert not _key(lone).exists()
     assert file.read_bytes() == before
@@ -277,7 +277,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     other.services.preferences.keep(SYSTEM, "a new one")  # in place of one that nobody can open
     assert other.services.preferences.text(SYSTEM) == "a new one"
     assert page.composer.isVisible()
-    assert not other.services.preferences.flag(ENCRYPTED)
+    assert not other.services.preferences.flag(ENCRYPTED_KEY)
     page.close_history()
     other.services.pool.stop()
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add, edit, path, say, switch
 from app.gui.chat.history import history_rows
-from app.gui.chat.history.history import OPEN_CHATS, History
+from app.gui.chat.history.history import CACHED_CHATS, History
 from app.gui.chat.history.history_file import FILE
 from tests.gui.chat.talk import history, talked
 
@@ -44,7 +44,7 @@ def test_a_chat_comes_back_whole(kept: History, tmp_path: Path) -> None:
 
 def test_chats_that_are_left_empty_are_forgotten_but_for_the_last(kept: History) -> None:
     """A person who presses New chat all day: nothing grows."""
-    begun = [kept.begin() for _ in range(OPEN_CHATS + 3)]
+    begun = [kept.begin() for _ in range(CACHED_CHATS + 3)]
     assert [kept.chat(chat.id) for chat in begun] == [None] * 3 + begun[3:]
 
 
