@@ -127,7 +127,7 @@ def test_a_preset_of_ones_own_can_be_removed(make: Make, group: str) -> None:
 def test_no_more_presets_than_are_kept(make: Make) -> None:
     dialog = make(Chat(ChatId("1")))
     for number in range(MAX_PRESETS):
-        assert dialog._keep_system.isEnabled()
+        assert dialog._save_system_button.isEnabled()
         dialog._presets.save_system(f"{number}", "x")
-    assert not dialog._keep_system.isEnabled()
-    assert dialog._keep_system.toolTip() == "There are already 100 presets. Remove one first."
+    assert not dialog._save_system_button.isEnabled()
+    assert dialog._save_system_button.toolTip() == "There are already 100 presets. Remove one first."

@@ -132,7 +132,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
         shutil.copytree(live, crashes / str(len(list(crashes.glob("*")))))
 
     crashes.mkdir()
-    monkeypatch.setattr(history_store.Converter, "_tell", crash)
+    monkeypatch.setattr(history_store.Converter, "_report", crash)
     sweep = history_encryption._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:

@@ -55,7 +55,7 @@ def test_an_answer_that_broke_off_with_its_model_is_noted(
     silent: None, page: ChatPage, error: AppError, is_cut: bool
 ) -> None:
     running, cut = asked(page), page.services.interrupted
-    running.answer._take(answer_line(WORD))
+    running.answer._receive(answer_line(WORD))
     assert cut.page(running.model, "") == ""
     running.answer.fail(error)
     assert cut.page(running.model, "") == (chat_address(page.chat.id) if is_cut else "")
@@ -67,11 +67,11 @@ def test_an_answer_that_waits_for_a_machine_is_noted_until_it_goes_on(
     qtbot: QtBot, silent: None, page: ChatPage
 ) -> None:
     running, cut = asked(page), page.services.interrupted
-    running.answer._take(answer_line(SHORT))
+    running.answer._receive(answer_line(SHORT))
     assert cut.page(running.model, "") == chat_address(page.chat.id)
-    running.answer._take(answer_line(WORD))
+    running.answer._receive(answer_line(WORD))
     qtbot.waitUntil(lambda: cut.page(running.model, "") == "")
-    running.answer._take(answer_line(SHORT))
+    running.answer._receive(answer_line(SHORT))
     running.answer.fail(AppError("node_away"))  # the rest cannot hold it
     assert cut.page(running.model, "") == chat_address(page.chat.id)
 

@@ -45,7 +45,7 @@ def test_what_is_heard(
     page.session.send(page.chat, "Say three things.")
     running = page.session.running[page.chat.id]
     for piece in ("One.", "\n\nTwo. **Bold**.", "\n\nThree."):
-        running.answer._take(answer_line({"delta": {"text": piece, "token_ids": [1]}}))
+        running.answer._receive(answer_line({"delta": {"text": piece, "token_ids": [1]}}))
         page.session._tick()
     running.answer._done(finished_answer({"finish_reason": "stop", "token_ids": [1, 2, 3]}))
     assert [" ".join(words.split()) for words in said] == heard

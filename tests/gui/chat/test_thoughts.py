@@ -112,15 +112,15 @@ def ink(block: QWidget) -> str:
 
 def test_an_answer_gathers_its_thought(qtbot: QtBot) -> None:
     answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
-    answer._take(answer_line({"delta": {"text": "", "thought": "Hmm, ", "token_ids": [1, 2]}}))
-    answer._take(answer_line({"delta": {"text": "", "thought": "so.", "token_ids": [3]}}))
+    answer._receive(answer_line({"delta": {"text": "", "thought": "Hmm, ", "token_ids": [1, 2]}}))
+    answer._receive(answer_line({"delta": {"text": "", "thought": "so.", "token_ids": [3]}}))
     assert (answer.thought, answer.text, answer.thought_tokens) == ("Hmm, so.", "", 3)
-    answer._take(answer_line({"delta": {"text": "Four.", "token_ids": [4]}}))
+    answer._receive(answer_line({"delta": {"text": "Four.", "token_ids": [4]}}))
     assert (answer.thought, answer.text, answer.thought_tokens) == ("Hmm, so.", "Four.", 3)
     turned = Answer(None, "c.m", {})  # type: ignore[arg-type]
-    turned._take(answer_line({"delta": {"text": "Hmm.", "token_ids": [1]}}))
-    turned._take(answer_line({"delta": {"text": "", "was_thought": True, "token_ids": [2]}}))
-    turned._take(answer_line({"delta": {"text": "Four.", "token_ids": [3]}}))
+    turned._receive(answer_line({"delta": {"text": "Hmm.", "token_ids": [1]}}))
+    turned._receive(answer_line({"delta": {"text": "", "was_thought": True, "token_ids": [2]}}))
+    turned._receive(answer_line({"delta": {"text": "Four.", "token_ids": [3]}}))
     assert (turned.thought, turned.text) == ("Hmm.", "Four.")
 
 

@@ -61,7 +61,7 @@ class Scene:
         self.running = cast("RunningAnswer", SimpleNamespace(message="m1", answer=self.answer))
 
     def take(self, line: dict[str, Any]) -> None:
-        self.answer._take(answer_line(line))
+        self.answer._receive(answer_line(line))
         self.shortage.update(self.running, "large")
 
     @property

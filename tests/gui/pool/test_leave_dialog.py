@@ -97,7 +97,7 @@ def test_a_removed_machine_is_offered_to_leave(qtbot: QtBot, at_lone: Desk) -> N
 def test_the_diagnosis_offers_it(qtbot: QtBot, away: Desk) -> None:
     dialog = DoctorDialog(away.services)
     qtbot.addWidget(dialog)
-    dialog._take(Checks([Check("Household", ok=False, cause_facts=REMOVED, code="removed_needs_reset")]))
+    dialog._received(Checks([Check("Household", ok=False, cause_facts=REMOVED, code="removed_needs_reset")]))
     texts = [button.text() for button in dialog.findChildren(QPushButton)]
     assert "Leave the household…" in texts
     dialog.close()

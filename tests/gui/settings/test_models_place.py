@@ -90,9 +90,9 @@ def test_a_small_disk_is_said_to_take_no_downloads(
 ) -> None:
     sheet = FolderSheet(at_lone.services, str(tmp_path), page)
     seen = {"folder": "/x", "same": False, "free_bytes": 1 << 30, "models": 0, "bytes": 0, "fits": True}
-    sheet._tell(convert(seen | {"room_bytes": 1}, downloads.FolderChoice))
+    sheet._show_choice(convert(seen | {"room_bytes": 1}, downloads.FolderChoice))
     assert "downloaded" not in sheet.sentence.text()
-    sheet._tell(convert(seen | {"room_bytes": 0}, downloads.FolderChoice))
+    sheet._show_choice(convert(seen | {"room_bytes": 0}, downloads.FolderChoice))
     assert "Poolhouse keeps 5 GiB free, so nothing can be downloaded there now." in sheet.sentence.text()
     sheet.reject()
 
@@ -103,7 +103,7 @@ def test_a_tick_that_was_taken_away_stays_away(qtbot: QtBot, at_lone: Desk, page
     seen = {"folder": "/x", "same": False, "free_bytes": 1, "room_bytes": 1, "models": 1, "bytes": 1}
     ticked = []
     for fits, chosen in ((True, True), (True, False), (True, True), (False, True), (True, False)):
-        sheet._tell(convert(seen | {"fits": fits}, downloads.FolderChoice))
+        sheet._show_choice(convert(seen | {"fits": fits}, downloads.FolderChoice))
         ticked.append(sheet.along.isChecked())
         sheet.along.setChecked(chosen)
     assert ticked == [True, True, False, False, True]

@@ -49,9 +49,9 @@ def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: 
     for card in (early, last):
         qtbot.addWidget(card)
     last.page_requested.connect(lambda: requests.append(True))
-    rest._take_found(FoundFiles([file("odd", 9, usable=False)]))
+    rest._found(FoundFiles([file("odd", 9, usable=False)]))
     assert early.isHidden()
-    rest._take_found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
+    rest._found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
     assert not early.isHidden()
     assert early.about.text().startswith("4 model")
     assert "4.0 GiB" in early.about.text()
@@ -75,7 +75,7 @@ def test_all_of_them_are_used_where_they_are(
         qtbot.addWidget(card)
     early.show()
     results = [file("theirs", 2, path=str(good)), file("damaged", 1, path=str(bad))]
-    rest._take_found(FoundFiles(results))
+    rest._found(FoundFiles(results))
     early.take.click()
     assert rest.is_busy
     assert early.about.text().startswith("theirs.gguf: Computing the file's checksum")
@@ -93,7 +93,7 @@ def test_what_waits_can_be_stopped(qtbot: QtBot, at_lone: Desk, tmp_path: Path) 
     rest = OtherModels(at_lone.services)
     early = OtherModelsCard(rest)
     qtbot.addWidget(early)
-    rest._take_found(FoundFiles([file(path.stem, 1, path=str(path)) for path in files]))
+    rest._found(FoundFiles([file(path.stem, 1, path=str(path)) for path in files]))
     early.take.click()
     early.stop.click()
     assert not rest.is_busy
