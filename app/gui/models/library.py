@@ -84,7 +84,6 @@ class Library(QObject):
 
     def stop_search(self) -> None:
         self._calls.end(SEARCH)
-        self.none_fits = False  # the node recommends none, because no model fits
         self.searched = ""
         self.found = []
         self.search_changed.emit()
@@ -148,7 +147,6 @@ class Library(QObject):
 
     def _search_failed(self, error: AppError) -> None:
         self._calls.done(SEARCH)
-        self.none_fits = False  # the node recommends none, because no model fits
         self.searched = ""
         self.search_changed.emit()
         self.failed.emit(error)

@@ -70,8 +70,8 @@ STARTER = {
 def recommend(page: ModelsPage, **changes: Any) -> None:
     """Return the answer of a node that recommends one of two models."""
     offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
-    page.library._offers_came(convert({"models": offers}, models.Catalog))
-    page.library._starter_came(convert({"starter": STARTER | changes}, models.StarterAnswer))
+    page.library._offers_loaded(convert({"models": offers}, models.Catalog))
+    page.library._starter_loaded(convert({"starter": STARTER | changes}, models.StarterAnswer))
 
 
 def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
@@ -79,6 +79,8 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
 ) -> None:
     assert not page.starter.isVisibleTo(page), "1 GiB holds none with room to spare"
     assert page.none_fits.isVisibleTo(page)
+    page.library.stop_search()
+    assert page.none_fits.isVisibleTo(page), "the end of a search says nothing about the recommendation"
     recommend(page)
     assert not page.none_fits.isVisibleTo(page)
     card = page.starter
@@ -86,7 +88,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.name.whole() == "Small 1B"
     needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
     assert card.why.text() == f"{needs} Its speed here has not been measured yet."
-    page.library._starter_came(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
+    page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.get.text() == "Download 700 MiB"
     requests: list[Any] = []
@@ -127,7 +129,7 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
         offer("split", known, name="Split"),
         offer("unsized", unsized, name="Unsized"),
     ]
-    page.library._offers_came(convert({"models": offers}, models.Catalog))
+    page.library._offers_loaded(convert({"models": offers}, models.Catalog))
     said = {line.split(",")[0]: line for line in lines(page)}
     assert "whole only" in said["Whole"]
     assert "whole only" not in said["Split"]
