@@ -141,7 +141,7 @@ def details(stats: AnswerStats) -> list[str]:
 
 
 def recoveries(stats: AnswerStats) -> list[str]:
-    """Return one line for each machine that was lost during the answer."""
+    """Return one line for each interruption of the answer, such as the loss of a machine."""
     return [
         _recovery_text(recovery).format(
             machine=recovery.machine, others=recovery.others, time=formats.seconds(recovery.recovered_after_s)

@@ -169,7 +169,7 @@ class Conversation(QScrollArea):
         return next((view for view in self._views if view.message.id == message), None)
 
     def show_message(self, message: MessageId, words: str = "") -> None:
-        """Scroll to a message, creating all widgets down from it, and highlight words in it."""
+        """Scroll to a message, creating its widget and those of all later messages, and highlight words in it."""
         place = next((n for n, other in enumerate(self._shown) if other.message.id == message), None)
         if place is None:
             return

@@ -51,8 +51,8 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 class WrappedLabel(QLabel):
     """A label with wrapped text that reports the height it needs at its current width.
 
-    It hides its height-for-width from Qt. Otherwise a scrolled column would reserve the height of its narrowest
-    layout.
+    It hides its height-for-width from Qt. Otherwise a scrolled column would reserve the height that all labels need
+    at their minimum width.
     """
 
     def __init__(self, text: str, role: str) -> None:
