@@ -43,12 +43,8 @@ Json = dict[str, Any]
 LOG_BYTES = 512 << 10  # maximum size of the end of each log that is included
 MAX_LOGS = 6
 APPEARANCE_KEYS = ("look/scheme", "look/text_scale", "look/language", "look/reduce_motion")
-INCLUDED_SETTINGS = (
-    *APPEARANCE_KEYS,
-    "window/page",
-    "first_run/done",
-    "first_run/role",
-)  # none of these contains text written by the user
+# None of these contains text written by the user.
+INCLUDED_SETTINGS = (*APPEARANCE_KEYS, "window/page", "first_run/done", "first_run/role")
 
 
 @dataclass(frozen=True, slots=True)

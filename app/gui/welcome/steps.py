@@ -35,9 +35,8 @@ from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, row
 
-LOW_SPACE_BYTES = (
-    20 << 30
-)  # room for a model of 8 GB, the reserve that downloads leave free, and some more for the user
+# Room for a model of 8 GB, the reserve that downloads leave free, and some more for the user.
+LOW_SPACE_BYTES = 20 << 30
 ROLE_KEY, BOTH, LEND = "first_run/role", "both", "lend"
 Then = Callable[[], None]
 Failed = Callable[[AppError], None]

@@ -21,9 +21,7 @@ from app.gui.chat.history.history_rows import HEADING, chat_place, decode_json, 
 Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # the type of HistoryStore.read
 
 EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters before and after the start of the first match
-SEARCHED_CHARACTERS = (
-    100_000  # characters searched for the excerpt; after that, the excerpt is the beginning of the text
-)
+SEARCHED_CHARACTERS = 100_000  # searched for the excerpt; after that, the excerpt is the beginning of the text
 MAX_WORDS = 12
 BATCH = 20  # messages decrypted per step
 # Scripts without spaces between words, in which the index would treat a whole sentence as one word.

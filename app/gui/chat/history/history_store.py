@@ -229,9 +229,8 @@ class Purge(QObject):
             self._count("DELETE FROM chats WHERE id = ?", (chat,))
             self._left.remove(chat)
             yield
-        pages = (
-            -PAGES_PER_STEP
-        )  # a negative number first assigns all segments to one level, so that even small ones are merged
+        # A negative number first assigns all segments to one level, so that even small ones are merged.
+        pages = -PAGES_PER_STEP
         while self._store.indexed and self._count(_MERGE, (pages,)) >= MIN_MERGED_ROWS:
             pages = PAGES_PER_STEP
             yield

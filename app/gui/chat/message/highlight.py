@@ -12,9 +12,8 @@ from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, St
 from pygments.util import ClassNotFound
 from PySide6.QtCore import QObject, QTimer
 
-MAX_LINE_CHARS = (
-    1_000  # code with a longer line is not colored, because that would take time quadratic in the line's length
-)
+# Code with a longer line is not colored, because that would take time quadratic in the line's length.
+MAX_LINE_CHARS = 1_000
 COMMON_LANGUAGES = ("python", "javascript", "bash", "json", "html", "c", "java")
 COLORS: dict[_TokenType, str] = {
     Comment: "code_comment", Keyword: "code_keyword", Operator.Word: "code_keyword",

@@ -74,9 +74,8 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
     words = _tr("This link from an answer leads to:")
     box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
-    shown.setTextInteractionFlags(
-        Qt.TextInteractionFlag.NoTextInteraction
-    )  # a copied selection would include the zero-width spaces
+    # A copied selection would include the zero-width spaces.
+    shown.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
     shown.setAccessibleName(_shown(address))
     box.add(shown)
     copies = box.answer(_tr("Copy address"), lambda: QGuiApplication.clipboard().setText(address))
