@@ -273,7 +273,7 @@ def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german
         page = chat_of(window)
         page.open_chat(page.history.begin().id)
         error = AppError("prompt_too_long", tokens=5_000, context=1_024)
-        page.fail(error, *page._error_actions.after(error, page.chat))
+        page.fail(error, *page._error_actions.for_error(error, page.chat))
         qtbot.wait(SETTLE_MS)
         names = walk.untidy(window)
         *_, last = page.notice.findChildren(WrappingButton)

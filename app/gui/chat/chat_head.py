@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import column
 WHOLE = "whole"  # role of a stage that holds all layers
 
 
-def processing(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
+def processing_lines(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
     """Return one line for each machine that processes a chat, and one about the data that other machines receive.
 
     Empty if no model is loaded.
@@ -116,7 +116,7 @@ class ChatHead(QWidget):
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
         self.model.say(self._model_text(chat))
         answering = self._answering(chat)
-        self.machine_lines = processing(answering, self._pool) if self._pool.is_there else []
+        self.machine_lines = processing_lines(answering, self._pool) if self._pool.is_there else []
         self.machines.setVisible(bool(self.machine_lines))
         self.used, self.context = used_tokens(chat), answering.context if answering is not None else 0
         is_known = bool(self.used and self.context)

@@ -165,7 +165,7 @@ class ChatPage(Page):
         self.session.grew.connect(self._answer_grew)
         self.session.progressed.connect(self._answer_progressed)
         self.session.ended.connect(self._answer_ended)
-        self.conversation.asked.connect(self._act)
+        self.conversation.action_requested.connect(self._act)
         self.composer.sent.connect(self._send)
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
@@ -347,7 +347,7 @@ class ChatPage(Page):
     def _act(self, action: MessageAction, message: str, text: str) -> None:
         if action in (MessageAction.REGENERATE, MessageAction.CONTINUE, MessageAction.EDIT):
             self.notice.clear()
-        if action is MessageAction.CONTINUE and (actions := self._error_actions.if_full(self.chat)):
+        if action is MessageAction.CONTINUE and (actions := self._error_actions.when_full(self.chat)):
             words = self.tr("The context is full, so this answer cannot be continued.")
             self.notice.say(words, "warning", *actions)
             return
@@ -372,7 +372,7 @@ class ChatPage(Page):
         self._guide_fails = asked_guide and error is not None and error.reason.code in TOO_BIG
         self._pool_changed()
         if error is not None:
-            self.fail(error, *self._error_actions.after(error, self.chat))
+            self.fail(error, *self._error_actions.for_error(error, self.chat))
         self.composer.send_queued(succeeded=error is None)
 
     def _retry(self) -> None:

@@ -70,7 +70,7 @@ class ErrorActions:
         self._session, self._pool, self._context_length = session, pool, context_length
         self._handlers = handlers
 
-    def after(self, error: AppError, chat: Chat) -> list[Action]:
+    def for_error(self, error: AppError, chat: Chat) -> list[Action]:
         """Return the actions that can help after this error."""
         code, handlers = error.reason.code, self._handlers
         if code in TOO_LONG:
@@ -85,7 +85,7 @@ class ErrorActions:
             return [other, again]
         return [again]
 
-    def if_full(self, chat: Chat) -> list[Action]:
+    def when_full(self, chat: Chat) -> list[Action]:
         """Return the actions to offer instead of continuing an answer that filled the context, or none if there is
         room now."""
         end, context = last_message(chat), self._context(chat)

@@ -45,11 +45,11 @@ class FolderSheet(Sheet):
             title = _tr("Store models in Poolhouse's own folder")
         super().__init__(services, title, _tr("Checking that folder…"), parent)
         self._path, self._is_first = path, True
-        self.along = QCheckBox()
-        self.along.hide()
+        self.move_models = QCheckBox()
+        self.move_models.hide()
         self.about = paragraph("", "caption")
         self.about.hide()
-        self.add(self.along, self.about)
+        self.add(self.move_models, self.about)
         self.act = button(_tr("Store models there"), self.choose, "primary")
         self.act.setEnabled(False)
         self.offer(_tr("Cancel"), self.act)
@@ -67,7 +67,7 @@ class FolderSheet(Sheet):
     def choose(self) -> None:
         self.act.setEnabled(False)
         self.notice.clear()
-        body = {"path": self._path, "move": self.along.isChecked()}
+        body = {"path": self._path, "move": self.move_models.isChecked()}
         call = self.services.client.post("/folder", body, lambda _: self.accept(), self._failed)
         self.keep(call)
 
@@ -80,16 +80,16 @@ class FolderSheet(Sheet):
         if choice.room_bytes == 0:
             words += " " + _tr("Poolhouse keeps 5 GiB free, so nothing can be downloaded there now.")
         self.sentence.setText(words)
-        self.along.setVisible(choice.models > 0)
-        self.along.setText(
+        self.move_models.setVisible(choice.models > 0)
+        self.move_models.setText(
             QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", choice.models).replace(
                 "{size}", formats.size(choice.bytes)
             )
         )
-        is_checked = self._is_first or self.along.isChecked()  # checked at first; later the user's choice is kept
+        is_checked = self._is_first or self.move_models.isChecked()  # checked at first; later the user's choice is kept
         self._is_first = False
-        self.along.setChecked(is_checked and choice.models > 0 and choice.fits)
-        self.along.setEnabled(choice.fits)
+        self.move_models.setChecked(is_checked and choice.models > 0 and choice.fits)
+        self.move_models.setEnabled(choice.fits)
         self.about.setVisible(choice.models > 0)
         self.about.setText(
             _tr(

@@ -137,7 +137,7 @@ class ModelsPage(Page):
 
     def _make_details(self) -> None:
         self.details = Details(self.services, self.verdict_loader, self.plan_loader, self.model_loader)
-        self.later(*self.details.missing(), self._place_halves, self._wire)
+        self.later(*self.details.remaining_steps(), self._place_halves, self._wire)
 
     def _place_halves(self) -> None:
         left = FullHeightFrame()

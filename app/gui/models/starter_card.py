@@ -32,12 +32,12 @@ class StarterCard(QFrame):
         self._item: ModelItem | None = None
         self._file = ""
         self.name, self.why = ElidedLabel("", "section"), paragraph("", "muted")
-        self.get = button("", self._download, "primary")
+        self.download = button("", self._download, "primary")
         self.details = button(self.tr("Show details"), self._show_details, "link")
         head = label(self.tr("Recommended for your household"), "caption")
         box = column(head, self.name, self.why, gap=sizes.XS)
         box.addSpacing(sizes.XS)
-        box.addLayout(Flow(self.get, self.details, gap=sizes.S))
+        box.addLayout(Flow(self.download, self.details, gap=sizes.S))
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self.setLayout(box)
         self.hide()
@@ -52,7 +52,7 @@ class StarterCard(QFrame):
         self.name.say(item.title)
         self.why.setText(why(starter))
         words = self.tr("Download {size}")
-        self.get.setText(words.format(size=formats.size(starter.size_bytes or 0)))
+        self.download.setText(words.format(size=formats.size(starter.size_bytes or 0)))
 
     def _download(self) -> None:
         if self._item is not None:

@@ -46,7 +46,7 @@ class OtherModels(QObject):
         self._search()
 
     @property
-    def left(self) -> list[FoundFile]:
+    def remaining(self) -> list[FoundFile]:
         """The models that can still be imported."""
         return [model for model in self.models if model not in self.imported]
 
@@ -63,7 +63,7 @@ class OtherModels(QObject):
     def import_all(self) -> None:
         """Import all remaining models. Each file is read once and then used in place."""
         self.problem = ""
-        for model in self.left:
+        for model in self.remaining:
             self._importing.add(model.path, model.name)
 
     def stop(self) -> None:
@@ -131,7 +131,7 @@ class OtherModelsCard(QWidget):
     def _show(self) -> None:
         """Show the models on offer, the import in progress, or its result."""
         other_models = self._other_models
-        left, is_busy = other_models.left, other_models.is_busy
+        left, is_busy = other_models.remaining, other_models.is_busy
         self.setVisible(bool(other_models.models))
         self.about.setText(self._progress_text() if is_busy else self._offer_text() if left else self._done_text())
         names = [model.name for model in left or other_models.models]
@@ -149,7 +149,7 @@ class OtherModelsCard(QWidget):
         self._was_busy = is_busy
 
     def _offer_text(self) -> str:
-        left = self._other_models.left
+        left = self._other_models.remaining
         apps = ", ".join(dict.fromkeys(model.app for model in left))
         text = self.tr(
             "%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to "

@@ -129,7 +129,9 @@ def test_a_smaller_model_goes_on_from_where_an_answer_waits(qtbot: QtBot, page: 
     qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)
     answer = page.session.running[page.chat.id].answer
     qtbot.waitUntil(lambda: bool(answer.text), timeout=WITHIN_MS)
-    answer._receive(answer_line({"recovery": {"state": "short", "machine": "attic", **tells("attic is gone.", "text")}}))
+    answer._receive(
+        answer_line({"recovery": {"state": "short", "machine": "attic", **tells("attic is gone.", "text")}})
+    )
     assert page.notice.sentence == "attic is gone."
     before = answer.text
     page._use_model_and_retry("guide")

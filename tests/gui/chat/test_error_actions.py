@@ -57,7 +57,7 @@ def test_only_what_can_help_is_offered(
     session: Any = SimpleNamespace(may_trim=lambda _: may_trim)
     pool = pool_of({"hosts": ["den"] if is_guest else None})
     buttons = Handlers(went.append, list, list, list, list, list)
-    entries = dict(ErrorActions(session, pool, lambda _: None, buttons).after(AppError(code), chat))
+    entries = dict(ErrorActions(session, pool, lambda _: None, buttons).for_error(AppError(code), chat))
     assert list(entries) == offered
     if "Choose another model" in entries:
         entries["Choose another model"]()

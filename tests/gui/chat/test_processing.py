@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.gui.api.node_state import Link, NodeState
 from app.gui.app import navigation
-from app.gui.chat.chat_head import ChatHead, processing
+from app.gui.chat.chat_head import ChatHead, processing_lines
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message.answer_stats import AnswerStats, machines
 from app.gui.look.theme import Scheme, Theme
@@ -66,7 +66,7 @@ def model(stages: list[Json], **more: Any) -> Json:
 )  # fmt: skip
 def test_who_gets_what(loaded: Json, hosts: list[str] | None, lines: list[str]) -> None:
     pool = pool_with(loaded or None, hosts)
-    assert processing(pool.now.loaded, pool) == lines
+    assert processing_lines(pool.now.loaded, pool) == lines
 
 
 def test_who_made_an_answer_is_told_by_machine() -> None:

@@ -90,10 +90,10 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.why.text() == f"{needs} Its speed here has not been measured yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
-    assert card.get.text() == "Download 700 MiB"
+    assert card.download.text() == "Download 700 MiB"
     requests: list[Any] = []
     monkeypatch.setattr(page.transfers, "begin", requests.append)
-    card.get.click()
+    card.download.click()
     assert requests == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
     assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
     card.details.click()

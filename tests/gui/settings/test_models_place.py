@@ -66,8 +66,8 @@ def test_models_go_to_another_folder_and_back(
     until(qtbot, sheet.act.isEnabled)
     there = tmp_path / "Poolhouse models"
     assert sheet.sentence.text().startswith(f"New models go to {there}, which has ")
-    assert sheet.along.text() == "Move 1 model(s) there too, 3 KiB"
-    sheet.along.setChecked(False)
+    assert sheet.move_models.text() == "Move 1 model(s) there too, 3 KiB"
+    sheet.move_models.setChecked(False)
     sheet.act.click()
     until(qtbot, lambda: told(at_lone)["folder"] == str(there) and place.move_them.isVisible())
     assert place.words.text() == f"1 model(s) in {files}, 3 KiB"
@@ -78,7 +78,7 @@ def test_models_go_to_another_folder_and_back(
     back = FolderSheet(at_lone.services, "", page)
     back.open()
     until(qtbot, back.act.isEnabled)
-    assert back.along.isChecked()
+    assert back.move_models.isChecked()
     back.act.click()
     until(qtbot, lambda: told(at_lone)["default"] and not told(at_lone).get("move"))
     until(qtbot, lambda: not there.exists())
@@ -104,8 +104,8 @@ def test_a_tick_that_was_taken_away_stays_away(qtbot: QtBot, at_lone: Desk, page
     ticked = []
     for fits, chosen in ((True, True), (True, False), (True, True), (False, True), (True, False)):
         sheet._show_choice(convert(seen | {"fits": fits}, downloads.FolderChoice))
-        ticked.append(sheet.along.isChecked())
-        sheet.along.setChecked(chosen)
+        ticked.append(sheet.move_models.isChecked())
+        sheet.move_models.setChecked(chosen)
     assert ticked == [True, True, False, False, True]
     sheet.reject()
 

@@ -30,11 +30,11 @@ from app.gui.look.theme import DARK, LIGHT, Colors
 class ExportedMessage:
     """The parts of a message in an exported document."""
 
-    who: str
-    when: str
+    author: str
+    time: str
     text: str
     attachments: tuple[tuple[str, str], ...]  # pairs of name and text
-    mine: bool
+    is_user: bool
     thought: str = ""  # empty if there is none or thoughts are not exported
 
 
@@ -83,16 +83,16 @@ def _local_time(seconds: float) -> str:
 
 
 def _exported(message: Message) -> ExportedMessage:
-    mine = message.role is Role.USER
+    is_user = message.role is Role.USER
     you = _tr("You")
     answer = _tr("Answer")
     attached = message.details.get(ATTACHMENTS, ())
     return ExportedMessage(
-        you if mine else str(message.details.get(MODEL) or answer),
+        you if is_user else str(message.details.get(MODEL) or answer),
         _local_time(message.made_at),
         message.text,
         tuple((str(file["name"]), str(file["text"])) for file in attached),
-        mine,
+        is_user,
         str(message.details.get(THOUGHT) or ""),
     )
 
@@ -110,7 +110,7 @@ def markdown(chat: Chat) -> str:
     if chat.system:
         parts += [f"## {_tr('System message')}", chat.system]
     for message in exported_messages(chat):
-        parts.append(f"## {message.who}" + (f" · {message.when}" if message.when else ""))
+        parts.append(f"## {message.author}" + (f" · {message.time}" if message.time else ""))
         for name, text in message.attachments:
             parts += [f"**{attachment_caption(name)}**", _fenced(text)]
         if message.thought:
@@ -172,7 +172,7 @@ def html_article(chat: Chat) -> str:
     if chat.system:
         parts.append(_section(system_caption(), _typed(chat.system)))
     for message in exported_messages(chat):
-        title = f"{message.who} · {message.when}" if message.when else message.who
+        title = f"{message.author} · {message.time}" if message.time else message.author
         files = "".join(
             f"<p><b>{escape(attachment_caption(name))}</b></p><pre>{escape(text)}</pre>"
             for name, text in message.attachments
@@ -180,8 +180,8 @@ def html_article(chat: Chat) -> str:
         if message.thought:
             inside = _rendered(message.thought)
             files += f"<details><summary>{escape(_tr('Thinking before the answer'))}</summary>{inside}</details>"
-        body = _typed(message.text) if message.mine else _rendered(message.text)
-        parts.append(_section(title, files + body, mine=message.mine))
+        body = _typed(message.text) if message.is_user else _rendered(message.text)
+        parts.append(_section(title, files + body, is_user=message.is_user))
     return "\n".join((*parts, "</article>\n"))
 
 
@@ -198,8 +198,8 @@ def _rendered(text: str) -> str:
     return "".join(parts)
 
 
-def _section(title: str, body: str, *, mine: bool = False) -> str:
-    kind = ' class="mine"' if mine else ""
+def _section(title: str, body: str, *, is_user: bool = False) -> str:
+    kind = ' class="mine"' if is_user else ""
     return f"<section{kind}><h2>{escape(title)}</h2>{body}</section>"
 
 
@@ -304,17 +304,17 @@ def _pdf_html(chat: Chat) -> str:
     parts = [f'<p class="title">{escape(chat_title(chat))}</p>']
     parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')
     if chat.system:
-        parts.append(_who(system_caption()) + _typed(chat.system))
+        parts.append(_author_line(system_caption()) + _typed(chat.system))
     for message in exported_messages(chat):
-        parts.append(_who(f"{message.who} · {message.when}" if message.when else message.who))
+        parts.append(_author_line(f"{message.author} · {message.time}" if message.time else message.author))
         for name, text in message.attachments:
             parts.append(f"<p><b>{escape(attachment_caption(name))}</b></p>{_typed(text)}")
         if message.thought:
             parts.append(f"<p><b>{escape(_tr('Thinking before the answer'))}</b></p>")
             parts.append(_rendered(message.thought))
-        parts.append(_typed(message.text) if message.mine else _rendered(message.text))
+        parts.append(_typed(message.text) if message.is_user else _rendered(message.text))
     return "".join(parts).replace("\n</code></pre>", "</code></pre>")
 
 
-def _who(line: str) -> str:
+def _author_line(line: str) -> str:
     return f'<p class="who">{escape(line)}</p>'

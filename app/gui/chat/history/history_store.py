@@ -195,7 +195,7 @@ class Purge(QObject):
     def __init__(self, store: HistoryStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._store = store
-        self._left: list[ChatId] = []
+        self._remaining: list[ChatId] = []
         self._steps: Iterator[None] = iter(())
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._some)
@@ -203,7 +203,7 @@ class Purge(QObject):
     def begin(self, chats: Sequence[ChatId]) -> None:
         """Start removing chats in the background."""
         if chats:
-            self._left.extend(chats)
+            self._remaining.extend(chats)
             if not self._timer.isActive():
                 self._steps = self._all()
                 self._timer.start(0)
@@ -222,12 +222,12 @@ class Purge(QObject):
         self._timer.stop()
 
     def _all(self) -> Iterator[None]:
-        while self._left:
-            chat = self._left[-1]
+        while self._remaining:
+            chat = self._remaining[-1]
             while self._count(_DELETE_MESSAGES, (chat, MESSAGES_PER_STEP)):
                 yield
             self._count("DELETE FROM chats WHERE id = ?", (chat,))
-            self._left.remove(chat)
+            self._remaining.remove(chat)
             yield
         # A negative number first assigns all segments to one level, so that even small ones are merged.
         pages = -PAGES_PER_STEP

@@ -62,7 +62,7 @@ NEAR_PX = 32  # distance from an end, in pixels, that still counts as being ther
 class Conversation(QScrollArea):
     """A scroll area with the messages of a chat. It follows the end of the chat while that end is visible."""
 
-    asked = Signal(object, str, str)  # MessageAction, message ID, text or version
+    action_requested = Signal(object, str, str)  # MessageAction, message ID, text or version
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -260,9 +260,9 @@ class Conversation(QScrollArea):
     def _view(self, shown: ShownMessage) -> MessageView:
         made = MessageView(self._services, shown)
         made.installEventFilter(self)
-        made.asked.connect(self.asked)
+        made.action_requested.connect(self.action_requested)
         made.editing.connect(lambda: self._scroll_to(made))
-        made.refilled.connect(self._order.changed)
+        made.buttons_changed.connect(self._order.changed)
         return made
 
     def _add_before(self, shown: ShownMessage) -> None:

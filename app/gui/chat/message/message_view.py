@@ -272,11 +272,14 @@ class _Head(QWidget):
 
 
 class MessageView(QFrame):
-    """The widget of a message. Emits `asked(action, message ID, text or version)` when the user chooses an action."""
+    """The widget of a message.
 
-    asked = Signal(object, str, str)
+    Emits `action_requested(action, message ID, text or version)` when the user chooses an action.
+    """
+
+    action_requested = Signal(object, str, str)
     editing = Signal()  # the user began to edit the text, which should be scrolled into view
-    refilled = Signal()  # the header's buttons were recreated
+    buttons_changed = Signal()  # the header's buttons were recreated
 
     def __init__(self, services: MessageServices, shown: ShownMessage, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -492,7 +495,7 @@ class MessageView(QFrame):
             self._tools.hide()
 
     def _fill_tools(self, box: QHBoxLayout) -> None:
-        self.refilled.emit()
+        self.buttons_changed.emit()
         if self._shown.state is not None:
             return
         free = not self._shown.is_busy
@@ -536,7 +539,7 @@ class MessageView(QFrame):
         return menu
 
     def _ask(self, action: MessageAction, text: str = "") -> None:
-        self.asked.emit(action, self.message.id, text)
+        self.action_requested.emit(action, self.message.id, text)
 
     def _edited(self, text: str) -> None:
         if self._shown.is_busy:  # the editor stays open until the answer has ended

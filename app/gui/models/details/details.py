@@ -53,7 +53,7 @@ class Details(FullHeightFrame):
         self._need_bytes = 0  # memory needed by a model that does not fit
         self._make_form()
 
-    def missing(self) -> tuple[Callable[[], object], ...]:
+    def remaining_steps(self) -> tuple[Callable[[], object], ...]:
         """Return the steps that create the remaining widgets. Running them all in one go would freeze the window
         briefly."""
         return self._make_words, self._make, self._wire, lambda: self.show_item(None)
@@ -232,7 +232,7 @@ class Details(FullHeightFrame):
         self.form.shape.show_plan(plan)
         self.forecast.show_plan(plan, missing=self.item is not None and self.item.is_missing)
         self._need_bytes = 0
-        if self.item is not None and self._is_usual():
+        if self.item is not None and self._has_default_settings():
             self._verdict_loader.put(self.item, judgment)
         self.update_actions()
 
@@ -243,14 +243,14 @@ class Details(FullHeightFrame):
         self.forecast.clear()
         self._need_bytes = int(error.reason.number("need_bytes"))
         self._update_smaller()
-        if judgment is not None and self.item is not None and self._is_usual():
+        if judgment is not None and self.item is not None and self._has_default_settings():
             self._verdict_loader.put(self.item, judgment)
         self.update_actions()
 
     def _update_smaller(self) -> None:
         """Show the smaller quantization that fits if a local model is too big."""
         known = self._verdict_loader.of(self.item) if self.item and self.item.is_here else None
-        if known is not None and self._is_usual():
+        if known is not None and self._has_default_settings():
             self.verdict.show_smaller(known.quantization)
 
     def _use_file(self, quantization: str) -> None:
@@ -283,7 +283,7 @@ class Details(FullHeightFrame):
         if not self._plan_loader.measuring:
             self.plan()
 
-    def _is_usual(self) -> bool:
+    def _has_default_settings(self) -> bool:
         """Return whether the setup is the one that the list's verdicts assume."""
         setup = self.setup
         return (
@@ -292,12 +292,12 @@ class Details(FullHeightFrame):
             and not setup.without
             and setup.kv == EXACT
             and setup.shape is None
-            and self._usual_context()
+            and self._has_default_context()
         )
 
-    def _usual_context(self) -> bool:
+    def _has_default_context(self) -> bool:
         slider = self.form.context
-        return slider.context == slider.usual
+        return slider.context == slider.default
 
     def _action_context(self) -> ActionContext:
         snapshot = self._services.pool.now

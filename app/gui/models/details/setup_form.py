@@ -111,7 +111,7 @@ class ContextSlider(QWidget):
         return self._steps[min(self.slider.value(), len(self._steps) - 1)]
 
     @property
-    def usual(self) -> int:
+    def default(self) -> int:
         """The default context length, selected until the user moves the slider."""
         return self._steps[self._place(DEFAULT_CONTEXT)]
 

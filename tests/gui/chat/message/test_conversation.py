@@ -162,7 +162,7 @@ def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> N
     free = shown(1)
     conversation.open(free)
     view, requests = conversation.views[0], list[str]()
-    conversation.asked.connect(lambda deed, message, text: requests.append(text))
+    conversation.action_requested.connect(lambda action, message, text: requests.append(text))
     view.edit()
     assert view._editor is not None
     view._editor.field.setPlainText("Another")
@@ -180,7 +180,7 @@ def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> N
 def test_a_question_without_an_answer_can_be_sent_again_as_it_is(conversation: Conversation, n_messages: int) -> None:
     conversation.open(shown(n_messages))
     view, requests = conversation.views[0], list[str]()
-    conversation.asked.connect(lambda deed, message, text: requests.append(text))
+    conversation.action_requested.connect(lambda action, message, text: requests.append(text))
     view.edit()
     assert view._editor is not None
     view._editor.accept.click()
@@ -203,15 +203,15 @@ def test_an_answer_that_was_cut_goes_on_by_a_button_with_words(conversation: Con
     details = {ENDED: "length"}
     showns[1] = replace(showns[1], message=replace(showns[1].message, details=details))
     conversation.open(showns)
-    view, deeds = conversation.views[1], list[MessageAction]()
-    conversation.asked.connect(lambda deed, message, text: deeds.append(deed))
+    view, actions = conversation.views[1], list[MessageAction]()
+    conversation.action_requested.connect(lambda action, message, text: actions.append(action))
     buttons = [button for button in view.findChildren(QPushButton) if button.text() == "Continue"]
     assert [button.isHidden() for button in buttons] == [False]
     view.show_message(replace(showns[1], is_busy=True))
     buttons[0].click()
     view.show_message(showns[1])
     buttons[0].click()
-    assert deeds == [MessageAction.CONTINUE]
+    assert actions == [MessageAction.CONTINUE]
 
 
 def test_the_field_of_an_edit_grows_with_its_text(qtbot: QtBot, conversation: Conversation) -> None:
