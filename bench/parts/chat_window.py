@@ -34,7 +34,7 @@ def filled(page: ChatPage, n_messages: int) -> Chat:
         text = PIECE.format(n=number) * 2 if number % 2 else f"How does part {number} work?"
         made = Message(page.history.new_message_id(), chat.leaf, role, text, float(number))
         chat = tree.add(chat, made)
-    page.history.keep(chat)
+    page.history.save(chat)
     page.history.flush()
     return chat
 

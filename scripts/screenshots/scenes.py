@@ -120,7 +120,7 @@ def thoughts(camera: Camera) -> None:
         page.open_chat(chat.id)
         wait(SETTLE_MS)
         camera.shoot(f"thoughts-{name}")
-        page.conversation.views[-1].thought.turn()
+        page.conversation.views[-1].thought.toggle()
         wait(SETTLE_MS)
         camera.shoot(f"thoughts-{name}-opened")
 

@@ -77,5 +77,5 @@ def test_what_broke_off_can_be_left(qtbot: QtBot, away: Desk) -> None:
 
 
 def test_what_is_kept_badly_is_nothing(away: Desk) -> None:
-    away.services.preferences.keep(module.KEPT, '[["a"], 3]')
+    away.services.preferences.keep(module.QUEUE_KEY, '[["a"], 3]')
     assert ImportQueue(away.services.pool, away.services.preferences).paths == []

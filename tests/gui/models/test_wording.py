@@ -206,12 +206,12 @@ def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qap
     qtbot.addWidget(shown)
     assert shown._problem.isHidden()
     why = said(GONE_REASON)
-    shown.tell(shown_as(download("starting", held_up_facts=GONE)))
+    shown.show_transfer(shown_as(download("starting", held_up_facts=GONE)))
     assert shown._problem.text() == f"{why} Poolhouse keeps trying. To stop, press Pause."
     assert not shown._problem.isHidden()
     assert not shown._words.isHidden()
     assert not shown.pause.isHidden()
-    shown.tell(shown_as(download("running", held_up=None)))
+    shown.show_transfer(shown_as(download("running", held_up=None)))
     assert shown._problem.isHidden()
 
 
@@ -223,7 +223,7 @@ def test_a_download_that_failed_by_our_mistake_leads_to_the_log(qtbot: QtBot, qa
     assert not shown.log.isHidden()
     shown.log.click()
     assert did == ["log"]
-    shown.tell(shown_as(download("failed", code="disk_low", reason_facts=GONE)))
+    shown.show_transfer(shown_as(download("failed", code="disk_low", reason_facts=GONE)))
     assert shown.log.isHidden()
 
 

@@ -156,7 +156,7 @@ def test_a_download_without_room_offers_another_folder(qtbot: QtBot, away: Desk)
     row.show()
     row.folder.click()
     assert did == [(full["id"], "folder")]
-    row.tell(of_download(convert(download("failed", code="hub_slow", reason="Too slow."), downloads.Download)))
+    row.show_transfer(of_download(convert(download("failed", code="hub_slow", reason="Too slow."), downloads.Download)))
     assert not row.folder.isVisible()
 
 
