@@ -2002,69 +2002,6 @@
     </message>
 </context>
 <context>
-    <name>ImportExportPanel</name>
-    <message numerus="yes">
-        <source>%n chat(s) exported to {name}.</source>
-        <translation>
-            <numerusform>%Ln Chat nach {name} exportiert.</numerusform>
-            <numerusform>%Ln Chats nach {name} exportiert.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>%n chat(s) imported.</source>
-        <translation>
-            <numerusform>%Ln Chat importiert.</numerusform>
-            <numerusform>%Ln Chats importiert.</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Cancel</source>
-        <translation>Abbrechen</translation>
-    </message>
-    <message>
-        <source>Chats</source>
-        <translation>Chats</translation>
-    </message>
-    <message>
-        <source>Export as {form}</source>
-        <translation>Als {form} exportieren</translation>
-    </message>
-    <message numerus="yes">
-        <source>Exporting %n chat(s)…</source>
-        <translation>
-            <numerusform>%Ln Chat wird exportiert…</numerusform>
-            <numerusform>%Ln Chats werden exportiert…</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Import chats</source>
-        <translation>Chats importieren</translation>
-    </message>
-    <message numerus="yes">
-        <source>Importing %n chat(s)…</source>
-        <translation>
-            <numerusform>%Ln Chat wird importiert…</numerusform>
-            <numerusform>%Ln Chats werden importiert…</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Reading {name}…</source>
-        <translation>{name} wird gelesen…</translation>
-    </message>
-    <message>
-        <source>Show folder</source>
-        <translation>Ordner anzeigen</translation>
-    </message>
-    <message>
-        <source>Undo</source>
-        <translation>Rückgängig</translation>
-    </message>
-    <message>
-        <source>Wait until the other file has been read.</source>
-        <translation>Warten Sie, bis die andere Datei fertig ist.</translation>
-    </message>
-</context>
-<context>
     <name>Export</name>
     <message>
         <source>Answer</source>
@@ -3364,6 +3301,69 @@
     </message>
 </context>
 <context>
+    <name>ImportExportPanel</name>
+    <message numerus="yes">
+        <source>%n chat(s) exported to {name}.</source>
+        <translation>
+            <numerusform>%Ln Chat nach {name} exportiert.</numerusform>
+            <numerusform>%Ln Chats nach {name} exportiert.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n chat(s) imported.</source>
+        <translation>
+            <numerusform>%Ln Chat importiert.</numerusform>
+            <numerusform>%Ln Chats importiert.</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Chats</source>
+        <translation>Chats</translation>
+    </message>
+    <message>
+        <source>Export as {form}</source>
+        <translation>Als {form} exportieren</translation>
+    </message>
+    <message numerus="yes">
+        <source>Exporting %n chat(s)…</source>
+        <translation>
+            <numerusform>%Ln Chat wird exportiert…</numerusform>
+            <numerusform>%Ln Chats werden exportiert…</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Import chats</source>
+        <translation>Chats importieren</translation>
+    </message>
+    <message numerus="yes">
+        <source>Importing %n chat(s)…</source>
+        <translation>
+            <numerusform>%Ln Chat wird importiert…</numerusform>
+            <numerusform>%Ln Chats werden importiert…</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Reading {name}…</source>
+        <translation>{name} wird gelesen…</translation>
+    </message>
+    <message>
+        <source>Show folder</source>
+        <translation>Ordner anzeigen</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>Rückgängig</translation>
+    </message>
+    <message>
+        <source>Wait until the other file has been read.</source>
+        <translation>Warten Sie, bis die andere Datei fertig ist.</translation>
+    </message>
+</context>
+<context>
     <name>Inspector</name>
     <message>
         <source>Close details</source>
@@ -4176,24 +4176,6 @@
     </message>
 </context>
 <context>
-    <name>MachineName</name>
-    <message>
-        <source>A name can have up to {limit} characters. This one has {count}.</source>
-        <translation>Ein Name hat höchstens {limit} Zeichen; dieser hat {count}.</translation>
-    </message>
-    <message>
-        <source>Enter a name of up to {limit} characters.</source>
-        <translation>Ein Name ist nötig, mit höchstens {limit} Zeichen.</translation>
-    </message>
-</context>
-<context>
-    <name>MachineTable</name>
-    <message>
-        <source>Machines of the household</source>
-        <translation>Geräte des Haushalts</translation>
-    </message>
-</context>
-<context>
     <name>MachineChoice</name>
     <message>
         <source>Machines to use</source>
@@ -4218,6 +4200,24 @@
     <message>
         <source>{name} (this machine)</source>
         <translation>{name} (dieses Gerät)</translation>
+    </message>
+</context>
+<context>
+    <name>MachineName</name>
+    <message>
+        <source>A name can have up to {limit} characters. This one has {count}.</source>
+        <translation>Ein Name hat höchstens {limit} Zeichen; dieser hat {count}.</translation>
+    </message>
+    <message>
+        <source>Enter a name of up to {limit} characters.</source>
+        <translation>Ein Name ist nötig, mit höchstens {limit} Zeichen.</translation>
+    </message>
+</context>
+<context>
+    <name>MachineTable</name>
+    <message>
+        <source>Machines of the household</source>
+        <translation>Geräte des Haushalts</translation>
     </message>
 </context>
 <context>

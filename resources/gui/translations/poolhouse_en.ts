@@ -86,37 +86,6 @@
     </message>
 </context>
 <context>
-    <name>ImportExportPanel</name>
-    <message numerus="yes">
-        <source>%n chat(s) exported to {name}.</source>
-        <translation>
-            <numerusform>%Ln chat exported to {name}.</numerusform>
-            <numerusform>%Ln chats exported to {name}.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>%n chat(s) imported.</source>
-        <translation>
-            <numerusform>%Ln chat imported.</numerusform>
-            <numerusform>%Ln chats imported.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>Exporting %n chat(s)…</source>
-        <translation>
-            <numerusform>Exporting %Ln chat…</numerusform>
-            <numerusform>Exporting %Ln chats…</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>Importing %n chat(s)…</source>
-        <translation>
-            <numerusform>Importing %Ln chat…</numerusform>
-            <numerusform>Importing %Ln chats…</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>ForecastChart</name>
     <message numerus="yes">
         <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
@@ -174,6 +143,37 @@
         <translation>
             <numerusform>whole model: %Ln answer</numerusform>
             <numerusform>whole model: %Ln answers</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>ImportExportPanel</name>
+    <message numerus="yes">
+        <source>%n chat(s) exported to {name}.</source>
+        <translation>
+            <numerusform>%Ln chat exported to {name}.</numerusform>
+            <numerusform>%Ln chats exported to {name}.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n chat(s) imported.</source>
+        <translation>
+            <numerusform>%Ln chat imported.</numerusform>
+            <numerusform>%Ln chats imported.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Exporting %n chat(s)…</source>
+        <translation>
+            <numerusform>Exporting %Ln chat…</numerusform>
+            <numerusform>Exporting %Ln chats…</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>Importing %n chat(s)…</source>
+        <translation>
+            <numerusform>Importing %Ln chat…</numerusform>
+            <numerusform>Importing %Ln chats…</numerusform>
         </translation>
     </message>
 </context>
