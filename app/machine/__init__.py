@@ -1,1 +1,1 @@
-"""The local computer: the paths of its files, its hardware, and its owner's activity and settings."""
+"""Access to the local computer: its hardware, power events and file paths, and its owner's settings and secrets."""

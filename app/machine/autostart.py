@@ -1,4 +1,7 @@
-"""Starting Poolhouse at sign-in, by the means of each system. Nothing is changed unless the user asks for it."""
+"""Support for starting Poolhouse at sign-in, by each operating system's own mechanism.
+
+Nothing is changed unless the user asks for it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ NODE = "node"  # the command that runs without a window
 
 
 class Entry(Protocol):
-    """A place where a system records what starts at sign-in."""
+    """An entry in an operating system's list of programs to start at sign-in."""
 
     where: str  # shown to a person
 
@@ -37,14 +40,14 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Autostart:
-    """The state of autostart, and where it is recorded."""
+    """The current autostart state, and the file or registry value that records it."""
 
     on: bool
     where: str
 
 
 def state(entry: Entry | None = None) -> Autostart:
-    """Read the state from the system, whichever program changed it last. Blocks briefly."""
+    """Return the current autostart state from the system, since other programs can change it. Blocks briefly."""
     entry = entry or system_entry()
     return Autostart(entry.is_on(), entry.where)
 
@@ -52,7 +55,7 @@ def state(entry: Entry | None = None) -> Autostart:
 def set_enabled(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
     """Turn autostart on or off, and return the resulting state. Raises Refused.
 
-    headless: start only the node, without the window.
+    headless: whether to start only the node, without the window.
     """
     entry = entry or system_entry()
     try:
@@ -66,7 +69,7 @@ def set_enabled(on: bool, home: Home, entry: Entry | None = None, *, headless: b
 
 
 def system_entry() -> Entry:
-    """Return the entry for this system."""
+    """Return the autostart entry for this operating system."""
     if sys.platform == "win32":
         return RunKey()
     if sys.platform == "darwin":
@@ -75,27 +78,28 @@ def system_entry() -> Entry:
 
 
 def user_unit() -> Entry:
-    """Return the systemd unit that starts a node without a desktop. Raises Refused on systems other than Linux."""
+    """Return the systemd user unit that starts a node without a desktop. Raises Refused on systems other than Linux."""
     if not sys.platform.startswith("linux"):
         raise Refused("autostart_no_unit")
     return UserUnit(unit_folder(os.environ, Path.home()))
 
 
 def all_entries() -> list[Entry]:
-    """Return all entries that may start Poolhouse on this system."""
+    """Return every autostart entry that could exist on this operating system."""
     units = [user_unit()] if sys.platform.startswith("linux") else []
     return [system_entry(), *units]
 
 
 def command(home: Home, *, headless: bool = False) -> list[str]:
-    """Return the command that starts Poolhouse hidden, or only its node. Raises Refused if there is no program to
-    start."""
+    """Return the command line that starts Poolhouse hidden in the tray, or only its node if `headless`. Raises Refused
+    if the program cannot be found."""
     home_options = [] if home.is_default else ["--home", str(home.root)]
     return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *home_options]
 
 
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
-    """Return the file that a person would start: the AppImage, the packaged program, or the script beside Python."""
+    """Return the executable that a user would launch: the AppImage, the packaged program, or the script next to the
+    Python interpreter. Raises Refused if there is none."""
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
         return image  # otherwise they belong to another AppImage, which started us
@@ -116,13 +120,14 @@ OFF = ("Hidden=true", "X-GNOME-Autostart-enabled=false")
 
 
 def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of this user's desktop entries. By the standard, a relative XDG_CONFIG_HOME is ignored."""
+    """Return the folder of this user's autostart entries. By the standard, a relative XDG_CONFIG_HOME is ignored."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "autostart"
 
 
 class DesktopEntry:
-    """A desktop entry. Desktops disable one by a line in the file, and ignore it if its program is gone."""
+    """A desktop entry in the autostart folder. Desktops disable it by adding a line to the file, and ignore it if its
+    program no longer exists."""
 
     def __init__(self, directory: Path, find_program: Callable[[str], object] = shutil.which) -> None:
         self._path, self._find_program = directory / DESKTOP_FILE, find_program
@@ -144,7 +149,7 @@ class DesktopEntry:
 
 
 def entry_text(command: Sequence[str]) -> str:
-    """Return the content of the desktop entry."""
+    """Return the content of a desktop entry that runs `command`."""
     return (
         "[Desktop Entry]\n"
         "Type=Application\n"
@@ -158,14 +163,14 @@ def entry_text(command: Sequence[str]) -> str:
 
 
 def entry_is_on(text: str) -> bool:
-    """Return whether a desktop would start the entry."""
+    """Return whether a desktop would run the program in this entry."""
     lines = {re.sub(r"\s*=\s*", "=", line.strip(), count=1) for line in text.splitlines()}
     starts = any(line.startswith("Exec=") and line != "Exec=" for line in lines)
     return starts and not lines & set(OFF)
 
 
 def exec_line(command: Sequence[str]) -> str:
-    """Return the value of Exec, quoted where the standard requires it and then escaped like any string."""
+    """Return the value of Exec: quoted as the standard requires, then escaped like any string value."""
     return " ".join(map(_exec_argument, command)).replace("\\", "\\\\")
 
 
@@ -195,13 +200,14 @@ UNIT_HEADER = "# Made by `poolhouse autostart`, which removes it again."
 
 
 def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of this user's units. By the standard, a relative XDG_CONFIG_HOME is ignored."""
+    """Return the folder of this user's systemd units. By the standard, a relative XDG_CONFIG_HOME is ignored."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "systemd" / "user"
 
 
 class UserUnit:
-    """A unit file and the link that enables it. A unit written by a person is linked but never changed."""
+    """A systemd unit file, and the symbolic link that enables it. A unit that the user wrote can be enabled and
+    disabled, but its file is never changed."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / UNIT_FILE
@@ -233,7 +239,7 @@ class UserUnit:
 
 
 def unit_text(command: Sequence[str]) -> str:
-    """Return the content of the unit."""
+    """Return the content of a unit that runs `command`."""
     return (
         f"{UNIT_HEADER}\n"
         "[Unit]\n"
@@ -261,7 +267,7 @@ Run = Callable[[Sequence[str]], str | None]
 
 
 class LaunchAgent:
-    """A property list, which a person may also disable in the system's settings."""
+    """A launchd property list. The user can also disable it in System Settings."""
 
     def __init__(self, home: Path, run: Run = tool_output) -> None:
         self._path = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
@@ -285,7 +291,7 @@ class LaunchAgent:
 
 
 def agent_plist(command: Sequence[str]) -> bytes:
-    """Return the content of the property list: started at each graphical sign-in, and not restarted when it ends."""
+    """Return the content of a property list that runs `command` at each graphical sign-in, without restarting it."""
     return plistlib.dumps(
         {
             "Label": LABEL,
@@ -309,7 +315,7 @@ def agent_is_on(content: bytes) -> bool:
 
 
 def is_disabled(listing: str | None) -> bool:
-    """Return whether `launchctl print-disabled` lists the agent as disabled; older systems write `true`."""
+    """Return whether `launchctl print-disabled` lists the agent as disabled. Older versions of macOS print `true`."""
     match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
     return match is not None and match[1] in ("disabled", "true")
 
@@ -326,12 +332,15 @@ VALUE_NAME = "Poolhouse"
 
 
 def run_line(command: Sequence[str]) -> str:
-    """Return the command as the Run key requires it: quoted for the system's own parser."""
+    """Return the command line for the Run key, quoted for Windows' own parser."""
     return subprocess.list2cmdline(command)
 
 
 def is_started(line: str | None, approval: bytes | None) -> bool:
-    """Return whether the system starts it. The Task Manager disables it by an odd first byte of `approval`."""
+    """Return whether Windows runs `line` at sign-in.
+
+    Task Manager disables it by setting the lowest bit of the first byte of `approval`.
+    """
     return bool(line and line.strip()) and not (approval and approval[0] & 1)
 
 
@@ -339,7 +348,7 @@ if sys.platform == "win32":
     import winreg
 
     class RunKey:
-        """A value of the registry; a second value records the choice made in the Task Manager."""
+        """A value in the user's Run key. A second registry value records whether Task Manager has disabled it."""
 
         where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
 
@@ -375,7 +384,7 @@ if sys.platform == "win32":
 else:
 
     class RunKey:
-        """A stand-in for other systems."""
+        """A stub for systems other than Windows."""
 
         where = rf"HKEY_CURRENT_USER\{RUN}\{VALUE_NAME}"
 
@@ -386,4 +395,4 @@ else:
             raise OSError("this is not Windows")
 
         def remove(self) -> None:
-            """Do nothing, since no such entry exists."""
+            """Do nothing, since there is never an entry."""

@@ -1,4 +1,4 @@
-"""The checks of `doctor` on this computer, with or without a node. Each returns a finding and its cure."""
+"""The checks of this computer that `doctor` runs, with or without a node. Each returns its result and a remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOW_MEMORY_BYTES, MIN_MEMORY_BYTES = 2 * GIB, GIB // 2
 
 
 async def machine_checks(home: Home) -> list[Check]:
-    """Return all findings about this computer itself."""
+    """Run all checks of this computer."""
     return [
         *await engines(),
         confined(await probe_walls()),
@@ -42,7 +42,7 @@ async def machine_checks(home: Home) -> list[Check]:
 
 
 async def engines() -> list[Check]:
-    """Check what a worker can load. Each engine is probed in a child process, as none may run in this one."""
+    """Check the inference engines and their devices. Each engine is probed in a child process, never in this one."""
     probed = await probe_all()
     processor = processor_name()
     checks = [check for probe in probed for check in (engine(probe, processor), *devices(probe))]
@@ -50,7 +50,7 @@ async def engines() -> list[Check]:
 
 
 def engine(probe: Engine, processor: str) -> Check:
-    """Check one engine: its version and the processor features it uses, or why it cannot be loaded."""
+    """Report an engine's version and the processor features it uses, or the reason why it cannot be loaded."""
     if probe.missing:
         cause = Reason("check_engine_missing", {"engine": probe.name, "why": probe.missing})
         return Check("Engine", False, cause, Reason("cure_engine_missing"), "engine_missing")
@@ -66,7 +66,7 @@ def engine(probe: Engine, processor: str) -> Check:
 
 
 def devices(probe: Engine) -> list[Check]:
-    """Return the accelerators that this build of an engine can use."""
+    """Report each accelerator that this build of the engine can use."""
     return [
         Check(
             "Device",
@@ -86,14 +86,14 @@ def devices(probe: Engine) -> list[Check]:
 
 
 def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
-    """Report a graphics card that is present but unused, which explains a low speed."""
+    """Report graphics cards that are present but unused, since they explain low speed."""
     why = graphics.unused_cards(probed, listed)
     cure = Reason("cure_graphics_unused")
     return [Check("Device", None, why, cure, why.code)] if why else []
 
 
 def confined(kept_from: Walls | None) -> Check:
-    """Check how well workers are confined, in case the code that reads model files has a flaw."""
+    """Check how well workers are sandboxed, in case the code that parses model files has a vulnerability."""
     cause = Reason(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
@@ -112,7 +112,7 @@ def power() -> list[Check]:
 
 
 def disk(home: Home) -> Check:
-    """Check the free space for models, and that their folder exists and is writable. Leaves nothing behind."""
+    """Check the free disk space for models, and that their folder exists and is writable. Leaves no file behind."""
     folders = models_folders(home)
     if why := folders.look(folders.now):
         return Check("Disk", False, why, None, why.code)
@@ -131,7 +131,7 @@ def disk(home: Home) -> Check:
 
 
 def models_folders(home: Home) -> ModelsFolders:
-    """Return the chosen folders, or only the one in the home if the settings cannot be read."""
+    """Return the models folders from the settings, or only the default one if the settings cannot be read."""
     try:
         return ModelsFolders(home.downloaded, load(home.settings_file).models)
     except (Damaged, OSError):
@@ -139,7 +139,7 @@ def models_folders(home: Home) -> ModelsFolders:
 
 
 def free_memory() -> Check:
-    """Check the memory that a model could use now."""
+    """Check how much memory is free for a model."""
     usage = memory()
     cause = Reason("check_memory", {"free_bytes": usage.free_bytes, "total_bytes": usage.total_bytes})
     ok = _enough(usage.free_bytes, MIN_MEMORY_BYTES, LOW_MEMORY_BYTES)
@@ -147,7 +147,7 @@ def free_memory() -> Check:
 
 
 def writable(home: Home) -> Check:
-    """Check whether the node can write to its home. Leaves nothing behind."""
+    """Check that the node can write to its home. Leaves no file behind."""
     folder = _existing(home.root)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -161,7 +161,7 @@ def writable(home: Home) -> Check:
 
 
 async def key_store(home: Home) -> Check:
-    """Check where this machine's key is stored, and whether it can be read."""
+    """Report where the passphrase of this machine's key is stored, and check that it can be read."""
     try:
         store = await open_keystore(home)
         if home.identity.is_dir():
@@ -172,7 +172,7 @@ async def key_store(home: Home) -> Check:
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder or its nearest existing parent, since doctor creates nothing."""
+    """Return the folder or its nearest existing parent, since `doctor` creates no folders."""
     return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), Path.cwd())
 
 

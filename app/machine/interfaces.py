@@ -1,4 +1,4 @@
-"""The network interfaces of this computer: their kind and addresses, and which are used by default."""
+"""The network interfaces of this computer: their kinds, addresses and speeds, and which are used by default."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """The current state of an interface. Link-local addresses include their scope (`fe80::1%eth0`)."""
+    """The current state of a network interface. Link-local addresses include their scope (`fe80::1%eth0`)."""
 
     name: str
     kind: LinkKind
@@ -50,7 +50,10 @@ class Interface:
 
 
 def interfaces() -> tuple[Interface, ...]:
-    """Return all interfaces of this computer by name. Blocks for some milliseconds, on macOS up to 5 s."""
+    """Return all network interfaces of this computer, sorted by name.
+
+    Blocks for a few milliseconds, on macOS for up to 5 s.
+    """
     names = tuple(sorted(psutil.net_if_addrs()))
     kind_of, is_card = _classifier(names)
     stats = psutil.net_if_stats()
@@ -68,9 +71,9 @@ def interfaces() -> tuple[Interface, ...]:
 
 
 def usable_interfaces(candidates: Iterable[Interface], chosen: frozenset[str]) -> tuple[Interface, ...]:
-    """Return the interfaces that are up, have an address, and may join a household.
+    """Return the interfaces that are up, have an address, and may be used for links within a household.
 
-    Loopback, containers, virtual machines and VPNs are included only if they are `chosen` by name.
+    Loopback, container, virtual machine and VPN interfaces are included only if their names are in `chosen`.
     """
     return tuple(
         interface
@@ -80,8 +83,7 @@ def usable_interfaces(candidates: Iterable[Interface], chosen: frozenset[str]) -
 
 
 def carrying_interface(candidates: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
-    """Return the interface of a connection between these two addresses, or None if no interface has the address
-    `local`.
+    """Return the interface that a connection between two addresses uses, or None if none has the address `local`.
 
     A connection to an address of this computer never leaves it, so it uses the loopback interface.
     """
@@ -102,7 +104,7 @@ def _holder(all_interfaces: tuple[Interface, ...], address: str) -> Interface | 
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address without its scope, and a mapped IPv4 address as IPv4; None if it is not an address."""
+    """Parse an address without its scope, and an IPv4-mapped address as IPv4. Return None if it is invalid."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -126,7 +128,7 @@ def _negotiated(megabits_per_s: int) -> int | None:
 
 
 def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
-    """Return two functions of an interface's name: its kind, and whether it is a physical card."""
+    """Return two functions of an interface's name: one returns its kind, the other whether it is a physical card."""
     match platform.system():
         case "Linux":
             return (lambda name: linux_kind(_linux_facts(name)), lambda name: not is_software(_driver(name)))
@@ -141,8 +143,10 @@ def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Call
 
 
 def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
-    """Return the facts from /sys and the driver. /sys shows the network namespace that mounted it, so it is checked
-    first."""
+    """Collect the facts about an interface from /sys and its driver.
+
+    /sys shows the network namespace in which it was mounted, so it is used only if its interface index is right.
+    """
     folder = SYS_NET / name
     try:
         known = int(_read(folder / "ifindex") or 0) == socket.if_nametoindex(name)
@@ -171,7 +175,7 @@ def _read(path: Path) -> str:
 
 
 def _driver(name: str) -> str:
-    """Return the driver's name from ethtool's ioctl, which needs no privileges; "" if there is none."""
+    """Return the driver's name from ethtool's ioctl, which needs no privileges, or "" if there is none."""
     if sys.platform == "linux":
         import array
         import fcntl
@@ -187,7 +191,8 @@ def _driver(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Return Apple's names of this Mac's ports; empty if unknown. Cached until the interfaces change."""
+    """Return this Mac's hardware ports as device -> Apple's name of the port. Empty if they cannot be listed. Cached
+    until the interfaces change."""
     try:
         listing = subprocess.run(
             ["/usr/sbin/networksetup", "-listallhardwareports"],
@@ -204,7 +209,7 @@ def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
-    """Return the adapters in the registry by the name people see. Cached until the interfaces change."""
+    """Return the adapters in the registry by the name that Windows displays. Cached until the interfaces change."""
     adapters: dict[str, WindowsFacts] = {}
     for key in _registry_keys(ADAPTERS):
         adapter = _registry_values(rf"{ADAPTERS}\{key}")
@@ -215,7 +220,7 @@ def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
 
 
 def _registry_keys(path: str) -> list[str]:
-    """Return the subkeys of a key of the machine; empty if it does not exist or access is denied."""
+    """Return the names of a key's subkeys in HKEY_LOCAL_MACHINE. Empty if it does not exist or access is denied."""
     if sys.platform == "win32":
         import winreg
 
@@ -225,7 +230,7 @@ def _registry_keys(path: str) -> list[str]:
 
 
 def _registry_values(path: str) -> dict[str, object]:
-    """Return the values of a key of the machine; empty if it does not exist or access is denied."""
+    """Return the values of a key in HKEY_LOCAL_MACHINE, by name. Empty if it does not exist or access is denied."""
     if sys.platform == "win32":
         import winreg
 
@@ -236,7 +241,7 @@ def _registry_values(path: str) -> dict[str, object]:
 
 
 def windows_facts(name: str, adapter: Mapping[str, object]) -> WindowsFacts:
-    """Return the facts in an adapter's registry values. `name` is the name that people see."""
+    """Extract the facts about an adapter from its registry values. `name` is the name that Windows displays."""
     if_type, marks = adapter.get("*IfType"), adapter.get("Characteristics")
     marks = marks if isinstance(marks, int) else NCF_PHYSICAL
     return WindowsFacts(
@@ -281,7 +286,7 @@ IF_WIFI, IF_PPP, IF_TUNNEL, IF_LOOPBACK = 71, 23, 131, 24
 
 @dataclass(frozen=True, slots=True)
 class LinuxFacts:
-    """Facts about one interface on Linux."""
+    """The facts that determine the kind of a Linux interface."""
 
     name: str
     driver: str = ""  # from ethtool's ioctl
@@ -293,7 +298,7 @@ class LinuxFacts:
 
 
 def linux_kind(facts: LinuxFacts) -> LinkKind:
-    """Return the kind of an interface. A bridge, bond, VLAN or macvlan has the kind of the best interface below it."""
+    """Return the kind of a Linux interface. A bridge, bond, VLAN or macvlan has that of the best interface below it."""
     if facts.loopback:
         return LinkKind.LOOPBACK
     if facts.wireless:
@@ -320,12 +325,12 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
 
 
 def is_software(driver: str) -> bool:
-    """Return whether a Linux interface has no card, so that its reported speed is meaningless."""
+    """Return whether a Linux driver implements software interfaces, whose reported speed is meaningless."""
     return driver in _SOFTWARE
 
 
 def named_kind(name: str) -> LinkKind:
-    """Return the kind that a name reveals, or UNKNOWN."""
+    """Return the kind of interface that a name suggests, or UNKNOWN."""
     low = name.lower()
     if low == "lo" or re.fullmatch(r"lo\d+", low):
         return LinkKind.LOOPBACK
@@ -339,7 +344,7 @@ def named_kind(name: str) -> LinkKind:
 
 
 def hardware_ports(listing: str) -> dict[str, str]:
-    """Parse macOS's `networksetup -listallhardwareports` into device -> Apple's name of its port."""
+    """Parse the output of macOS's `networksetup -listallhardwareports` into device -> Apple's name of the port."""
     ports: dict[str, str] = {}
     port = ""
     for line in listing.splitlines():
@@ -367,7 +372,7 @@ def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """Facts about one adapter from the Windows registry."""
+    """The facts in the registry that determine the kind of a Windows adapter."""
 
     name: str  # as shown to people: "Wi-Fi", "vEthernet (WSL)"
     description: str = ""  # the driver's own name
@@ -395,7 +400,7 @@ def windows_kind(facts: WindowsFacts) -> LinkKind:
 
 
 def _best(parts: list[LinkKind]) -> LinkKind:
-    """Return the kind of an interface built on others: physical if one of them is."""
+    """Return the kind of an interface that is layered on others: the best physical one of `parts`, or VIRTUAL."""
     for kind in (LinkKind.ETHERNET, LinkKind.THUNDERBOLT, LinkKind.WIFI):
         if kind in parts:
             return kind

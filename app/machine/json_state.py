@@ -1,4 +1,4 @@
-"""Small JSON files of the node: read up to a size limit, and set aside if damaged."""
+"""Functions that read the node's small JSON files, with a size limit. Damaged files are set aside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 20
 
 
 def read_json(file: Path, kind: type[T], most_bytes: int = MAX_BYTES) -> T:
-    """Return the content of a file. Raises OSError, and ValueError if it does not match the type or is too long."""
+    """Read a JSON file as type `kind`. Raises OSError, or ValueError if its content is too long or of another type."""
     with file.open("rb") as source:
         data = source.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -29,10 +29,10 @@ def read_json(file: Path, kind: type[T], most_bytes: int = MAX_BYTES) -> T:
 def read_json_or_default(
     file: Path, kind: type[T], label: str, most_bytes: int = MAX_BYTES, lost: Callable[[Path], None] = lambda _: None
 ) -> T:
-    """Return the content of a file, or an empty value if it does not exist or is damaged.
+    """Read a JSON file as type `kind`, or return `kind()` if the file does not exist or is damaged.
 
-    A damaged file is set aside and logged, and `lost` is called with its new path. Measurements can be repeated,
-    but a person must be told about lost settings.
+    A damaged file is set aside and logged, and `lost` is called with its new path. The caller decides whether the
+    user must be told, as about lost settings but not about measurements that can be repeated.
     """
     try:
         return read_json(file, kind, most_bytes)
@@ -46,7 +46,7 @@ def read_json_or_default(
 
 
 def put_aside(file: Path) -> Path:
-    """Rename a damaged file so that the next write does not replace it; return its new path."""
+    """Rename a damaged file so that the next write does not replace it, and return its path."""
     aside = file.with_suffix(".damaged")
     with suppress(OSError):
         file.replace(aside)

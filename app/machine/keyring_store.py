@@ -1,4 +1,4 @@
-"""Stores of a secret in the system's keyring or in a private file, and the choice between them."""
+"""Secret stores in the system's keyring or in a private file, and the choice between the two."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ else:
 
 
 def protect(plain: bytes) -> bytes:
-    """Return the bytes encrypted for this Windows user; on other systems, return them unchanged."""
+    """Encrypt bytes for this Windows user. On other systems, return them unchanged."""
     return _call("CryptProtectData", plain)
 
 
 def unprotect(protected: bytes) -> bytes:
-    """Return the bytes given to `protect`. Raises OSError if they belong to another user."""
+    """Decrypt bytes that `protect` encrypted. Raises OSError if they belong to another user."""
     return _call("CryptUnprotectData", protected)
 
 
@@ -75,7 +75,7 @@ SECURE_BACKENDS = (  # all others, such as keyrings.alt, may store secrets unenc
 
 
 class Keystore(Protocol):
-    """A store of one secret. `where` completes the sentence "The key is kept …"."""
+    """A store for one secret. `where` completes the sentence "The key is kept …"."""
 
     @property
     def where(self) -> Reason: ...
@@ -86,12 +86,12 @@ class Keystore(Protocol):
         """Store the secret, replacing any earlier one. Raises Refused."""
 
     def lost(self) -> Refused:
-        """Return the error for a secret that is missing or wrong."""
+        """Return the error to raise if the secret is missing or wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStore:
-    """A file that only its owner can read; on Windows it is also encrypted for the user."""
+    """A secret in a file that only its owner can read. On Windows, the file is also encrypted for that user."""
 
     path: Path
     where: Reason = field(default_factory=lambda: Reason("kept_in_file"))
@@ -127,7 +127,7 @@ class FileStore:
 
 @dataclass(frozen=True, slots=True)
 class KeyringStore:
-    """An entry in the system's keyring."""
+    """A secret in an entry of the system's keyring."""
 
     entry: str
     where: Reason = field(default_factory=lambda: Reason("kept_in_keyring"))
@@ -167,9 +167,9 @@ class KeyringStore:
 
 
 async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
-    """Return the result of a call that may block forever. Raises TimeoutError, or the call's own error.
+    """Run a call that may block forever, and return its result. Raises TimeoutError, or the call's own error.
 
-    It runs in a daemon thread, since `asyncio.to_thread` would keep the process alive while a dialog is open.
+    The call runs in a daemon thread, since `asyncio.to_thread` would keep the process alive while a dialog is open.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
@@ -224,26 +224,26 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
 
 
 async def open_beside(home: Home, secret_name: str) -> FileStore | KeyringStore:
-    """Return the store for another secret, such as `api keys`, in the same place as the passphrase."""
+    """Return a store for another secret of this home, such as `api keys`, of the same type as for the passphrase."""
     if isinstance(await open_keystore(home), KeyringStore):
         return entry_beside(home, secret_name)
     return FileStore(home.identity / secret_name.replace(" ", "-"))
 
 
 def entry_beside(home: Home, secret_name: str) -> KeyringStore:
-    """Return the keyring entry for another secret."""
+    """Return the keyring entry for another secret of this home."""
     return KeyringStore(f"{_entry(home)} {secret_name}")
 
 
 def _entry(home: Home) -> str:
-    """Return the name of a home's keyring entry. Each home given with --home has its own."""
+    """Return the name of a home's keyring entry. Each home that is selected with --home has its own entry."""
     if home.is_default:
         return "identity"
     return "identity " + hashlib.sha256(str(home.root).encode()).hexdigest()[:16]
 
 
 def _has_secure_keyring() -> bool:
-    """Return whether the system's keyring encrypts its entries; in a chain, all of its keyrings must."""
+    """Return whether the system's keyring encrypts its entries. If it chains several keyrings, all of them must."""
     import keyring
 
     active = keyring.get_keyring()

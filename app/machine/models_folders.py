@@ -1,4 +1,4 @@
-"""The folders of downloaded models: the chosen one, and former ones that still contain models."""
+"""The folders of downloaded models: the current one, and earlier ones that may still contain models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_NAMES = 100
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The marker in a models folder; only the home of this owner stores models there."""
+    """The content of the marker file in a models folder. Only the home with this `owner` ID stores models there."""
 
     owner: str
     about: str = "Poolhouse keeps models in this folder. Without this file it does not find them."
@@ -33,8 +33,8 @@ class Marker(msgspec.Struct, frozen=True):
 class ModelsFolders:
     """The folders of downloaded models. `own` is in the home and needs no marker.
 
-    A chosen folder is never recreated: without its marker it counts as unreachable, like a disk that is not
-    mounted.
+    A folder that the user chose is never recreated. If its marker is missing, it counts as unreachable, since its
+    disk is probably not mounted.
     """
 
     def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
@@ -43,31 +43,30 @@ class ModelsFolders:
         self.follow(choice)
 
     def follow(self, choice: ModelsChoice) -> None:
-        """Use the folders of this choice from now on."""
+        """Switch to the folders in `choice`."""
         self.owner = choice.owner
         self.now = Path(choice.path) if choice.path else self.own
         former = (Path(path) for path in choice.former)
         self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
 
     def of(self, path: Path) -> Path | None:
-        """Return the folder that contains this file, or None if it is not in one of ours."""
+        """Return the models folder that contains `path`, or None if it is in none of them."""
         return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
-        """Return the reason why a file cannot be reached, as of the last check of its folder. Does not access the
-        disk."""
+        """Return why a file could not be reached at the last check of its folder, or None. Does not access the disk."""
         folder = self.of(path)
         return self.unreachable.get(folder) if folder else None
 
     def place_of(self, name: str) -> Path:
-        """Return the folder that contains this name, or the folder for new files if none does."""
+        """Return the reachable folder that contains a file of this name, or else the folder for new files."""
         if len(self.all) == 1:
             return self.now
         reachable = (folder for folder in self.all if folder not in self.unreachable)
         return next((folder for folder in reachable if (folder / name).exists()), self.now)
 
     def look(self, folder: Path) -> Reason | None:
-        """Return the reason why a folder cannot be reached now, or None. Blocks if the disk hangs."""
+        """Return the reason why a folder cannot be reached now, or None if it can. Blocks if the disk hangs."""
         if folder == self.own:
             return None
         owner = _owner_of(folder)
@@ -77,18 +76,21 @@ class ModelsFolders:
         return Reason(code, {"folder": str(folder)})
 
     def ensure(self, folder: Path) -> None:
-        """Create the folder in the home; raise Unreachable if another folder cannot be reached. Raises OSError."""
+        """Create the folder if it is the one in the home. For any other, raise Unreachable if it cannot be reached.
+
+        Raises OSError.
+        """
         if folder == self.own:
             folder.mkdir(parents=True, exist_ok=True)
         elif why := self.look(folder):
             raise Unreachable(why.code, **why.facts)
 
     def resolve_choice(self, path: str, root: Path, *, new: bool = False) -> Path:
-        """Return the folder to use for a path that a person chose: the folder itself if it is empty, or else one
-        inside it.
+        """Return the folder to use for a path that the user entered: the path itself if it is empty or ours, or a
+        subfolder.
 
-        Creates nothing. root: the home, where only our own folder may be chosen. new: the folder may be missing if
-        its parent exists; otherwise a missing folder counts as mistyped. Raises BadInput, Refused.
+        Creates nothing. root: the home, in which only the default folder may be chosen. new: accept a missing
+        folder if its parent exists; otherwise a missing folder counts as mistyped. Raises BadInput or Refused.
         """
         if not path:
             return self.own
@@ -107,7 +109,7 @@ class ModelsFolders:
             raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
 
     def claim(self, folder: Path, owner: str) -> None:
-        """Make a folder ours by writing its marker, which also shows that the folder is writable. Raises AppError."""
+        """Make a folder ours by writing a marker into it, which also proves that it is writable. Raises AppError."""
         if folder == self.own:
             return
         try:
@@ -122,9 +124,9 @@ class ModelsFolders:
             raise _unusable(folder, error) from error
 
     def give_up(self, folder: Path) -> bool:
-        """Give up a folder that contains nothing but our marker; return whether it did. Raises OSError.
+        """Remove our marker from a folder that contains nothing else. Return whether that was done. Raises OSError.
 
-        A folder that we created is deleted; any other is left as we found it.
+        If we created the folder, it is deleted as well.
         """
         if folder == self.own or self.look(folder) is not None:
             return False
@@ -164,12 +166,12 @@ class ModelsFolders:
         return self._is_ours(owner) if owner is not None else not any(folder.iterdir())
 
     def _is_ours(self, owner: str | None) -> bool:
-        """Return whether the marker is ours. An unreadable marker has the owner ""."""
+        """Return whether the owner in a marker is this home: "" stands for an unreadable marker, None for no marker."""
         return bool(owner) and owner == self.owner
 
     @staticmethod
     def check_writable(folder: Path) -> None:
-        """Check that a folder that is already ours is writable. Leaves nothing behind. Raises AppError."""
+        """Check that one of our folders is writable by creating and deleting a file. Raises AppError."""
         trial = folder / f"{MARKER}.part"
         try:
             trial.write_bytes(b"trial")
@@ -180,13 +182,13 @@ class ModelsFolders:
 
 
 def _owner_of(folder: Path) -> str | None:
-    """Return the owner of a folder, or None if it has no marker."""
+    """Return the owner in the folder's marker, "" if the marker is unreadable, or None if there is none."""
     marker = _marker_of(folder)
     return None if marker is None else marker.owner
 
 
 def _marker_of(folder: Path) -> Marker | None:
-    """Return a folder's marker, or None if there is none. An unreadable marker has the owner ""."""
+    """Return the folder's marker, or None if there is none. For an unreadable marker, the owner is ""."""
     try:
         with (folder / MARKER).open("rb") as file:
             return decode(file.read(MAX_MARKER_BYTES), Marker)
@@ -197,7 +199,7 @@ def _marker_of(folder: Path) -> Marker | None:
 
 
 def _mark(path: Path, content: bytes) -> None:
-    """Create the marker completely or not at all, as half a marker would look like another owner's. Raises OSError."""
+    """Create the marker completely or not at all: half a marker would look like another owner's. Raises OSError."""
     try:
         with path.open("xb") as file:
             file.write(content)

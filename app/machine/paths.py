@@ -1,4 +1,4 @@
-"""The paths of one node's files, all below one directory that only its owner can read; and commands for that home."""
+"""The paths of a node's files, all in one directory that only its owner can read, and commands that refer to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Home:
 
     @classmethod
     def at(cls, directory: str | Path | None = None) -> Home:
-        """Return the home in `directory`, or this user's default one. Does not access the disk."""
+        """Return the home in `directory`, or the user's default home. Does not access the disk."""
         if directory is None:
             return cls(default_root())
         return cls(expanded(directory).resolve())
@@ -47,7 +47,7 @@ class Home:
 
     @property
     def identity(self) -> Path:
-        """The folder of the certificate and its encrypted key."""
+        """The folder of the certificate and its encrypted private key."""
         return self.root / "identity"
 
     @property
@@ -57,22 +57,22 @@ class Home:
 
     @property
     def models(self) -> Path:
-        """The folder of the shelf."""
+        """The folder of the model library."""
         return self.root / "models"
 
     @property
     def downloaded(self) -> Path:
-        """The folder of the download records, and of the files unless another folder was chosen."""
+        """The folder of the download records, and of the downloaded models unless the user chose another folder."""
         return self.models / "files"
 
     @property
     def pins(self) -> Path:
-        """The file of hashes pinned at the first download, for models whose hash the catalog does not have."""
+        """The file of hashes that were pinned at the first download of models for which the catalog has no hash."""
         return self.models / "pins.json"
 
     @property
     def stages(self) -> Path:
-        """The folder of the tensors and stage files cut for this machine."""
+        """The folder of the tensors and stage files that are stored for this machine's layers."""
         return self.root / "stages"
 
     @property
@@ -96,7 +96,7 @@ class Home:
         return self.root / "settings.json"
 
     def create(self) -> Home:
-        """Create the directories, with mode 0700 if the system supports it. Raises BadInput."""
+        """Create the directories, with mode 0700 on systems that support it. Raises BadInput."""
         try:
             if self.root.is_file():
                 raise BadInput("home_no_folder", path=str(self.root))
@@ -128,9 +128,9 @@ def guide_file() -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace the file completely or not at all, with mode 0600; it is on disk when this returns.
+    """Replace a file completely or not at all, with mode 0600, and flush it to disk.
 
-    Raises OSError; the old file is then unchanged, and nothing is left behind.
+    Raises OSError, in which case the old file is unchanged and no temporary file remains.
     """
     # A unique name, so that two writers never share a partial file.
     handle, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
@@ -147,7 +147,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Sync the directory, without which a rename may be lost in a power failure (POSIX)."""
+    """Flush a directory to disk. Otherwise, a power failure could undo a rename in it (POSIX)."""
     if os.name != "posix":
         return
     handle = os.open(directory, os.O_RDONLY)
@@ -161,12 +161,15 @@ OURS = str(Path(__file__).resolve().parents[2])
 
 
 def python_command(*arguments: str) -> list[str]:
-    """Return the command line that runs our Python. -P keeps a local folder named `app` from being imported instead."""
+    """Return the command line of a Python child process.
+
+    -P keeps it from importing a package `app` in the current directory instead of ours.
+    """
     return [sys.executable, "-P", *arguments]
 
 
 def python_environment(**more: str) -> dict[str, str]:
-    """Return our environment with this package first in the search path."""
+    """Return the environment of a Python child process: ours, plus `more`, with our folder first in PYTHONPATH."""
     search_path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, search_path] if search_path else [OURS]), **more}
 
@@ -179,13 +182,13 @@ _COMMAND = re.compile(
 
 
 def home_option(root: Path) -> str:
-    """Return ` --home DIR` as it can be typed in any folder."""
+    """Return the option ` --home DIR`, quoted for the shell and valid in any folder."""
     path = str(root)
     return f" --home {subprocess.list2cmdline([path]) if os.name == 'nt' else shlex.quote(path)}"
 
 
 def with_home(sentence: str, option: str) -> str:
-    """Add the option to each command in the sentence that is for this machine; "" leaves the sentence unchanged."""
+    """Add the option, if any, to each command in the sentence that is meant for this machine."""
     if not option:
         return sentence
     return _COMMAND.sub(lambda match: f"`{match[1]}{option}{match[2] or ''}`", sentence)

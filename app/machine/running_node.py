@@ -1,7 +1,7 @@
-"""The running node of a home: the lock that allows only one, and `runtime.json`, which states where it listens.
+"""The lock that allows only one running node per home, and `runtime.json`, which contains that node's address.
 
-The system frees the lock when the process ends, even after a crash. `runtime.json` also contains the access token
-of the node, so its mode is 0600.
+The system frees the lock when the process ends, even after a crash. `runtime.json` also contains the node's access
+token, so its mode is 0600.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ _TAKEN = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 
 
 class HomeLock:
-    """The lock of a home, held from `take` until `release` or the end of this process."""
+    """The file lock of a home, held from `take` until `release` or the end of this process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
 
     def take(self) -> bool:
-        """Take the lock; return False if another process holds it. On a file system without locks it is always
-        granted.
+        """Acquire the lock, or return False if another process holds it.
 
-        Raises FileNotFoundError if the home itself is gone.
+        On a file system without locks, it is always granted. Raises FileNotFoundError if the home no longer exists.
         """
         if self._file is not None:
             return True
@@ -53,13 +52,13 @@ class HomeLock:
         return True
 
     def release(self) -> None:
-        """Release the lock for other processes."""
+        """Release the lock, so that another process can acquire it."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def remove(self) -> None:
-        """Delete the lock file, and with it the lock. Raises OSError."""
+        """Release the lock and delete its file. Raises OSError."""
         # Windows cannot delete an open file, and another process could open it before it is deleted
         if sys.platform == "win32":
             self.release()
@@ -67,7 +66,7 @@ class HomeLock:
         self.release()
 
     def _is(self, file: int) -> bool:
-        """Return whether this is still the file that another process would open."""
+        """Return whether the path still refers to this open file, as it would for another process."""
         try:
             return os.path.samestat(os.fstat(file), os.stat(self._path))
         except FileNotFoundError:
@@ -91,7 +90,7 @@ BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # environment variable of a node started by t
 
 
 class Runtime(msgspec.Struct, frozen=True):
-    """The facts that the command line and the window need to reach the node."""
+    """The details that the command line and the window need to connect to the running node."""
 
     pid: int
     port: int
@@ -107,18 +106,20 @@ def of_this_process(path: Path, port: int, token: str, version: str) -> Runtime:
 
 
 def claim(path: Path, port: int, token: str, version: str) -> None:
-    """Record this process as the node of this home. Raises OSError."""
+    """Record this process as the running node of its home. Raises OSError."""
     write(path, of_this_process(path, port, token, version))
 
 
 def write(path: Path, runtime: Runtime) -> None:
-    """Replace the file so that no other user of this computer can read it at any moment."""
+    """Replace runtime.json. At no moment can another user of this computer read the file."""
     write_atomically(path, msgspec.json.encode(runtime))
 
 
 def read(path: Path) -> Runtime | None:
-    """Return the running node, or None if the file is missing or damaged, belongs to a copied home, or its process is
-    gone."""
+    """Return the details of the running node, or None if there is none.
+
+    A file that is damaged, was copied with its home, or names a process that has exited counts as none.
+    """
     try:
         runtime = decode(path.read_bytes(), Runtime)
         home, folder = _place(path)
@@ -130,5 +131,5 @@ def read(path: Path) -> Runtime | None:
 
 
 def _place(path: Path) -> tuple[str, int]:
-    """Return the path and inode of the home of this file. Raises OSError."""
+    """Return the path and inode of the home that contains this file. Raises OSError."""
     return str(path.parent.resolve()), path.parent.stat().st_ino

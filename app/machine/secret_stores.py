@@ -1,4 +1,4 @@
-"""The secrets beside this machine's passphrase: keys of the Chat API, upstream servers and chats, and the hub token."""
+"""All secrets other than the passphrase: keys of the Chat API, upstream servers and chats, and the hub token."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from app.machine.paths import Home
 
 
 class SecretMap:
-    """Named secrets of one kind, stored together and read only once.
+    """Named secrets of one kind, stored together and cached after the first read.
 
-    secret_name: for example `api keys`.
+    secret_name: the kind, such as `api keys`.
     """
 
     def __init__(self, home: Home, secret_name: str) -> None:
@@ -32,16 +32,16 @@ class SecretMap:
         self._secrets: dict[str, str] | None = None
 
     async def where(self) -> Reason:
-        """Return the words that complete the sentence "The keys are kept …"."""
+        """Return a reason that completes the sentence "The keys are kept …"."""
         return (await self._store()).where
 
     async def all(self) -> Mapping[str, str]:
-        """Return name -> secret. Raises Refused if the keyring is locked."""
+        """Return all secrets by name. Raises Refused if the keyring is locked."""
         async with self._lock:
             return dict(await self._known())
 
     async def change(self, how: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Store the secrets that `how` returns for the present ones. Raises Refused, and whatever `how` raises."""
+        """Replace the secrets with what `how` returns for the current ones. Raises Refused, and any error of `how`."""
         async with self._lock:
             secrets = how(dict(await self._known()))
             with _locked("api_keys_locked"):
@@ -49,7 +49,7 @@ class SecretMap:
             self._secrets = secrets
 
     def now(self) -> Mapping[str, str]:
-        """Return the secrets already read; empty before the first reading."""
+        """Return the cached secrets, which are empty before the first read."""
         return self._secrets or {}
 
     async def _known(self) -> dict[str, str]:
@@ -85,27 +85,27 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
 class ApiKeys:
-    """Named keys, one for each program."""
+    """The named keys of the Chat API, one for each client program."""
 
     def __init__(self, home: Home) -> None:
         self._kept = SecretMap(home, "api keys")
 
     async def where(self) -> Reason:
-        """Return the words that complete the sentence "The keys are kept …"."""
+        """Return a reason that completes the sentence "The keys are kept …"."""
         return await self._kept.where()
 
     async def known(self) -> Mapping[str, str]:
-        """Return name -> key of the existing keys. Raises Refused if the keyring is locked."""
+        """Return the existing keys by name. Raises Refused if the keyring is locked."""
         return await self._kept.all()
 
     async def all(self) -> Mapping[str, str]:
-        """Return the existing keys, after creating the first one if there is none. Raises Refused."""
+        """Return all keys by name, creating the first one if there is none. Raises Refused."""
         if not await self._kept.all():
             await self._kept.change(lambda keys: keys or {FIRST: _new()})
         return await self._kept.all()
 
     async def make(self, name: str) -> str:
-        """Create a key with this name, replacing an earlier one. Raises BadInput, Refused."""
+        """Create a key with this name, replacing any earlier one. Raises BadInput or Refused."""
         if not _NAME.fullmatch(name):
             raise BadInput("api_key_name", name=name[:40])
         new = _new()
@@ -120,7 +120,7 @@ class ApiKeys:
         return new
 
     async def remove(self, name: str) -> None:
-        """Revoke the key. Raises BadInput, Refused."""
+        """Revoke a key. Raises BadInput or Refused."""
 
         def without_key(keys: dict[str, str]) -> dict[str, str]:
             if name not in keys:
@@ -133,7 +133,7 @@ class ApiKeys:
         await self._kept.change(without_key)
 
     def owner(self, presented: str) -> str | None:
-        """Return the name of the presented key, or None. A wrong key takes as long as a right one."""
+        """Return the name of the presented key, or None if it is not a key. The comparison takes constant time."""
         owner_name = None
         for name, key in self._kept.now().items():
             if hmac.compare_digest(presented.encode("utf-8", "replace"), key.encode()):
@@ -149,7 +149,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 
 class TokenStore:
-    """The store of one token, which is read only once."""
+    """The store of the hub token, which is cached after the first read."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -159,7 +159,7 @@ class TokenStore:
         self._token: str | None = None
 
     async def where(self) -> Reason:
-        """Return the words that complete the sentence "The token is kept …"."""
+        """Return a reason that completes the sentence "The token is kept …"."""
         async with self._lock:
             return (await self._store()).where
 
@@ -173,7 +173,7 @@ class TokenStore:
             return self._token
 
     async def set(self, token: str) -> None:
-        """Store a token, replacing an earlier one. Raises BadInput, Refused."""
+        """Store a token, replacing any earlier one. Raises BadInput or Refused."""
         token = token.strip()
         if not _TOKEN.fullmatch(token):
             raise BadInput("token_odd")
@@ -190,7 +190,7 @@ class TokenStore:
             self._token, self._read = None, True
 
     async def _store(self) -> FileStore | KeyringStore:
-        """Return the store, which is in the same place as the passphrase."""
+        """Return the store of the token, which is of the same type as the passphrase's store."""
         if self._opened_store is None:
             self._opened_store = await open_beside(self._home, "hub token")
         return self._opened_store
@@ -203,7 +203,7 @@ IN_KEYRING = "in the keyring"  # content of the file if the key is in the keyrin
 
 
 class ChatKey:
-    """The key of the encrypted chats. It is never replaced, since chats encrypted with it would become unreadable."""
+    """The key that encrypts the stored chats. It is never replaced, since those chats would become unreadable."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -211,12 +211,12 @@ class ChatKey:
         self._lock = asyncio.Lock()
 
     async def where(self) -> Reason:
-        """Return the words that complete the sentence "The key is kept …". Raises Refused."""
+        """Return a reason that completes the sentence "The key is kept …". Raises Refused."""
         with _about_chats():
             return (await self._place()).where
 
     async def place(self) -> Reason:
-        """Return the exact place of the key, a path or a keyring entry, for a person to find it. Raises Refused."""
+        """Return the exact location of the key, a path or a keyring entry, to show to the user. Raises Refused."""
         with _about_chats():
             return _place_of(await self._place())
 
@@ -227,7 +227,7 @@ class ChatKey:
         return key if key is not None and _is_key(key) else None
 
     async def make(self) -> str:
-        """Return the key, creating it if needed. Raises Refused if it cannot be read or stored."""
+        """Return the key, creating it if there is none. Raises Refused if it cannot be read or stored."""
         async with self._lock:
             known = await self.read()
             if known is not None:
@@ -241,7 +241,7 @@ class ChatKey:
             return key
 
     async def _is_kept(self, place: FileStore | KeyringStore, key: str) -> bool:
-        """Write the key, and return whether it can be read back."""
+        """Store the key, and return whether it can be read back."""
         try:
             await place.write(key)
             if isinstance(place, KeyringStore):
@@ -251,7 +251,7 @@ class ChatKey:
             return False
 
     async def _place(self) -> FileStore | KeyringStore:
-        """Return the store of the key; before there is a key, choose the kind of store that the passphrase uses."""
+        """Return the store of the key. Before there is a key, choose the same type as for the passphrase."""
         try:
             content = await self._file.read()
         except Refused:
@@ -265,7 +265,7 @@ class ChatKey:
 
 @contextmanager
 def _about_chats() -> Iterator[None]:
-    """Replace errors about the identity, which the keystore raises, with errors about the chats."""
+    """Replace the keystore's errors, which mention the machine's identity, with errors about the chats."""
     try:
         yield
     except Refused as error:
@@ -289,7 +289,7 @@ def _is_key(text: str) -> bool:
 
 @contextmanager
 def _locked(code: str) -> Iterator[None]:
-    """Replace the keystore's error about a locked keyring, which is about the identity, with Refused(code)."""
+    """Replace the keystore's error `identity_locked` with Refused(code)."""
     try:
         yield
     except Refused as error:

@@ -1,4 +1,4 @@
-"""The settings of this computer's owner: typed, and saved atomically."""
+"""The owner's settings on this computer, and the functions that load and save them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ USUAL_AT_ONCE = 32  # requests of one key at once (SAFETY.md 7)
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one key; None means the limit for all keys."""
+    """The limits of one API key. None means that the limit for all keys applies."""
 
     at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] | None = None
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None  # 0 means no limit
 
 
 class Upstream(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Another OpenAI-compatible server that may receive whole requests. Its key is in the keystore."""
+    """Another OpenAI-compatible server to which whole requests may be sent. Its API key is in the keystore."""
 
     url: str  # up to and including /v1
     models: dict[str, str]  # name here -> name there
@@ -54,7 +54,7 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     upstreams: dict[str, Upstream] = {}
 
     def at_once_of(self, key: str) -> int:
-        """Return how many requests this key may have open at once."""
+        """Return how many requests of this key may be in progress at the same time."""
         limit = self.limits.get(key, KeyLimits()).at_once
         return self.at_once if limit is None else limit
 
@@ -65,7 +65,7 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The chosen folder of downloaded models. The folder in the home needs no entry."""
+    """The folders that the user chose for downloaded models. The default folder in the home is not listed."""
 
     path: str = ""  # the chosen folder; "" means the one in the home
     former: tuple[str, ...] = ()  # previously chosen folders that may still contain models
@@ -80,14 +80,14 @@ ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole",
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A manual pause of lending, which survives a restart of the node."""
+    """A manual pause of lending. It survives a restart of the node."""
 
     until: float | None = None  # Unix time; None means until it is resumed
     stopped: bool = False  # everything was taken back at once
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One node's settings. Its name is never taken from the login or host name, which are private."""
+    """The settings of one node. Its name is never taken from the login or host name, since those are private."""
 
     name: str
     lending: Rules = Rules()
@@ -105,7 +105,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """The options of one start, from the command line or the app. None means the saved setting."""
+    """The options of one start of a node, from the command line or the app. None means the saved setting."""
 
     home: Path | None = None  # None means this user's default home
     name: str | None = None
@@ -119,14 +119,14 @@ class NodeOptions:
 
 
 class Choices:
-    """The settings in effect, and the saved ones for the next start. They differ by the options of this start."""
+    """The settings in effect, and those saved for the next start. They differ in the options given at this start."""
 
     def __init__(self, path: Path, now: Settings) -> None:
         self._path, self.now = path, now
         self._saving = asyncio.Lock()
 
     async def change(self, how: Callable[[Settings], Settings]) -> None:
-        """Change the settings in effect and the saved ones. Raises Damaged, or DoesNotFit if they cannot be written."""
+        """Change the settings in effect and the saved ones alike. Raises Damaged, or DoesNotFit if saving fails."""
         async with self._saving:
             await asyncio.to_thread(self._save, how)
             self.now = how(self.now)
@@ -139,7 +139,7 @@ class Choices:
 
 
 def load(path: Path) -> Settings:
-    """Return the saved settings, or new ones with a friendly name. Raises Damaged if the file is unreadable."""
+    """Return the saved settings, or new ones with a generated name. Raises Damaged if the file is invalid."""
     try:
         return decode(path.read_bytes(), Settings)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Removal of everything that Poolhouse stores for one home: files, secrets, and its start at sign-in (UX.md P6)."""
+"""Removal of everything that Poolhouse stores for one home: files, secrets and autostart entries (UX.md P6)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # in addition to
 
 @dataclass(slots=True)
 class Erased:
-    """The number of deleted bytes, and the reasons for anything left behind."""
+    """The result of an erasure: the number of bytes deleted, and a reason for each item left behind."""
 
     n_bytes: int = 0
     left: list[Reason] = field(default_factory=list)
 
 
 async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
-    """Erase a home, at the user's request and while no node of it runs. Reports what cannot be deleted.
+    """Erase a home at the user's request, while its node is not running. The result lists what could not be deleted.
 
-    Raises Refused if the folder is not a home of ours, where `models` could belong to anyone, or while its node
-    starts, runs or ends.
+    Raises Refused while the node of this home is starting, running or stopping. Also raises Refused if the folder
+    is not one of our homes, since a folder `models` in it could belong to anyone.
     """
     await asyncio.to_thread(require_own, home)
     lock = HomeLock(home.lock_file)
@@ -58,14 +58,16 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
 
 
 def require_own(home: Home) -> None:
-    """Raise Refused if the folder is not a home of ours."""
+    """Raise Refused if the folder is not one of our homes."""
     if not (home.is_default or _has_identity(home)):
         raise Refused("erase_no_home", path=str(home.root))
 
 
 def _has_identity(home: Home) -> bool:
-    """Return whether the home has an identity, or one set aside by `reset`, after which no other exists until a node
-    runs."""
+    """Return whether the home contains an identity, or one that `reset` set aside.
+
+    After a reset, a home has no other identity until its node starts.
+    """
     aside = home.root.glob(f"{home.identity.name}{ASIDE[0]}*")
     return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
 
@@ -88,7 +90,7 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
 
 
 async def _forget_secrets(home: Home) -> None:
-    """Delete the secrets in the keyring; those in files are deleted with the files."""
+    """Delete the secrets in the keyring. Those in files are deleted with the home."""
     passphrase = await open_keystore(home)
     if isinstance(passphrase, KeyringStore):
         for store in (passphrase, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
@@ -96,7 +98,7 @@ async def _forget_secrets(home: Home) -> None:
 
 
 def _delete_models(home: Home, erased: Erased) -> None:
-    """Delete models outside the home, recognized by their names, and only in folders with our marker."""
+    """Delete models outside the home. Only files named like ours are deleted, and only in folders with our marker."""
     try:
         choice = load(home.settings_file).models
     except (Damaged, OSError):
@@ -119,7 +121,7 @@ def _delete_models(home: Home, erased: Erased) -> None:
 
 
 def _delete(root: Path, lock: HomeLock, erased: Erased) -> None:
-    """Delete the home. The lock goes last, so that no node starts there before."""
+    """Delete the home. The lock file goes last, so that no node can start in the meantime."""
     for path in sorted(_own_paths(root)):
         _delete_one(path, erased)
     with contextlib.suppress(OSError):
@@ -154,7 +156,7 @@ def _own_paths(root: Path) -> Iterator[Path]:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes below a path; a symbolic link counts only itself."""
+    """Return the total size of the files at or below a path. Symbolic links are not followed."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
     return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)

@@ -1,8 +1,9 @@
 """The server certificate of the Chat API, reissued when this machine's addresses change.
 
-Programs are told to trust a separate root certificate that signs it and stays the same. Otherwise each VPN, dock or
-new address of this computer would lock them out until somebody gave them a new file. Both certificates share one
-key, which is stored on disk encrypted with the same passphrase as the machine's own key (SAFETY.md 2).
+Client programs do not trust it directly, but a separate root certificate that signs it and stays the same.
+Otherwise, each VPN, dock or new address of this computer would lock them out until somebody gave them a new file.
+Both certificates share one key, which is stored on disk encrypted with the same passphrase as the machine's own key
+(SAFETY.md 2).
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ NAME = "Poolhouse"
 
 
 def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime) -> str:
-    """Return the root certificate that programs are to trust, as PEM, reissuing the server certificate if necessary.
+    """Return the root certificate that client programs must trust, as PEM, reissuing the server certificate if needed.
 
-    The file at `path` contains the key and both certificates. Setting the clock back does not cause a new root
+    The file at `path` contains the key and both certificates. A clock that was set back does not cause a new root
     certificate, because programs would stop trusting this computer once the clock is right again. Raises OSError.
     """
     now = max(now, EARLIEST)
@@ -84,7 +85,7 @@ def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -
 
 
 def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
-    """Return a root certificate for IP addresses only, so that trusting it does not extend to any website."""
+    """Create a root certificate for IP addresses only, so that trusting it does not extend to any website."""
     ski = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     name = _name(f"{NAME} {ski.digest.hex()[:16]}")
     anywhere = [x509.IPAddress(ipaddress.ip_network(text)) for text in ("0.0.0.0/0", "::/0")]

@@ -1,7 +1,7 @@
-"""The certificate of this machine, created once and never replaced by accident, and the profile of all certificates.
+"""The identity of this machine, which is never replaced by accident, and the profile that every certificate must meet.
 
-SAFETY.md 2. The private key is stored only encrypted; its passphrase is in the keystore. A machine that leaves its
-household sets its identity aside and starts over as a new machine.
+See SAFETY.md 2. The private key is stored only in encrypted form, and its passphrase is in the keystore. A machine
+that leaves its household sets its identity aside and starts over as a new machine.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ _WARNINGS = threading.Lock()  # the warning filter is shared by all threads
 
 
 def request_leave(home: Place, pid: int | None) -> None:
-    """Request a new identity at the next start. Call only if the user asked for it. Raises OSError.
+    """Request a new identity at the next start. Call this only if the user asked for it. Raises OSError.
 
-    pid: the process of the node that still runs under the old identity.
+    pid: the process of the node that is still running under the old identity.
     """
     home.write(home.identity / LEAVE_REQUEST, str(pid or "").encode())
 
 
 async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) -> None:
-    """Set the identity and the household aside if the user requested it. Call before the node reads its identity.
+    """Set the identity and the household aside if the user requested it. Call this before the node reads its identity.
 
-    Waits up to `late_s` for the old node to exit, so that it writes nothing into the new home. Raises OSError,
+    Waits up to `late_s` for the old node to exit, so that it does not write into the new home. Raises OSError or
     BadInput.
     """
     try:
@@ -87,7 +87,7 @@ async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) 
 
 
 def _runs(pid: str) -> bool:
-    """Return whether the process is running. An exited one may remain listed until its parent reaps it."""
+    """Return whether the process is running. One that exited may stay listed until its parent reaps it."""
     try:
         return pid.isdecimal() and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -120,12 +120,12 @@ class Keystore(Protocol):
 
 
 class BadCertificate(ValueError):
-    """A certificate that does not meet the profile and is never pinned."""
+    """Error for a certificate that does not meet the profile, and therefore must not be pinned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of this machine, with the key that proves it."""
+    """The identity of this machine, including the key that proves it."""
 
     id: MachineId
     der: bytes
@@ -139,7 +139,7 @@ class Identity:
 
 
 async def load_or_create(home: Place, keystore: Keystore) -> Identity:
-    """Return the identity in `home`, creating one only if there never was one. Raises the same errors as `load`."""
+    """Return the identity in `home`, creating one only if there never was one. Raises the errors of `load`."""
     there = await load(home, keystore)
     return there or await _create(home, keystore)
 
@@ -148,9 +148,9 @@ async def load(home: Place, keystore: Keystore) -> Identity | None:
     """Return the identity in `home`, or None if there is none. Writes only to finish an interrupted `_create`.
 
     Raises Refused if the passphrase is unavailable or wrong, or if the file is missing while its passphrase or
-    household is present, as with an unmounted disk or an incomplete copy. Raises Damaged if the file is corrupt. A
-    new identity would lose every pairing, and its passphrase would replace the old one, so only the user may
-    request one.
+    household is present, as with an unmounted disk or an incomplete copy. Raises Damaged if the file is corrupt.
+    Only the user may request a new identity: it would lose every pairing, and its passphrase would replace the old
+    one.
     """
     pem = home.identity / PEM_NAME
     try:
@@ -190,7 +190,7 @@ async def _begun(home: Place, keystore: Keystore) -> Identity | None:
 async def reset(home: Place) -> None:
     """Set the identity and the household aside, so that the next start creates new ones.
 
-    Call only if the user asked for it. Raises OSError, BadInput.
+    Call this only if the user asked for it. Raises OSError or BadInput.
     """
     suffix = secrets.token_hex(4)
 
@@ -205,7 +205,7 @@ async def reset(home: Place) -> None:
 
 
 def make_certificate(key: Ed25519PrivateKey) -> bytes:
-    """Return the only certificate that `key` may have, apart from its serial number, as DER."""
+    """Create the certificate of `key`, as DER. The profile determines everything in it except the serial number."""
     public = key.public_key()
     label = _label(public)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
@@ -272,14 +272,14 @@ def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _key_of(der: bytes) -> Ed25519PublicKey:
-    """Return the same key as `check_profile`, cached, since the same few certificates sign all lines of a household."""
+    """Return the key like `check_profile`, but cached: the same few certificates sign all lines of a household."""
     return check_profile(der)
 
 
 async def _create(home: Place, keystore: Keystore) -> Identity:
     """Create an identity.
 
-    The file gets its final name only after the passphrase is stored, since it could never be read without it.
+    The file gets its final name only after the passphrase is stored, since without it the file could never be read.
     """
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
@@ -319,7 +319,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
 
 
 def _parsed(der: bytes) -> x509.Certificate:
-    """Parse a certificate. Raises BadCertificate even for what only causes a warning, such as odd serial numbers."""
+    """Parse a certificate. Raises BadCertificate even for a mere warning, such as about an odd serial number."""
     with _WARNINGS, warnings.catch_warnings():
         warnings.simplefilter("error", CryptographyDeprecationWarning)
         try:
@@ -364,7 +364,7 @@ def _check_extensions(extensions: x509.Extensions, key: Ed25519PublicKey) -> Non
 
 
 def _label(key: Ed25519PublicKey) -> str:
-    """Return the common name. It is unique, so that no chain is ever built to the wrong certificate."""
+    """Return the common name for a key. It is unique, so that no chain is ever built to the wrong certificate."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()[:16]
 

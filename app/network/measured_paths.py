@@ -1,4 +1,4 @@
-"""The paths to a machine, each measured over its own connections, and the choice of the best one."""
+"""Measurement of the network paths to a machine, each over its own connections, and the choice of the best path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MUCH_BETTER = 1.5  # how many times quicker a path must be to replace the curren
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A path to a machine: its address, our address on that connection, and the measurement.
+    """A measured path to a machine: the machine's address, our own address on that connection, and the measurement.
 
     through: the local interface chosen for the path, or None if the system chooses.
     """
@@ -32,14 +32,14 @@ class Path:
 
     @property
     def frame_seconds(self) -> float:
-        """Return the seconds a typical frame takes there and back, by which paths are compared."""
+        """Return the round-trip time of a typical frame, by which paths are compared."""
         probe = self.measured
         each_way = FRAME_BYTES / probe.out_bytes_per_s + FRAME_BYTES / probe.in_bytes_per_s
         return probe.round_trips.median_s + each_way
 
 
 async def measured(network: Network, machine: MachineId, address: Address) -> Path:
-    """Measure a path. Raises Busy, Refused, or Unreachable (also if the machine is not a member)."""
+    """Measure the path to `address`. Raises Busy, Refused, or Unreachable (also if the machine is not a member)."""
     through = network.calls.through.get(machine)
     async with _client(network, machine, address, through) as client:
         own_host: list[str] = []
@@ -70,7 +70,7 @@ async def round_trips(
 
 
 def chosen(paths: Sequence[Path], present: Address) -> Path:
-    """Return the best path, or the current one unless the best is much better."""
+    """Return the best path, or the current one (`present`) unless the best is much better."""
     best = min(paths, key=lambda path: path.frame_seconds)
     now = next((path for path in paths if path.address == present), None)
     if now is None or now.frame_seconds >= MUCH_BETTER * best.frame_seconds:
@@ -79,7 +79,7 @@ def chosen(paths: Sequence[Path], present: Address) -> Path:
 
 
 def change_to(network: Network, machine: MachineId, address: Address, through: Through | None = None) -> None:
-    """Use this path for new data connections. Raises Busy during work, and Unreachable if there is no link."""
+    """Use this path for new data connections. Raises Busy while there is work, and Unreachable if there is no link."""
     link = network.link(machine)
     if network.probes.is_barred:
         raise Busy("probe_busy_here")

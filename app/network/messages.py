@@ -1,8 +1,9 @@
-"""Control messages between two machines, and their codec. No I/O: sizes are checked before values.
+"""The control messages between two machines, and their encoding. No I/O.
 
-A message is JSON of at most 64 KiB and 8 levels, and its `type` field names it. An unknown, missing or oversized
-field makes it a BadMessage, which ends the link. The fields of Hello, HelloAck and Refuse are the same in every
-protocol version, so that two versions can always identify themselves to each other.
+A message is a JSON object of at most 64 KiB and 8 levels, and its `type` field names it. The size and depth are
+checked before the values. A message with an unknown, missing or invalid field is a BadMessage, which ends the link.
+The fields of Hello, HelloAck and Refuse are the same in every protocol version, so that two versions can always
+identify themselves to each other.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | flo
 
 
 class SentReason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reason nested as a fact inside another one."""
+    """A reason that is nested as a fact in another reason."""
 
     code: Code
     facts: Facts = {}
@@ -62,7 +63,7 @@ Facts = Annotated[dict[Code, ShortFact | SentReason], msgspec.Meta(max_length=16
 
 
 class BadMessage(Exception):
-    """A message that breaks the protocol. The link must end."""
+    """Error for a message that violates the protocol, after which the link must end."""
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -70,7 +71,7 @@ class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
 
 class _Greeting(_Message, frozen=True):
-    """The sender's identity and what it lends. `build` is the version of its program."""
+    """A greeting with the sender's identity and what it lends. `build` is the version of its program."""
 
     protocol: Count
     build: Name
@@ -85,7 +86,7 @@ class _Greeting(_Message, frozen=True):
 
 
 class Hello(_Greeting, frozen=True, tag="hello"):
-    """The first message, sent by the side that dialed."""
+    """The first message on a link, sent by the side that dialed."""
 
 
 class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
@@ -93,7 +94,7 @@ class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
 
 
 def as_ack(mine: Hello) -> HelloAck:
-    """Return the greeting `mine` as a HelloAck."""
+    """Convert our greeting into a HelloAck."""
     fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
     return HelloAck(**fields)
 
@@ -114,13 +115,16 @@ class Log(_Message, frozen=True, tag="log"):
 
 
 class Ping(_Message, frozen=True, tag="ping"):
-    """A request for a sign of life."""
+    """A heartbeat, which the peer answers with Pong."""
 
     n: Count
 
 
 class Pong(_Message, frozen=True, tag="pong"):
-    """The answer to a ping. `steps_done` since the start and `busy_seconds` in the current step tell slow from hung."""
+    """The answer to a ping. Its fields distinguish a slow worker from a hung one.
+
+    `steps_done` counts since the start of the process, and `busy_seconds` since the start of the current step.
+    """
 
     n: Count
     steps_done: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -128,7 +132,7 @@ class Pong(_Message, frozen=True, tag="pong"):
 
 
 class Status(_Message, frozen=True, tag="status"):
-    """The state of this machine and what it lends. Sent when it changes."""
+    """The state of this machine and the memory that it lends. Sent whenever it changes."""
 
     name: Name
     device: Text
@@ -146,7 +150,7 @@ class Status(_Message, frozen=True, tag="status"):
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):
-    """A host's request for a range of layers, with everything that frames are checked against later."""
+    """A host's request to open a stage for a range of layers. Later frames are checked against its fields."""
 
     request: Count
     pipeline: Pipeline
@@ -169,7 +173,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):
-    """A lender's progress in loading the requested layers."""
+    """A lender's progress in loading the layers of a stage."""
 
     pipeline: Pipeline
     step: Code
@@ -178,7 +182,7 @@ class StageProgress(_Message, frozen=True, tag="stage_progress"):
 
 
 class StageReady(_Message, frozen=True, tag="stage_ready"):
-    """Notice that the layers are loaded and that frames of this epoch may be sent."""
+    """Notice that the layers of a stage are loaded, and that frames of this epoch may be sent."""
 
     pipeline: Pipeline
     epoch: Count
@@ -187,7 +191,7 @@ class StageReady(_Message, frozen=True, tag="stage_ready"):
 
 
 class StageFailed(_Message, frozen=True, tag="stage_failed"):
-    """Notice that the layers could not be loaded."""
+    """Notice that the layers of a stage could not be loaded."""
 
     pipeline: Pipeline
     code: Code
@@ -195,19 +199,22 @@ class StageFailed(_Message, frozen=True, tag="stage_failed"):
 
 
 class CloseStage(_Message, frozen=True, tag="close_stage"):
-    """Notice that the host no longer needs these layers."""
+    """Notice that the host no longer needs a stage."""
 
     pipeline: Pipeline
 
 
 class Answering(_Message, frozen=True, tag="answering"):
-    """Notice that an answer of the sender is using its layers here, even between frames, or no longer is."""
+    """Notice that the sender, a host, has begun (`now`) or finished an answer that uses layers on this machine.
+
+    Between the two, the layers are in use even when no frame arrives.
+    """
 
     now: bool
 
 
 class StageLost(_Message, frozen=True, tag="stage_lost"):
-    """Notice that the lender's worker process has ended."""
+    """Notice that the lender's worker process has ended, and the stage with it."""
 
     pipeline: Pipeline
     code: Code
@@ -244,13 +251,13 @@ class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class LinksMeasured(_Message, frozen=True, tag="links_measured"):
-    """All measured links of the sender that are up. Displayed to users, never used for planning."""
+    """The sender's measurements of all its links that are up. They are shown to users but never used for planning."""
 
     links: Annotated[list[MeasuredLink], msgspec.Meta(max_length=MOST_TOLD_MACHINES)]
 
 
 class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
-    """A host's request to measure how fast this machine runs a model of this shape."""
+    """A host's request to measure how fast this machine computes a model of this shape."""
 
     request: Count
     shape: ModelShape
@@ -259,9 +266,9 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
 
 
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
-    """The answer to MeasureSpeed: the fields of app/core/planner/speed_estimates.py, except those of the head.
+    """The answer to MeasureSpeed. The fields are those of app/core/planner/speed_estimates.py.
 
-    The head runs on the host.
+    Only the times of the output head are left out, since it runs on the host.
     """
 
     request: Count
@@ -274,7 +281,7 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
 
 
 class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
-    """The answer to MeasureSpeed if nothing was measured: busy, out of memory, or an impossible shape."""
+    """The answer to MeasureSpeed if the machine is busy, lacks memory, or cannot compute this shape."""
 
     request: Count
     code: Code
@@ -288,9 +295,9 @@ class CallMe(_Message, frozen=True, tag="call_me"):
 
 
 class Called(_Message, frozen=True, tag="called", omit_defaults=True):
-    """The answer to CallMe. `reached` is null if no attempt was made, because the last one was a moment ago.
+    """The answer to CallMe. `reached` is null if the previous attempt was so recent that no new one was made.
 
-    `hears`: whether the recipient's announcements are received, if known.
+    hears: whether the sender receives the recipient's announcements, or null if unknown.
     """
 
     request: Count
@@ -334,12 +341,12 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def speak_together(own: int, other: int) -> bool:
-    """Return whether two protocol versions are compatible: the same, or adjacent ones."""
+    """Return whether two protocol versions are compatible, which the same and adjacent versions are."""
     return min(own, other) >= OLDEST_PROTOCOL and abs(own - other) <= 1
 
 
 def encode(message: Message) -> bytes:
-    """Return a message as JSON. Raises ValueError if it is too long, which is a bug."""
+    """Encode a message as JSON. Raises ValueError if it is too long, which is a bug."""
     raw = _ENCODER.encode(message)
     if len(raw) > MAX_MESSAGE_BYTES:
         raise ValueError(f"{type(message).__name__} of {len(raw)} bytes")
@@ -347,7 +354,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(raw: bytes) -> Message:
-    """Return the message in `raw`. Raises nothing but BadMessage."""
+    """Decode a message. Raises only BadMessage."""
     if len(raw) > MAX_MESSAGE_BYTES:
         raise BadMessage("longer than 64 KiB")
     if is_deep(raw):
@@ -359,12 +366,12 @@ def decode(raw: bytes) -> Message:
 
 
 def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
-    """Return the reason that a peer gave, or a general one if this version cannot put it into words."""
+    """Return the reason in a peer's message, or a general one if this version has no sentence for it."""
     return known(_received(message.code, message.facts))
 
 
 def known(reason: Reason) -> Reason:
-    """Return a received reason, with printable texts, or `peer_refused` if this version has no sentence for it."""
+    """Make a received reason safe to display. Return `peer_refused` if this version has no sentence for it."""
     named = ("self", "code")  # these would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
@@ -372,7 +379,7 @@ def known(reason: Reason) -> Reason:
 
 
 def log_batches(operations: list[str]) -> list[Log]:
-    """Split a log into messages that each fit. The order stays, since an operation must follow those it depends on."""
+    """Split the lines of a log into messages, in order: an operation must follow those on which it depends."""
     batches: list[list[str]] = [[]]
     size = 0
     for operation in operations:
@@ -385,7 +392,7 @@ def log_batches(operations: list[str]) -> list[Log]:
 
 
 def sent_facts(facts: Mapping[str, Fact]) -> Facts:
-    """Return the facts of a reason in the form sent in a message."""
+    """Convert the facts of a reason to the form in which they are sent."""
     return {
         name: SentReason(fact.code, sent_facts(fact.facts)) if isinstance(fact, Reason) else fact
         for name, fact in facts.items()
@@ -403,12 +410,12 @@ def _received(code: str, facts: Facts) -> Reason:
 
 
 def _printable(_name: str, fact: str | int | float) -> str | int | float:
-    """Return a text without control characters or text-direction marks."""
+    """Remove control characters and text-direction marks from a text."""
     return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
 
 
 def is_deep(raw: bytes) -> bool:
-    """Return whether brackets outside strings are nested too deeply. Checked before any decoder runs."""
+    """Return whether brackets outside strings are nested too deeply. This is checked before any decoder runs."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0

@@ -1,8 +1,9 @@
-"""The household network of a node: its port, links, household log and pairing window.
+"""The household network of a node: its port for members, links, household log and pairing window.
 
     async with Network(home, identity, sock, local, handlers) as network: ...
 
-The network owns all of its tasks. It reports events to `Handlers`, which also receives stages, pieces and frames.
+The network owns all tasks that it starts. It reports events to `Handlers`, and passes on the manifests, tensor
+bytes and frames that hosts send.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The facts about this machine that HELLO contains."""
+    """The description of this machine that is sent in HELLO."""
 
     name: str
     device: str
@@ -59,7 +60,7 @@ class Offer:
 
 
 def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> Hello:
-    """Return the HELLO of `machine`."""
+    """Build the HELLO message of `machine`."""
     return Hello(
         protocol=PROTOCOL,
         build=__version__,
@@ -75,15 +76,15 @@ def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> He
 
 
 class Local(Protocol):
-    """The node, as the network sees it. Its methods are called often and must not block."""
+    """The services of the node that the network uses. They are called often and must not block."""
 
     def offer(self) -> Offer: ...
     def work(self) -> Work: ...
     def busy(self) -> bool:
-        """Return whether an answer is being generated or layers are being loaded here. Links are not measured then."""
+        """Return whether answers are being generated or layers loaded here. Links are not measured then."""
 
     def link_end(self, own: str, other: str) -> LinkEnd:
-        """Return the kind of interface behind a connection between these addresses."""
+        """Describe the interface that a connection between these addresses uses."""
 
 
 class Handlers(StageHandlers, Protocol):
@@ -97,20 +98,20 @@ class Handlers(StageHandlers, Protocol):
     async def message(self, link: PeerLink, message: Message) -> None: ...
     async def disconnected(self, link: PeerLink) -> None: ...
     def suspected(self, link: PeerLink, doubted: bool) -> None:
-        """Handle 3 s of silence from a machine (`doubted`), or the end of that silence."""
+        """Handle a machine that has been silent for 3 s (`doubted`), or has been heard from again."""
 
     def kept_out(self, machine: MachineId) -> None:
-        """Handle a machine that answers but refuses a link, or no longer does. `Links.kept_out` has the reason."""
+        """Handle a change in whether a machine responds but refuses a link. `Links.kept_out` has the reason."""
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
-        """Handle a change of members. There are none after this machine is removed from the household."""
+        """Handle a change of members. After this machine is removed from its household, there are none."""
 
     def pairing_changed(self, state: pairing.State) -> None:
-        """Handle a pairing window that was opened, tried, or closed."""
+        """Handle a change in the state of the pairing window."""
 
 
 class Network:
-    """The network of a node. It takes ownership of `sock` and closes it."""
+    """The household network of a node. It takes ownership of the listening socket `sock`."""
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class Network:
             await self._tasks.__aexit__(kind, error, trace)
 
     def mount(self, path: str, application: web.Application) -> None:
-        """Serve `application` to members at `path`. Call before entering the network."""
+        """Serve `application` to members at `path`. Call this before entering the context."""
         self._listener.mount(path, application)
 
     @property
@@ -177,12 +178,12 @@ class Network:
 
     @property
     def port(self) -> int:
-        """Return the port for members."""
+        """Return the port to which members connect."""
         return self._listener.port
 
     @property
     def address(self) -> Address:
-        """Return the address at which other machines most probably reach this one."""
+        """Return the address at which other machines can most probably reach this one."""
         anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
         return Address((self.places.own or own_host()) if anywhere else self._host, self.port)
 
@@ -203,12 +204,12 @@ class Network:
 
     @property
     def links(self) -> Mapping[MachineId, PeerLink]:
-        """Return the links that are up."""
+        """Return the links that are up, by peer."""
         return self.calls.up
 
     @property
     def window(self) -> PairingWindow | None:
-        """Return the pairing window that was opened last."""
+        """Return the pairing window that was opened most recently."""
         return self._window
 
     def link(self, machine: MachineId) -> PeerLink:
@@ -220,11 +221,11 @@ class Network:
         return link
 
     def is_barred(self, machine: MachineId) -> bool:
-        """Return whether a member has flooded this machine recently."""
+        """Return whether a member has flooded this machine within the last minute."""
         return self.calls.is_barred(machine)
 
     def expects(self, host: str) -> bool:
-        """Return whether a member was ever reached at `host`. Callers from there have preference at a full port."""
+        """Return whether a member was ever reached at `host`, so that its connections have priority at a full port."""
         return self.places.met_at(host)
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
@@ -232,7 +233,7 @@ class Network:
         return self.places.of(machine)
 
     async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
-        """Send a message over all links, or those to `machines`. A machine whose link is lost learns it later."""
+        """Send a message over all links, or over those to `machines`. A link that is lost is skipped."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link, message) for link in links))
@@ -240,10 +241,10 @@ class Network:
     # the household
 
     async def open_pairing(self, roles: Sequence[Role]) -> PairingWindow:
-        """Open a window that shows a code for 120 s, to admit a machine with these `roles`.
+        """Open a pairing window, whose code is valid for 120 s, to admit a machine with these `roles`.
 
-        Founds the household if there is none. Raises Refused if this machine is not an admin, and Busy if a window
-        is already open.
+        Creates the household if there is none. Raises Refused if this machine is not an admin, or Busy if a window
+        is open.
         """
         if self._window is not None and not self._window.ended:
             raise Busy("pairing_open")
@@ -258,9 +259,9 @@ class Network:
         return window
 
     async def join(self, address: Address, code: str) -> Member:
-        """Join the household whose member shows `code` at `address`. Return that member once the first link is up.
+        """Join the household of the member that shows `code` at `address`. Return it once the first link is up.
 
-        Raises BadInput, Refused, DoesNotFit or Unreachable, after restoring the state before the call.
+        On failure, restores the previous state and raises BadInput, Refused, DoesNotFit or Unreachable.
         """
         if self._log.dismissed:
             raise Refused("removed_needs_reset")
@@ -281,9 +282,9 @@ class Network:
             return host
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
-        """Remove `machine` forever. Within 2 s all members are told and its links are closed.
+        """Remove `machine` from the household forever. Within 2 s, all members are notified and its links are closed.
 
-        `kept`: the `add`s it signed (`added_by`) that remain valid. Raises Refused.
+        kept: the `add` operations signed by `machine` (see `added_by`) that remain valid. Raises Refused.
         """
         member = self.members.get(machine)
         operations = await self._log.remove(machine, kept)
@@ -300,12 +301,15 @@ class Network:
         return self.members[machine]
 
     async def rename(self, machine: MachineId, name: str) -> Member:
-        """Rename `machine`, which adopts the name when it learns of it. Raises Refused."""
+        """Rename `machine`, which adopts the new name when it learns of it. Raises Refused."""
         await self._spread(await self._log.rename(machine, name), but=None)
         return self.members[machine]
 
     def added_by(self, machine: MachineId) -> Sequence[Operation]:
-        """Return the `add`s that `machine` signed, for asking which ones to keep when it is removed. Raises Refused."""
+        """Return the `add` operations that `machine` signed. Raises Refused.
+
+        The user chooses which of them remain valid when the machine is removed.
+        """
         self._log.require_admin()
         return added_by(self._log.log, machine) if self._log.log else ()
 
@@ -391,7 +395,7 @@ class Network:
         await self.calls.accept(member, socket, host)
 
     async def _first_link(self, host: Member, result: JoinResult) -> None:
-        """Dial the member that admitted us, and start serving the link."""
+        """Link to the member that admitted this machine, and start serving the link."""
         await self._log.remember(host.id, result.peer_address)
         link = await self.calls.call(host, (result.peer_address,))
         self.calls.take(link)  # before anything else dials
@@ -412,7 +416,7 @@ class Network:
                 log.exception("following the household log")
 
     async def _reconcile(self) -> None:
-        """Bring the port and the links in line with the log, and report changes of members to the node."""
+        """Update the port and the links to match the household log, and report membership changes to the node."""
         async with self._reconciling:
             self._open_port()
             members = {} if self._log.dismissed else self._log.confirmed
@@ -431,7 +435,7 @@ class Network:
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
-        """Tell a removed machine of its removal, then close its link."""
+        """Notify a removed machine of its removal, then close its link."""
         link = self.calls.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:
@@ -443,7 +447,7 @@ class Network:
         await self.calls.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
-        """Use the current pins for new handshakes. The old context lives until its last connection closes."""
+        """Admit only the current members from now on. The old TLS context lives until its last connection closes."""
         members = self._let_in()
         pins = [member.der for member in members.values()]
         self._listener.use(self._context(ssl.Purpose.CLIENT_AUTH, pins), members)
@@ -479,7 +483,7 @@ class Network:
         return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
 
     async def _quietly(self, link: PeerLink, message: Message) -> None:
-        """Send a message, ignoring a lost link, since its end is reported elsewhere."""
+        """Send a message, ignoring a lost link, whose end is reported elsewhere."""
         try:
             await link.send(message)
         except Unreachable as error:

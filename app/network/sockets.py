@@ -31,7 +31,7 @@ MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE since
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """An interface of this computer and its addresses."""
+    """A network interface of this computer, with its addresses."""
 
     name: str
     hosts: tuple[str, ...]
@@ -48,9 +48,9 @@ class Through:
 
 
 def made_socket(family: int, kind: int, protocol: int, through: Through | None) -> socket.socket:
-    """Return a socket whose connection uses the interface `through`, whatever the routing table says.
+    """Create a socket whose connection uses the interface `through`, regardless of the routing table.
 
-    Raises OSError if impossible.
+    Raises OSError if that is impossible.
     """
     made = socket.socket(family, kind, protocol)
     if through is None:
@@ -64,9 +64,9 @@ def made_socket(family: int, kind: int, protocol: int, through: Through | None) 
 
 
 def _tie(sock: socket.socket, through: Through) -> None:
-    """Bind the socket to the interface.
+    """Bind a socket to an interface.
 
-    The address is enough on Windows. On Linux and macOS the interface must be set as well.
+    On Windows, its address is enough. On Linux and macOS, the interface must be set as well.
     """
     host = through.host(sock.family)
     if host is None:
@@ -123,12 +123,12 @@ class Address:
 
 
 def plain_host(host: str) -> str:
-    """Return `host` with an IPv4 address from a dual-stack socket in its usual form, without `::ffff:`."""
+    """Return `host` without the prefix `::ffff:` that a dual-stack socket puts before an IPv4 address."""
     return host.removeprefix("::ffff:") if "." in host else host
 
 
 def listening_socket(host: str | None, port: int) -> socket.socket:
-    """Return a non-blocking listening socket on `host`, or on all addresses of both families.
+    """Create a non-blocking listening socket on `host`, or on all addresses of both families if it is None.
 
     Raises Unreachable("port_taken"), or BadInput if the address does not belong to this machine.
     """
@@ -147,7 +147,7 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
 
 
 def listening_near(host: str | None, port: int) -> socket.socket:
-    """Return a listening socket on `port`, or on any free port if it is taken. Raises Unreachable."""
+    """Create a listening socket on `port`, or on any free port if that one is taken. Raises Unreachable."""
     try:
         return listening_socket(host, port)
     except (Unreachable, OverflowError):
@@ -155,9 +155,9 @@ def listening_near(host: str | None, port: int) -> socket.socket:
 
 
 async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
-    """Return the next connection to a listening socket, and the host it comes from. Raises OSError.
+    """Accept the next connection to a listening socket. Return it and the host it comes from. Raises OSError.
 
-    `loop.sock_accept`, if canceled at the wrong moment, loses a connection that was already accepted.
+    `loop.sock_accept` is not used, since a cancellation at the wrong moment loses an accepted connection.
     """
     loop = asyncio.get_running_loop()
     while True:
@@ -185,7 +185,7 @@ def _wake(readable: asyncio.Future[None]) -> None:
 
 
 def tune(sock: socket.socket) -> None:
-    """Set keepalive, the timeout for unacknowledged data, and TCP_NODELAY, where the system supports them."""
+    """Set TCP_NODELAY, keepalive, and the timeout for unacknowledged data, as far as the system supports them."""
     with contextlib.suppress(OSError):  # the peer may be gone already
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -203,16 +203,16 @@ def tune(sock: socket.socket) -> None:
 
 
 class Options(Protocol):
-    """The options of a socket, or of the one inside a transport."""
+    """The interface of a socket, or of a transport's socket, for setting options."""
 
     def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
 
 
 def send_again_soon(sock: Options) -> None:
-    """Retransmit sooner. Meant for small frames that are urgent; the system's own timing suits bulk data better.
+    """Retransmit lost data sooner. Meant for small, urgent frames; the system's own timing suits bulk data better.
 
     Measured at 10 % packet loss and 2 ms each way, for 1 KiB and its answer: 95 % arrive within 88 ms instead of
-    254, and the average is 19 ms instead of 53.
+    254 ms, and the average is 19 ms instead of 53 ms.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
@@ -220,12 +220,12 @@ def send_again_soon(sock: Options) -> None:
 
 
 def own_host() -> str:
-    """Return our address at which other machines can most probably reach us. Sends nothing."""
+    """Return the address at which other machines can most probably reach this one. Sends nothing."""
     return own_host_towards("192.0.2.1") or "127.0.0.1"  # TEST-NET-1 (RFC 5737)
 
 
 def own_host_towards(host: str) -> str | None:
-    """Return our address on the route to `host`, or None if there is no route. Sends nothing."""
+    """Return this machine's address on the route to `host`, or None if there is no route. Sends nothing."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,6 +1,7 @@
-"""TLS contexts, built nowhere else: TLS 1.3, trusting exactly the pinned certificates.
+"""All TLS contexts of the program. Those for other machines require TLS 1.3 and trust only pinned certificates.
 
-SAFETY.md 2. Each line prevents a pitfall from the table there; tests/network/test_tls.py demonstrates them all.
+See SAFETY.md 2. Each setting avoids a pitfall in the table there, and tests/network/test_tls.py demonstrates them
+all.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ NO_CHECK_TIME = 0x200000
 def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]) -> ssl.SSLContext:
     """Return a context for links between members: CLIENT_AUTH to accept them, SERVER_AUTH to dial.
 
-    `cert`: PEM file with our certificate and its encrypted key. `pins`: the certificates of the admitted machines,
-    as DER. They must meet the profile.
+    cert: the PEM file with our certificate and its encrypted key. pins: the certificates of the admitted machines
+    as DER, which must meet the profile.
     """
     server = purpose is ssl.Purpose.CLIENT_AUTH
     context = _bare(server)
@@ -43,7 +44,10 @@ def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequen
 
 
 def pairing_server_context(cert: Path, passphrase: str) -> ssl.SSLContext:
-    """Return a server context that requests no certificate: the newcomer sends its own, and the code proves it."""
+    """Return the server context for pairing, which requests no certificate.
+
+    The newcomer sends its certificate in a message instead, and the pairing code authenticates it.
+    """
     context = _bare(server=True)
     context.verify_mode = ssl.CERT_NONE
     context.load_cert_chain(cert, password=lambda: passphrase)
@@ -51,17 +55,20 @@ def pairing_server_context(cert: Path, passphrase: str) -> ssl.SSLContext:
 
 
 def pairing_client_context() -> ssl.SSLContext:
-    """Return a client context that does not verify the server's certificate: the code proves it (SPAKE2)."""
+    """Return the client context for pairing, which does not verify the server's certificate.
+
+    The pairing code authenticates it instead (SPAKE2).
+    """
     context = _bare(server=False)
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
 def upstream_context(certificate: str) -> ssl.SSLContext:
-    """Return a context for a server outside the household that the user named.
+    """Return a context for a server outside the household that the user configured.
 
-    Trusts `certificate` (PEM) alone, or the public authorities if it is empty. Raises ssl.SSLError if it cannot be
-    read.
+    It trusts only `certificate` (PEM), or the public authorities if that is empty. Raises ssl.SSLError if it is
+    invalid.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # requires a certificate and checks its name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -80,21 +87,21 @@ def peer_der(link: object) -> bytes | None:
 
 
 def let_go(error: Exception) -> None:
-    """Release the memory of a handshake that failed with `error`: 256 KiB of buffers, in a reference cycle.
+    """Free the memory of a handshake that failed with `error`: 256 KiB of buffers in a reference cycle.
 
-    The error refers to asyncio's frames, and these to the future that contains the error. Hundreds of such cycles
-    would remain until the next full collection, so failed connection attempts would make the node grow.
+    The error's traceback refers to asyncio's frames, and these refer to the future that contains the error. Without
+    this, hundreds of such cycles could pile up until the next full garbage collection.
     """
     traceback.clear_frames(error.__traceback__)
 
 
 def fingerprint(der: bytes) -> MachineId:
-    """Return the id of the machine with this certificate."""
+    """Return the id of the machine with this certificate, which is the certificate's SHA-256."""
     return MachineId(hashlib.sha256(der).hexdigest())
 
 
 def _bare(server: bool) -> ssl.SSLContext:
-    """Return a context without any CAs. (`create_default_context` loads the public ones.)"""
+    """Return a TLS 1.3 context without any CAs. (`create_default_context` would load the public ones.)"""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the fingerprint is the identity

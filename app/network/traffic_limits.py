@@ -1,8 +1,8 @@
-"""Limits on traffic: the owner's bandwidth limit, and what one member may demand of this machine.
+"""Traffic limits: the owner's bandwidth limit, the time a sender may take, and the messages a member may send.
 
-LinkPace keeps all sent and received data within the owner's limit, with one bucket per direction for all links.
-Control links, and therefore heartbeats, are not counted. Allowance limits the messages of a member. Exceeding it is
-a flood, and the member's link is closed for a while. The allowance belongs to the machine, not to its link, so
+LinkPace keeps all traffic within the owner's limit, with one token bucket per direction for all links. Control
+links, and therefore heartbeats, are not counted. Allowance limits the messages of a member. Exceeding it counts as
+a flood, and the member is refused for a minute. The allowance belongs to the machine rather than to its link, so
 redialing does not reset it.
 """
 
@@ -28,21 +28,21 @@ CHUNK_BYTES = 1 << 20
 
 
 class TooSlow(Exception):
-    """The sender is too slow to wait for."""
+    """Error for a sender that is too slow."""
 
 
 class TooLong(ValueError):
-    """The body is longer than allowed."""
+    """Error for a body that is longer than allowed."""
 
 
 class Source(Protocol):
-    """An aiohttp StreamReader, which returns b"" at the end."""
+    """The interface of an aiohttp StreamReader. `readany` returns b"" at the end of the body."""
 
     async def readany(self) -> bytes: ...
 
 
 async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes as they arrive. Raises TooSlow. Only the time spent waiting for the sender counts."""
+    """Yield the bytes of a body as they arrive. Raises TooSlow. Only the time spent waiting for the sender counts."""
     received, waited_seconds = 0, 0.0
     while True:
         started = clock()
@@ -63,7 +63,10 @@ async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic)
 
 
 async def whole_body(source: Source, announced: int | None, limit: int) -> bytes:
-    """Return the whole body. Raises TooLong, before reading anything if the `announced` length exceeds the limit."""
+    """Read a whole body and return it. Raises TooSlow or TooLong.
+
+    Nothing is read if the `announced` length already exceeds `limit`.
+    """
     if announced is not None and announced > limit:
         raise TooLong(f"{announced} bytes announced, {limit} allowed")
     body = bytearray()
@@ -75,9 +78,9 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
 
 
 def allowed_seconds(received: int) -> float:
-    """Return how long a sender may take for the bytes received so far.
+    """Return how many seconds a sender may take for the bytes received so far.
 
-    A sender of one byte per second gets no more time than a silent one; 64 KiB may still take half a minute.
+    64 KiB may take half a minute, but a sender of one byte per second gets hardly more time than a silent one.
     """
     earned = (START_SECONDS - STALL_SECONDS) * min(received, START_BYTES) / START_BYTES
     return STALL_SECONDS + earned + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND
@@ -93,13 +96,16 @@ BYTES_OF_MBIT = 125_000
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A rate limit of `bytes_per_s`. Everything taken so far will have passed by `free_at_s`, on a monotonic clock."""
+    """A token bucket that limits traffic to `bytes_per_s`.
+
+    All bytes taken so far will have passed by `free_at_s`, a time on a monotonic clock.
+    """
 
     bytes_per_s: float
     free_at_s: float = 0.0
 
     def taken(self, n_bytes: int, now_s: float) -> Bucket:
-        """Return the bucket after another `n_bytes`."""
+        """Return the bucket after taking another `n_bytes`."""
         begins_s = max(self.free_at_s, now_s - BURST_S)
         return replace(self, free_at_s=begins_s + n_bytes / self.bytes_per_s)
 
@@ -109,7 +115,7 @@ class Bucket:
 
     @property
     def slice_bytes(self) -> int:
-        """Return the size of the slices into which a long message is cut."""
+        """Return the size of the slices into which a long message is split."""
         return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
@@ -117,11 +123,11 @@ HELD_SECONDS = 1.0  # after the last wait, since there are gaps between slices
 
 
 class Flood(BadMessage):
-    """More messages than a member has reason to send."""
+    """Error for a member that sends more messages than it has reason to."""
 
 
 class Kind(Enum):
-    """A kind of event that is counted: how many may come at once, and how many per second in the long run."""
+    """A kind of event that counts toward a member's allowance: its maximum burst, and its sustained rate per second."""
 
     PING = 300, 50.0  # one per second is usual
     PONG = 1_000, 100.0  # as many as we requested
@@ -135,12 +141,12 @@ class Kind(Enum):
 
     @property
     def burst(self) -> float:
-        """Return how many may come at once."""
+        """Return how many events may arrive in one burst."""
         return float(self.value[0])
 
     @property
     def per_second(self) -> float:
-        """Return how many may come per second in the long run."""
+        """Return how many events per second may arrive over a long time."""
         return float(self.value[1])
 
 
@@ -151,7 +157,7 @@ class _Bucket:
 
 
 class Allowance:
-    """The allowance of a machine. `bars` is called when the machine exceeds it."""
+    """The number of messages and other events that a member may send. `bars` is called when the member exceeds it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, bars: Callable[[], None] = lambda: None) -> None:
         self._clock, self._bars = clock, bars
@@ -160,11 +166,11 @@ class Allowance:
 
     @property
     def is_barred(self) -> bool:
-        """Return whether the machine has flooded this one within the last minute."""
+        """Return whether the member has flooded this machine within the last minute."""
         return self._clock() < self._barred_until
 
     def take(self, kind: Kind, n: int = 1) -> None:
-        """Count `n` events. Raises Flood if that exceeds the allowance."""
+        """Count `n` events. Raises Flood if they exceed the allowance."""
         bucket, now = self._buckets[kind], self._clock()
         refilled = bucket.left + (now - bucket.at_seconds) * kind.per_second
         bucket.left, bucket.at_seconds = min(kind.burst, refilled) - n, now
@@ -176,7 +182,7 @@ class Allowance:
 
 
 class LinkPace:
-    """The owner's bandwidth limit; there is none until `limit` is called. Its methods wait once per slice."""
+    """The owner's bandwidth limit. Traffic is unlimited until `limit` is called."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -187,7 +193,7 @@ class LinkPace:
         self._held_since, self._held_until = 0.0, -HELD_SECONDS
 
     def limit(self, mbit_per_s: int) -> None:
-        """Set the limit for each direction; 0 removes it. Transfers that are already waiting finish their wait."""
+        """Set the limit for each direction; 0 removes it. Transfers that are already waiting are not affected."""
         rate = mbit_per_s * BYTES_OF_MBIT
         self._out, self._in = _with(self._out, rate), _with(self._in, rate)
 
@@ -198,7 +204,7 @@ class LinkPace:
 
     @property
     def slice_bytes(self) -> int:
-        """Return the size of the slices into which a long message is cut."""
+        """Return the size of the slices into which a long message is split."""
         return self._out.slice_bytes if self._out else MOST_SLICE_BYTES
 
     async def leave(self, n_bytes: int) -> None:
@@ -225,7 +231,7 @@ class LinkPace:
             await self._sleep(waits_s)
 
     def held_s(self) -> float:
-        """Return how long traffic has been throttled, or 0 if it is not. A late answer is then slow, not lost."""
+        """Return for how many seconds traffic has been throttled. If not 0, a late answer is slow, not lost."""
         now_s = self._clock()
         return max(now_s - self._held_since, 1e-3) if self._is_held(now_s) else 0.0
 

@@ -1,13 +1,13 @@
 """Limits on unauthenticated connections: how many may wait, and which one is dropped when there is no room.
 
-Nobody can keep others out by being first. A new connection is let in and another one dropped: from the network with
-the most waiting connections, one that has sent nothing, and among those the one that has waited longest. A machine
-can have any number of IPv6 addresses, so a /64 network counts as one machine. Hosts where members were recently
-reached have preference.
+Nobody can lock others out by connecting first. When there is no room, a new connection replaces one from the
+network with the most waiting connections: if possible one that has sent nothing, and among those the oldest. A
+machine can have any number of IPv6 addresses, so a /64 network counts as one machine. Hosts at which a member was
+reached have priority.
 
-Failed handshakes are rate-limited as well, since each costs more than anything else a stranger could send. A proven
-member that does not flood is not affected. Each host where a member was reached has its own budget, which nobody
-else can use up. All other hosts share one, since addresses cost nothing.
+Failed handshakes are rate-limited as well, since nothing else that a stranger can send costs as much. Members that
+prove their identity and do not flood are not affected. Each host at which a member was reached has its own budget,
+which nobody else can use up. All other hosts share one budget, since addresses cost nothing.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class HandshakePace:
         return max(0.0, (1 - bucket.left) / per_second)
 
     def came_to_nothing(self, host: str) -> None:
-        """Count a handshake with `host` that failed or did not prove a member."""
+        """Count a handshake with `host` that failed or did not prove a member's identity."""
         bucket, _ = self._filled(host)
         bucket.left -= 1
 
     def _filled(self, host: str) -> tuple[_Bucket, float]:
-        """Refill a host's bucket up to now. Return it and its refill rate per second."""
+        """Refill a host's bucket for the time passed. Return it and its refill rate per second."""
         key = host if self._expects(host) else OTHERS
         burst, per_second = (BURST, PER_SECOND) if key else (OTHERS_BURST, OTHERS_PER_SECOND)
         now = self._clock()
@@ -95,7 +95,7 @@ def network_of(host: str) -> str:
 
 @dataclass(slots=True)
 class _Place:
-    """A waiting connection. `expected`: it comes from a host where a member was reached."""
+    """The place of a waiting connection. `expected`: it comes from a host at which a member was reached."""
 
     network: str
     expected: bool
@@ -103,7 +103,7 @@ class _Place:
 
 
 class WaitingRoom(Generic[Who]):
-    """The waiting connections and their places. `expects` returns whether a member was reached at a host."""
+    """The connections that wait to be authenticated. `expects` returns whether a member was reached at a host."""
 
     def __init__(
         self,
@@ -122,9 +122,9 @@ class WaitingRoom(Generic[Who]):
         return guest in self._waiting
 
     def enter(self, guest: Who, host: str) -> Who | None:
-        """Give `guest` a place, and return the connection that must go, if any.
+        """Give `guest` a place, and return the connection to drop, if any.
 
-        That is `guest` itself if it is not expected but everyone it could displace is.
+        That is `guest` itself if it is not expected, while all connections that it could displace are.
         """
         place = _Place(network_of(host), self._expects(host))
         gone: Who | None = None
@@ -142,12 +142,12 @@ class WaitingRoom(Generic[Who]):
         return gone
 
     def spoke(self, guest: Who) -> None:
-        """Record that the guest's first message is complete, so that silent connections are dropped before it."""
+        """Record that the guest's first message is complete, so that silent connections are dropped before it is."""
         if guest in self._waiting:
             self._waiting[guest].spoke = True
 
     def leave(self, guest: Who) -> None:
-        """Free the place of a guest that has proved its identity or left. Calling this again is harmless."""
+        """Free the place of a guest that has proved its identity or left. May be called again."""
         place = self._waiting.pop(guest, None)
         if place is not None:
             self._of_network[place.network] -= 1
@@ -159,7 +159,10 @@ class WaitingRoom(Generic[Who]):
         self._of_network[place.network] += 1
 
     def _least(self, network: str | None, newcomer: _Place) -> Who | None:
-        """Return the connection to drop first, from one network or all; never an expected one for an unexpected one."""
+        """Return the connection to drop, from one network or from all.
+
+        An expected connection is never dropped for an unexpected one.
+        """
         candidates = [
             (place.expected, -self._of_network[place.network], place.spoke, number, guest)
             for number, (guest, place) in enumerate(self._waiting.items())
@@ -169,7 +172,7 @@ class WaitingRoom(Generic[Who]):
 
 
 class MetHosts:
-    """The hosts from which a caller has proved its identity, latest last."""
+    """The hosts from which callers have proved their identity, most recent last."""
 
     def __init__(self, most: int = MOST_HOSTS) -> None:
         self._most, self._hosts = most, dict[str, None]()
@@ -187,10 +190,10 @@ class MetHosts:
 
 
 class Entrance:
-    """The entrance of a port: each connection has a place from its acceptance until it has proved its identity.
+    """The new connections of a port. Each holds a place in `room` until it has proved its identity or ended.
 
-    `welcome` handles a connection whose first message is complete. From then on it owns the socket and closes it if
-    it raises. It returns when the connection no longer needs a place.
+    welcome: handles a connection whose first message is complete. It then owns the socket, closes the socket if it
+    raises, and returns when the connection no longer needs its place.
     """
 
     def __init__(
@@ -234,9 +237,9 @@ class Entrance:
 
 
 async def first_message(sock: socket.socket, begun_within_s: float, whole_within_s: float) -> None:
-    """Wait until the first TLS record is complete, or is not TLS. Consumes nothing. Raises OSError.
+    """Wait until the first TLS record is complete, or turns out not to be TLS. Consumes nothing. Raises OSError.
 
-    An incomplete handshake counts as silence, so sending one keeps nobody out.
+    An incomplete record counts as silence, so that sending one keeps nobody else out.
     """
     async with asyncio.timeout(begun_within_s):
         await _readable(sock)
@@ -248,7 +251,7 @@ async def first_message(sock: socket.socket, begun_within_s: float, whole_within
 
 
 def _is_whole(said: bytes) -> bool:
-    """Return whether the TLS stack can decide: there is a complete record, the end of the connection, or no TLS."""
+    """Return whether the TLS stack can proceed: there is a complete record, the end of the data, or no TLS."""
     if not said or said[0] != TLS_HANDSHAKE:
         return True
     needed = TLS_HEADER_BYTES + int.from_bytes(said[3:5], "big")

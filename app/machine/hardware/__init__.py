@@ -1,1 +1,1 @@
-"""The computing hardware of this machine: processor, graphics cards, memory and engines."""
+"""The computing hardware of this machine: processor, memory and graphics cards, and the engines that use them."""

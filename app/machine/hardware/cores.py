@@ -1,4 +1,4 @@
-"""The processor cores that this process may use, how many are fast and physical, and the threads of a worker."""
+"""The processor cores that this process may use, and the number of threads that a worker should run on them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from backends.worker.process import quota_cores
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """The threads of a worker; no step uses more than `most`.
+    """The thread counts of a worker. No step uses more than `most` threads.
 
-    `begin` is the number from which its stages search for the fastest one (backends/llamacpp/thread_choice.py). With
-    0,
-    they always use `most`, because a person chose it.
+    `begin` is the count at which the search for the fastest one starts (backends/llamacpp/thread_choice.py). If it
+    is 0, the worker always uses `most` threads, because the user chose that number.
     """
 
     most: int
     begin: int = 0
 
     def at_most(self, limit: int) -> Threads:
-        """Limit the threads to what the owner lends; 0 means no limit."""
+        """Return the thread counts reduced to `limit`, the number that the owner lends. 0 means no limit."""
         if not limit or limit >= self.most:
             return self
         return Threads(limit, min(self.begin, limit))
@@ -39,9 +38,9 @@ YIELD_SHARE = 0.4  # of a core: other programs' use above this takes one thread 
 
 
 def threads_beside_others(most: int, others_cores: float) -> int:
-    """Return the threads for others' layers while the owner's programs keep this many cores busy; at least one.
+    """Return the number of threads for other machines' layers while the owner's programs use `others_cores` cores.
 
-    No thread of the owner's programs has to wait for a core.
+    At least one thread is returned. Otherwise, enough cores are left that the owner's programs never wait for one.
     """
     return max(1, min(most, int(most - others_cores + YIELD_SHARE)))
 
@@ -55,13 +54,13 @@ CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """The cores that this process may use. `logical` counts both threads of a core that runs two."""
+    """A number of processor cores. One that runs two hardware threads counts twice in `logical`, once in `physical`."""
 
     logical: int
     physical: int
 
     def within(self, quota: float | None) -> Cores:
-        """Limit the cores to a control group's share of processor time."""
+        """Return the cores reduced to `quota`, the CPU quota of a control group in cores. None means no quota."""
         if quota is None:
             return self
         most = max(1, ceil(quota))
@@ -69,14 +68,16 @@ class Cores:
 
 
 def worker_threads() -> Threads:
-    """Return the threads of a worker on this machine: at most one per fast logical core, beginning with the physical
-    ones."""
+    """Return a worker's thread counts on this machine: one thread per fast logical core at most.
+
+    The search for the fastest count begins with one per physical core.
+    """
     cores = fast_cores().within(quota_cores())
     return Threads(cores.logical, cores.physical)
 
 
 def fast_cores() -> Cores:
-    """Return the fast cores that this process may use, or all of them if the system does not distinguish them."""
+    """Return the fast cores that this process may use, or all of its cores if the system does not tell them apart."""
     cores = None
     if sys.platform == "linux":
         cores = linux_cores(os.sched_getaffinity(0))
@@ -91,7 +92,7 @@ def fast_cores() -> Cores:
 
 
 def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
-    """Return the fast cores, by the capacity or maximum frequency in the kernel's files."""
+    """Return the fast cores among the `allowed` ones, by the capacity or maximum frequency in sysfs, or None."""
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
     # cpu_capacity is exact, but exists only on some kernels and if cores differ
     for file in (Path("cpu_capacity"), FREQUENCY):
@@ -107,9 +108,10 @@ def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
 
 
 def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
-    """Return the cores of the highest efficiency class, from GetLogicalProcessorInformationEx.
+    """Return the `allowed` cores of the highest efficiency class, or None if there are none.
 
-    Processors of later groups are not counted, since a process does not use them by default.
+    described: the output of GetLogicalProcessorInformationEx. Only processor group 0 counts, since a process does
+    not use other groups by default.
     """
     by_class: dict[int, list[int]] = {}
     for kind, mask in _cores_in(described):
@@ -123,7 +125,7 @@ def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
 
 
 def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the efficiency class and the processors in group 0 of each core."""
+    """Yield the efficiency class and the mask of logical processors of each core in processor group 0."""
     offset = 0
     while offset + 8 <= len(described):
         relationship, size = struct.unpack_from("<II", described, offset)
@@ -135,7 +137,7 @@ def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _windows_cores() -> bytes:
-    """Return Windows' description of the cores, or empty bytes if there is none."""
+    """Return the output of GetLogicalProcessorInformationEx. It is empty if the call fails, and on other systems."""
     if sys.platform == "win32":
         ask = ctypes.windll.kernel32.GetLogicalProcessorInformationEx
         size = ctypes.c_uint32(0)

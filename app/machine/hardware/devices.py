@@ -1,4 +1,4 @@
-"""Memory and processor of this computer: size, load by other programs, and the speed of copying memory."""
+"""The processor and memory of this computer: size, load from other programs, and the speed of copying memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Main memory in bytes. `free_bytes` is what programs can still use without swapping."""
+    """The amount of main memory. `free_bytes` is what programs can still use without swapping."""
 
     total_bytes: int
     free_bytes: int
@@ -49,7 +49,7 @@ TRIALS = 3
 
 
 def memory_copy_s_per_byte() -> float:
-    """Return the median of a few copies of some megabytes. Blocks for some milliseconds."""
+    """Measure the time to copy one byte of memory: the median of three copies of 16 MiB. Blocks for milliseconds."""
     source, measured = bytearray(TRIAL_BYTES), []
     for _ in range(TRIALS):
         began = time.perf_counter()
@@ -62,22 +62,22 @@ SAMPLE_S = 0.3
 
 
 class OtherProgramsLoad:
-    """The cores kept busy between two readings by programs other than this process and its child `pid`."""
+    """A meter of the cores that other programs keep busy. This process and its child `pid` do not count."""
 
     def __init__(self, pid: int) -> None:
-        """Raises psutil.Error if the child is gone."""
+        """Take the first reading. Raises psutil.Error if the child has exited."""
         self._ours = (psutil.Process(), psutil.Process(pid))
         self._busy_s, self._at_s = self._now()
 
     def look(self) -> float:
-        """Return the average since the last reading. Raises psutil.Error if the child is gone."""
+        """Return the average number of busy cores since the last reading. Raises psutil.Error if the child is gone."""
         busy_s, at_s = self._now()
         spent_s, passed_s = busy_s - self._busy_s, at_s - self._at_s
         self._busy_s, self._at_s = busy_s, at_s
         return max(0.0, spent_s / passed_s) if passed_s > 0 else 0.0
 
     def _now(self) -> tuple[float, float]:
-        """Return the processor time that other programs have used so far, and the current time, in seconds."""
+        """Return the processor time that other programs have used so far, and the current time, both in seconds."""
         times = psutil.cpu_times()
         # the time of virtual machines is already part of the user time
         busy_s = times.user + times.system + sum(getattr(times, k, 0.0) for k in ("nice", "irq", "softirq"))
@@ -85,7 +85,7 @@ class OtherProgramsLoad:
 
 
 def other_programs_share() -> float:
-    """Return the share of all cores that other programs use, from 0 to 1. Blocks briefly."""
+    """Return the share of all cores that other programs are using, from 0 to 1. Blocks for 0.3 s."""
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()
     all_share = psutil.cpu_percent(SAMPLE_S) / 100

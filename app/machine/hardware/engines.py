@@ -1,4 +1,4 @@
-"""The engines of this machine and their devices. Each is probed in a child process, which may hang or crash."""
+"""The inference engines of this machine and their devices, probed in child processes, which may hang or crash."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Engine(msgspec.Struct, frozen=True):
 
     @property
     def build(self) -> str:
-        """Return the properties of the build that affect its speed."""
+        """Return a string of the build's properties that affect its speed."""
         return f"{self.name} {self.version} {' '.join(sorted(self.features))}"
 
 
@@ -58,14 +58,14 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
-    """Probe all engines of this machine, each in its own child process. A broken engine raises nothing."""
+    """Probe all engines of this machine, each in its own child process. A broken engine does not raise an error."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(probe(name, within_s), name=f"probe {name}") for name in ENGINES]
     return [task.result() for task in tasks]
 
 
 async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
-    """Probe one engine. If its child hangs, the child is killed and `missing` states the reason."""
+    """Probe one engine. If the child process hangs, it is killed and `missing` states the reason."""
     command = paths.python_command("-m", "backends", "probe", name)
     try:
         code, out, err = await run_child(command, within_s)
@@ -75,8 +75,7 @@ async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
 
 
 def engine_of(name: str, code: int, out: str, err: str) -> Engine:
-    """Return the engine described in the output of its child; malformed output gives an engine with a reason in
-    `missing`."""
+    """Parse the output of an engine's child process. In case of failure or malformed output, `missing` says why."""
     if code:
         return Engine(name, missing=_last_words(err))
     try:
@@ -88,7 +87,7 @@ def engine_of(name: str, code: int, out: str, err: str) -> Engine:
 
 
 def describe(processor: str, engines: Sequence[Engine]) -> str:
-    """Return this machine in one line: its processor, the best feature that the engine uses, and its accelerators."""
+    """Describe this machine in one line: its processor, the best processor feature in use, and its accelerators."""
     parts = [processor]
     features = {feature for engine in engines for feature in engine.features}
     parts += [name for name in NOTABLE_FEATURES if name in features][:1]
@@ -108,7 +107,7 @@ def device_label(device: Device) -> str:
 
 
 async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
-    """Return the exit code, output and errors of a process. Raises TimeoutError if it had to be killed."""
+    """Run a command and return its exit code, output and errors. Raises TimeoutError if it had to be killed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -129,7 +128,7 @@ async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, 
 
 
 def _last_words(text: str) -> Reason:
-    """Return the last line of the output that is not blank, without its period."""
+    """Return a reason that quotes the last non-blank line of the output, without its final period."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return Reason("engine_words", {"words": lines[-1].rstrip(".")}) if lines else Reason("said_nothing")
 
@@ -149,7 +148,7 @@ _CODES = {
 
 
 async def probe_walls() -> Walls | None:
-    """Return the walls that would confine a worker here, or None if they cannot be probed."""
+    """Return the restrictions that would apply to a worker here, or None if the probe fails."""
     command = paths.python_command("-m", "backends", "walls")
     try:
         code, out, _ = await run_child(command, WALLS_SECONDS)
@@ -159,7 +158,7 @@ async def probe_walls() -> Walls | None:
 
 
 def walls_code(walls: Walls | None, system: str = sys.platform) -> str:
-    """Return the reason code that describes these walls, and why they are not higher."""
+    """Return the reason code that describes these restrictions, or why there are none on this operating system."""
     if walls is None:
         return "check_confined_unknown"
     neither = "check_confined_neither" if system == "linux" else "check_confined_none"

@@ -23,10 +23,10 @@ MAX_CARDS = 16
 
 
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
-    """Return the reason why layers are computed on the processor although there is a graphics card, or None without a
-    card.
+    """Return a reason that names the graphics cards, none of which computes layers, or None if there are no cards.
 
-    The names come from the engines if they see the cards; the system spells the same names differently.
+    names: the cards that the system lists. They count only if the engines report none, as the two spell names
+    differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
@@ -35,7 +35,7 @@ def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | No
 
 
 def list_cards() -> list[str]:
-    """Return the names of all cards with their own memory; empty if the system does not list them. Reads files."""
+    """Return the names of all cards with dedicated memory, and of Apple's GPU. Empty if none is listed. Reads files."""
     if sys.platform == "darwin":
         return ["Apple GPU"] if platform.machine() == "arm64" else []
     with suppress(OSError):
@@ -46,7 +46,7 @@ def list_cards() -> list[str]:
 
 
 def cards_on_bus(bus: Path) -> list[str]:
-    """Return the cards in Linux's list of PCI devices."""
+    """Return the names of the cards in Linux's list of PCI devices."""
     return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
 
 
@@ -70,7 +70,8 @@ def _name(device: Path) -> str:
 
 
 def model_name(names: str, maker: str, ident: str) -> str:
-    """Return a card's name from pci.ids. Its product name is in brackets: `GA106 [GeForce RTX 3060]`."""
+    """Return the name of a card in the content of pci.ids, or "" if it is not listed. A product name in brackets is
+    preferred, as in `GA106 [GeForce RTX 3060]`."""
     is_maker = False
     for line in names.splitlines():
         if line[:1] not in ("\t", "#", ""):
@@ -96,7 +97,7 @@ if sys.platform == "win32":
     import winreg
 
     def _in_registry() -> list[str]:
-        """Return the cards with their own memory in Windows' registry."""
+        """Return the names of the cards with dedicated memory in the Windows registry."""
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
             names = [_adapter(adapters, f"{number:04}") for number in range(MAX_CARDS)]
         return [name for name in names if name]

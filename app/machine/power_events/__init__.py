@@ -1,1 +1,1 @@
-"""Sleep, wake and shutdown as the system reports them, and keeping the computer awake."""
+"""Sleep, wake and shutdown events from the operating system, and a way to keep the computer awake."""

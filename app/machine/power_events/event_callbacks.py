@@ -1,4 +1,4 @@
-"""Passes power events from a system's callback to the node's event loop, and waits no longer than the system does."""
+"""Delivery of power events from the operating system's threads to the event loop, within the system's time limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class PowerEvent(StrEnum):
-    """An event reported by the system."""
+    """A power event that the operating system reports."""
 
     SLEEPS = "sleeps"
     ENDS = "ends"
@@ -28,15 +28,15 @@ POLL_SECONDS = 0.5  # after which the thread checks whether to end
 
 
 class LoopCallback:
-    """A callback that the system calls on its own thread. It never raises, since its caller is not Python."""
+    """A callback that the operating system calls on its own thread. It never raises, since its caller is not Python."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: PowerCallback, waits_s: float) -> None:
         self._loop, self._callback, self._waits_s = loop, callback, waits_s
 
     def __call__(self, event: PowerEvent) -> None:
-        """Report the event and wait until it is handled, or until the system would wait no longer.
+        """Run the callback in the event loop, and wait until it returns or the system's time limit is reached.
 
-        STAYS is reported without waiting.
+        For STAYS, do not wait.
         """
         if self._loop.is_closed():
             return
@@ -61,14 +61,14 @@ class EventSource(Protocol):
     """A source of power events, opened, polled and closed by one thread."""
 
     def look(self, seconds: float) -> None:
-        """Let the system call back for `seconds`. Raises OSError if it never will again."""
+        """Process events for `seconds`. Raises OSError if the source can no longer deliver any."""
         ...
 
     def close(self) -> None: ...
 
 
 async def run_source(open_source: Callable[[], EventSource]) -> None:
-    """Run until cancelled: a dedicated thread opens the source, polls it, and closes it before this returns.
+    """Open, poll and finally close a source in a dedicated thread, until canceled. Returns only once it is closed.
 
     Raises OSError or AttributeError if the system has no such source.
     """

@@ -1,6 +1,6 @@
-"""Keeps this computer awake by the system's own means.
+"""A request to the operating system to keep this computer awake.
 
-No setting of the system is changed: the request ends with this process, even if it crashes.
+No system setting is changed. The request ends with this process, even if the process crashes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Start = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
 
 
 def start_tool(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a tool that ends when its input pipe closes."""
+    """Start a tool that exits when its standard input is closed."""
     null = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null)
 
 
 def stop_tool(tool: subprocess.Popen[bytes]) -> None:
-    """End the tool, or kill it if it does not end in time."""
+    """Terminate the tool, or kill it if it does not exit in time."""
     if tool.stdin is not None:
         tool.stdin.close()
     tool.terminate()
@@ -49,7 +49,8 @@ def stop_tool(tool: subprocess.Popen[bytes]) -> None:
 
 
 class Awake:
-    """A request to stay awake. `hold` and `release` may be repeated, from one thread: Windows tracks it by thread."""
+    """A request to keep the computer awake. `hold` and `release` may be repeated, but from one thread only: Windows
+    tracks the request per thread."""
 
     def __init__(self, platform: str = sys.platform, start: Start = start_tool) -> None:
         self._platform, self._start = platform, start

@@ -1,7 +1,7 @@
-"""Notices of sleep on macOS, from IOKit on our own run loop. Not yet run on a Mac.
+"""Sleep notifications on macOS, received from IOKit on a separate run loop. Not yet tested on a Mac.
 
-IOKit does not report a log-out or a shutdown (kIOMessageSystemWillPowerOff, IOKit/IOMessage.h). A process without a
-window then receives SIGTERM, on which node/start.py ends the node in order.
+IOKit does not report a logout or a shutdown (see kIOMessageSystemWillPowerOff in IOKit/IOMessage.h). Instead, a
+process without a window receives SIGTERM, and node/start.py then shuts the node down cleanly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CALLED = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_ssize_t)
 class RootPower:
     """A registration with IOKit's root power domain, as in Apple's Technical Q&A 1340.
 
-    iokit, core: the two libraries. mode: kCFRunLoopDefaultMode. Raises OSError if the registration is refused.
+    iokit, core: the IOKit and CoreFoundation libraries. mode: kCFRunLoopDefaultMode. Raises OSError if refused.
     """
 
     def __init__(self, callback: LoopCallback, iokit: Any, core: Any, mode: c_void_p) -> None:
@@ -68,7 +68,8 @@ class RootPower:
 
 
 def _declare(iokit: Any, core: Any) -> None:
-    """Declare the functions as in IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and CoreFoundation/CFRunLoop.h."""
+    """Declare the signatures of the functions, as in IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and
+    CoreFoundation/CFRunLoop.h."""
     port = mode = source = c_void_p
     root = notifier = c_uint32  # mach ports
     for function, result, arguments in (
@@ -87,14 +88,14 @@ def _declare(iokit: Any, core: Any) -> None:
 
 
 def _open_root_power(callback: LoopCallback) -> EventSource:
-    """Return this computer's event source. Raises OSError or AttributeError if there is none."""
+    """Load the two libraries and register. Raises OSError or AttributeError if that is impossible."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
     return RootPower(callback, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))
 
 
 async def listen(on_event: PowerCallback) -> None:
-    """Listen until cancelled; return at once on systems without IOKit."""
+    """Pass sleep and wake events to `on_event` until canceled. Return immediately on systems without IOKit."""
     callback = LoopCallback(asyncio.get_running_loop(), on_event, WAITS_SECONDS)
     try:
         await run_source(lambda: _open_root_power(callback))

@@ -1,8 +1,9 @@
-"""The system's notices that this computer is about to sleep or shut down, and that it is awake again.
+"""Notifications that this computer is about to sleep or shut down, or is awake again.
 
-Linux: logind's signals on the system bus, which are delayed for some seconds while other machines are told. macOS:
-macos_sleep.py, for sleep. Windows: windows_events.py, for sleep and the end of the session. Signals such as SIGTERM,
-which a log-out sends on Linux and macOS, are handled in node/start.py.
+On Linux, they come from logind over the system bus, and an inhibitor lock delays the event for some seconds while
+other machines are informed. On macOS, macos_sleep.py reports sleep. On Windows, windows_events.py reports sleep and
+the end of the session. Signals such as SIGTERM, which a logout sends on Linux and macOS, are handled in
+node/start.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEven
 
 
 class Delay:
-    """A delay of sleep and shutdown until other machines have been told."""
+    """A logind inhibitor lock that delays sleep and shutdown until other machines have been informed."""
 
     def __init__(self, start: Start = start_tool) -> None:
         self._start = start
@@ -55,9 +56,9 @@ class Delay:
 
 
 async def listen(callback: PowerCallback, delay: Delay | None = None, platform: str = sys.platform) -> None:
-    """Pass the system's power events to `callback` until cancelled.
+    """Pass the system's power events to `callback` until canceled.
 
-    The system proceeds when `callback` returns, or when its own time limit is over.
+    The system waits until `callback` returns, or until its own time limit is reached.
     """
     if platform == "win32":
         from app.machine.power_events import windows_events
@@ -87,7 +88,10 @@ async def _listen_to_logind(callback: PowerCallback, delay: Delay) -> None:
 
 
 async def _receive_signals(callback: PowerCallback, delay: Delay) -> None:
-    """Receive signals while the bus is available. Raises OSError, EOFError or ValueError if it is not."""
+    """Connect to the system bus and process logind's signals until the connection fails.
+
+    Raises OSError, EOFError or ValueError.
+    """
     from jeepney import HeaderFields, MatchRule, MessageType, message_bus
     from jeepney.io.asyncio import open_dbus_connection
 

@@ -1,7 +1,8 @@
-"""Notices on Windows: sleep by a callback, and the end of the session by a hidden window. Not yet run on Windows.
+"""Power notifications on Windows: sleep through a callback, the end of the session through a hidden window.
 
-Only windows are told of the session's end: a process that has loaded user32.dll, as ours has, gets no console event
-for it (SetConsoleCtrlHandler, remarks). The node has its own window for this, as it may run without the app's.
+Not yet tested on Windows. Only windows are notified of the end of the session: a process that has loaded
+user32.dll, as ours has, gets no console event for it (see the remarks on SetConsoleCtrlHandler). The node creates
+its own window for this, since it may run without the app's window.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ class WindowClass(ctypes.Structure):
 
 
 class SessionWindow:
-    """A hidden top-level window, since message-only windows are not notified. Raises OSError if it cannot be created.
+    """A hidden top-level window that learns of the end of the session. A message-only window would not be notified.
 
-    It always agrees that the session may end; when the session ends, it reports that and waits for it to be
-    handled.
+    The window always allows the session to end. When it ends, the window calls `callback` and waits until the event
+    has been handled. Raises OSError if the window cannot be created.
     """
 
     def __init__(self, callback: LoopCallback, user32: Any, kernel32: Any) -> None:
@@ -101,7 +102,7 @@ class SessionWindow:
 
 
 def _declare(user32: Any, kernel32: Any) -> None:
-    """Declare the functions as in winuser.h, libloaderapi.h and processthreadsapi.h."""
+    """Declare the signatures of the functions, as in winuser.h, libloaderapi.h and processthreadsapi.h."""
     atom, flag, text, handle = wintypes.ATOM, wintypes.BOOL, wintypes.LPCWSTR, c_void_p
     dword, uint = wintypes.DWORD, wintypes.UINT
     message = (handle, uint, wintypes.WPARAM, wintypes.LPARAM)
@@ -145,8 +146,7 @@ class Subscription(ctypes.Structure):
 
 @contextmanager
 def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Call `callback` before the system sleeps and after it wakes, within this context. Raises OSError if that is
-    refused."""
+    """Within this context, call `callback` before the system sleeps and after it wakes. Raises OSError if refused."""
 
     def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:
         event = MEANS.get(kind)
@@ -170,7 +170,7 @@ def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
 
 
 async def listen(on_event: PowerCallback) -> None:
-    """Listen for sleep and for the end of the session until cancelled; return at once on systems other than Windows."""
+    """Pass sleep, wake and the end of the session to `on_event` until canceled. Return immediately on other systems."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_listen_for_sleep(on_event), name="sleep notices")
         group.create_task(_listen_for_session_end(on_event), name="session end notices")

@@ -1,1 +1,1 @@
-"""Sensors of what this computer is doing for its owner: idle time, power, programs and load."""
+"""Sensors of how the owner is using this computer: idle time, power, running programs and load."""

@@ -1,6 +1,6 @@
 """The owner's activity at the desktop: the time since the last input, and whether a program fills the screen.
 
-The readings on macOS and Windows follow their manuals and have not been run there yet.
+The code for macOS and Windows follows the vendors' documentation and has not been tested there yet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Run = Callable[[Sequence[str]], str | None]
 
 
 def idle_seconds(run: Run, wayland: wayland_idle.WaylandIdleWatch) -> float | None:
-    """Return the seconds since the last key or pointer event, or None if nobody is signed in or no source answers."""
+    """Return the seconds since the last keyboard or pointer input, or None if unknown or nobody is signed in."""
     if sys.platform == "win32":
         return windows_idle_seconds()
     if sys.platform == "darwin":
@@ -27,7 +27,7 @@ def idle_seconds(run: Run, wayland: wayland_idle.WaylandIdleWatch) -> float | No
 
 
 def full_screen(run: Run) -> bool | None:
-    """Return whether the front window fills its screen, or None if the system does not report it."""
+    """Return whether the active window fills its screen, or None if the system does not report it."""
     if sys.platform == "win32":
         return windows_full_screen()
     if sys.platform == "darwin":
@@ -62,9 +62,10 @@ SEAT = (
 def linux_idle_seconds(
     run: Run, environment: Mapping[str, str], wayland: Callable[[Mapping[str, str]], float | None]
 ) -> float | None:
-    """Return the answer of the first source that has one: GNOME, X11, Wayland, the screen saver, the login manager.
+    """Return the idle seconds from the first source that reports them, or None if none does.
 
-    None if none does. X11 is not asked under Wayland, where it knows only its own windows.
+    The sources are GNOME, Wayland or X11, the screen saver, and the login manager. X11 is not queried under
+    Wayland, since it sees only the input to its own windows.
     """
     has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
     desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()
@@ -88,34 +89,37 @@ def linux_idle_seconds(
 
 
 def linux_full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
-    """Return whether the front window fills the screen; None under Wayland, which hides other programs' windows."""
+    """Return whether the active window fills the screen, or None under Wayland, which hides other programs' windows."""
     if not environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
         return None
     return {"1": True, "0": False}.get((run(X11_FULL_SCREEN) or "").strip())
 
 
 def mutter_seconds(text: str) -> float | None:
-    """Parse milliseconds from `(uint64 12345,)`."""
+    """Parse the idle seconds from GNOME's answer in milliseconds, such as `(uint64 12345,)`."""
     match = re.fullmatch(r"\(uint64 (\d{1,18}),\)", text.strip())
     return int(match[1]) / 1000 if match else None
 
 
 def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
-    """Parse `(uint32 12345,)`: seconds in freedesktop.org's draft, but milliseconds from KDE."""
+    """Parse the idle seconds from the screen saver's answer, such as `(uint32 12345,)`.
+
+    The unit is seconds according to freedesktop.org's draft, but KDE answers in milliseconds.
+    """
     match = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
     return int(match[1]) / (1000 if in_milliseconds else 1) if match else None
 
 
 def x11_seconds(text: str) -> float | None:
-    """Parse the milliseconds that x11_probe.py prints into seconds."""
+    """Parse the idle seconds from the milliseconds that x11_probe.py prints."""
     typed = text.strip()
     return int(typed) / 1000 if re.fullmatch(r"\d{1,18}", typed) else None
 
 
 def seat_seconds(text: str, now_s: float) -> float | None:
-    """Parse the desktop's idle hint from `loginctl show-seat`; None if nobody is logged in there.
+    """Parse the idle seconds from the output of `loginctl show-seat`. Return None if nobody is logged in there.
 
-    now_s: the time on CLOCK_MONOTONIC, which the hint uses.
+    now_s: the current time on CLOCK_MONOTONIC, which the output uses.
     """
     fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     if not fields.get("ActiveSession"):
@@ -138,22 +142,22 @@ def macos_idle_seconds(run: Run) -> float | None:
 
 
 def macos_full_screen(run: Run) -> bool | None:
-    """Return whether a movie, slides or a game keep the display on, or None if the system does not report it.
+    """Return whether a movie player, game or other program keeps the display on, or None if it is unknown.
 
-    Without a special permission, macOS does not tell a program what fills the screen.
+    This is a substitute: macOS reveals what fills the screen only to programs with a special permission.
     """
     text = run(PMSET)
     return None if text is None else display_kept_on(text)
 
 
 def display_kept_on(text: str) -> bool | None:
-    """Parse the summary line `PreventUserIdleDisplaySleep` of `pmset -g assertions`."""
+    """Parse the summary line `PreventUserIdleDisplaySleep` in the output of `pmset -g assertions`."""
     match = re.search(r"^\s*PreventUserIdleDisplaySleep\s+([01])\s*$", text, re.MULTILINE)
     return match[1] == "1" if match else None
 
 
 def hid_seconds(text: str) -> float | None:
-    """Parse ioreg's `"HIDIdleTime" = 1234567890` in nanoseconds; the smallest one counts."""
+    """Parse the idle seconds from ioreg's output: the smallest of `"HIDIdleTime" = 1234567890`, in nanoseconds."""
     idle_times = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
     return min(map(int, idle_times)) / 1e9 if idle_times else None
 
@@ -179,7 +183,7 @@ if sys.platform == "win32":
         _fields_ = [("size", wintypes.UINT), ("ticks", wintypes.DWORD)]
 
     def windows_idle_seconds() -> float | None:
-        """Return the idle seconds, or None if the system does not report them, as to a service without a session."""
+        """Return the idle seconds, or None if Windows does not report them, as to a service without a session."""
         info = _LastInput(ctypes.sizeof(_LastInput), 0)
         if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
             return None

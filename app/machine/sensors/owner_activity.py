@@ -1,4 +1,4 @@
-"""Readings for the lending rules: idle time, battery, chosen programs, graphics card and network."""
+"""Sensor readings for the lending rules: idle time, battery, programs, temperature, graphics load and network."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ WINDOWS_COSTS = {"unrestricted": False, "fixed": True, "variable": True}
 
 
 def network(run: Run) -> Network | None:
-    """Return the kind of network behind the default route, or None if there is no route or its cost is unknown.
+    """Return the kind of network that the default route uses, or None if there is no route.
 
-    macOS does not tell a Python program whether a network is metered, so only VPNs are recognized there.
+    A network counts as free if its cost is unknown. That includes all networks on macOS other than VPNs, since
+    macOS does not tell a Python program whether a network is metered.
     """
     route = _default_route_kind()
     if route is LinkKind.VPN:
@@ -56,13 +57,13 @@ def network(run: Run) -> Network | None:
 
 
 def parse_network_manager(text: str) -> bool | None:
-    """Parse NetworkManager's answer, `(<uint32 4>,)`."""
+    """Return whether NetworkManager's answer, such as `(<uint32 4>,)`, means a metered network, or None if unknown."""
     match = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
     return {"1": True, "3": True, "2": False, "4": False}.get(match[1]) if match else None
 
 
 def parse_network_cost(text: str) -> bool | None:
-    """Parse the name of a NetworkCostType."""
+    """Return whether the name of a NetworkCostType means a metered network, or None if unknown."""
     return WINDOWS_COSTS.get(text.strip().casefold())
 
 
@@ -91,9 +92,10 @@ APPS = (TOOL, "--query-compute-apps=pid", FORM)
 
 
 def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
-    """Return the load of the busiest card.
+    """Return the load of the busiest NVIDIA card, or None if it cannot be attributed to other programs.
 
-    None without the tool, and while one of our workers uses a card, since the tool does not separate their shares.
+    That is the case without nvidia-smi, and while one of our workers uses a card, since the tool reports only the
+    total load.
     """
     if shutil.which(TOOL) is None:
         return None
@@ -104,13 +106,13 @@ def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
 
 
 def busiest_card_percent(text: str) -> float | None:
-    """Parse one line for each card: `37`, or `[N/A]` if it is unknown."""
+    """Parse the highest load from nvidia-smi's output. Each line is the load of a card, such as `37`, or `[N/A]`."""
     percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
     return max(percents, default=None)
 
 
 def process_ids(text: str) -> tuple[int, ...]:
-    """Parse one line for each process: `4242`."""
+    """Parse the process ids from nvidia-smi's output, one per line."""
     return tuple(int(line) for line in map(str.strip, text.splitlines()) if line.isdecimal())
 
 
@@ -130,9 +132,9 @@ T = TypeVar("T")
 
 
 class OwnerSensors:
-    """Sensors that read only what the rules need, and no more often than it can change.
+    """The sensors for the lending rules. Each is read only if a rule needs it, and most values are cached for seconds.
 
-    A reading can block for some seconds if a system tool hangs, so call it in a thread.
+    `look` can block for some seconds if a system tool hangs, so call it in a thread.
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -148,7 +150,7 @@ class OwnerSensors:
         self._watched: frozenset[str] = frozenset()
 
     def look(self, rules: Rules) -> Readings:
-        """Return the current readings that these rules need."""
+        """Return the current readings of the sensors that these rules need."""
         now_s, local = self._clock(), time.localtime()
         programs = frozenset(map(executable, rules.programs))
         if programs != self._watched:
@@ -170,7 +172,7 @@ class OwnerSensors:
 
 
 class _CachedReading(Generic[T]):
-    """A reading that is taken at most once per interval."""
+    """A reading that is repeated at most once per interval."""
 
     def __init__(self, every_s: float, read: Callable[[], T]) -> None:
         self._every_s, self._read = every_s, read
@@ -196,7 +198,7 @@ def battery() -> Battery | None:
 
 
 def hottest_celsius() -> float | None:
-    """Return the hottest temperature of the processor, or None if the system reports none, as on Windows and macOS."""
+    """Return the highest processor temperature, or None if the system reports none, as on Windows and macOS."""
     try:
         sensors: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
     except (OSError, RuntimeError, ValueError):
@@ -212,7 +214,7 @@ def hottest_celsius() -> float | None:
 
 
 def running_among(programs: frozenset[str]) -> frozenset[str]:
-    """Return which of these executables (in the form of `policy.executable`) are running."""
+    """Return the `programs` that are running. Names are in the form of `policy.executable`."""
     matches = set()
     for process in psutil.process_iter(["name"]):
         name = executable(process.info["name"] or "")
@@ -233,7 +235,7 @@ def own_pids() -> frozenset[int]:
 
 
 def tool_output(command: Sequence[str]) -> str | None:
-    """Return the output of a system tool, or None if it is missing, fails, or takes too long."""
+    """Run a system tool and return its output, or None if it is missing, fails, or takes too long."""
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         finished = subprocess.run(

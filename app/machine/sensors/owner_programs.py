@@ -1,7 +1,7 @@
-"""The owner's running programs and installed games, by their executables. Blocks briefly.
+"""The owner's running programs and installed games, identified by their executables. Its functions block briefly.
 
-Games come from the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and from the manifests of
-Steam's libraries.
+Games are found in the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and in the manifests
+of Steam's libraries.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Game:
 def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
     """Return the installed games, sorted by name.
 
-    menus: folders of menu entries. steams: Steam's folders. None stands for this system's own.
+    menus: the folders of menu entries. steams: the folders of Steam. None stands for the usual ones of this system.
     """
     games: dict[str, Game] = {}
     home = Path.home()
@@ -91,7 +91,7 @@ def _of_menus(folders: Iterable[Path]) -> Iterator[Game]:
 
 
 def _program_of(command: str) -> str:
-    """Return the program that a menu entry starts; for Flatpak, the one inside the sandbox."""
+    """Return the program that a menu entry's command starts. For Flatpak, this is the program inside the sandbox."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -119,7 +119,7 @@ def _libraries(steam: Path) -> list[Path]:
 
 
 def _main_program(folder: Path, name: str) -> str:
-    """Return the executable named like the game, or else the largest one; "" if there is none."""
+    """Return the executable that is named like the game, or else the largest one, or "" if there is none."""
     programs = [file for file in islice(_walk(folder), MAX_FILES) if _is_program(file)]
     game_names = {_letters(name), _letters(folder.name)}
     best = max(programs, key=lambda program: (_letters(program.stem) in game_names, _size(program)), default=None)
@@ -192,12 +192,15 @@ class Process:
 
 
 def running_programs() -> list[str]:
-    """Return the owner's running programs without Poolhouse, those with the most memory first."""
+    """Return the names of the owner's running programs other than Poolhouse, with the largest memory use first."""
     return program_names(_processes(), _own_process_ids())
 
 
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
-    """Return one name per program, without the system's services and without the processes `ours`."""
+    """Return the names of the programs, with the largest memory use first.
+
+    System services and the processes `ours` are left out.
+    """
     bytes_by_name: dict[str, int] = {}
     for process in processes:
         name = executable(process.path)

@@ -1,4 +1,4 @@
-"""The power that this computer draws, as far as the system reports it without privileges."""
+"""The power that this computer draws, as reported by the system without special privileges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ MAX_WATTS = 5_000.0  # above this a sensor is broken
 
 
 class PowerMeter:
-    """Measures power: of the whole computer if a battery is discharging, or else of the processor and the cards."""
+    """A meter of power: of the whole computer while a battery discharges, or else of the processor and graphics cards.
+
+    Two calls are needed to measure the processor's power.
+    """
 
     def __init__(
         self,
@@ -34,8 +37,7 @@ class PowerMeter:
         self._cards_drew: float | None = None
 
     def watts(self) -> float | None:
-        """Return the power in watts, or None if it is unknown. The processor's counter must be read twice to give a
-        value."""
+        """Return the power in watts, or None if it is unknown."""
         battery = battery_watts(self._supplies)
         parts = [battery] if battery else [self._processor(), self._cards()]
         known = [part for part in parts if part is not None and 0 < part <= MAX_WATTS]
@@ -72,7 +74,7 @@ def battery_watts(supplies: Path) -> float | None:
 
 
 def cards_watts(run: Run) -> float | None:
-    """Return the total power of NVIDIA's cards, from their own tool."""
+    """Return the total power of the NVIDIA cards according to nvidia-smi, or None if it is unknown."""
     if shutil.which(TOOL) is None:
         return None
     watts = []
@@ -85,7 +87,7 @@ def cards_watts(run: Run) -> float | None:
 
 
 def _counters(powercap: Path) -> dict[Path, int]:
-    """Return the energy in microjoules of each processor package, without its parts."""
+    """Return the energy counter of each processor package in microjoules, without the counters of its subzones."""
     zones = (zone for zone in powercap.glob("intel-rapl:*") if zone.name.count(":") == 1)
     read = {zone: _number(zone / "energy_uj") for zone in zones}
     return {zone: joules for zone, joules in read.items() if joules is not None}

@@ -1,7 +1,8 @@
-"""The time since the last input on a Wayland desktop (ext-idle-notify-v1), by the bytes of the protocol.
+"""A minimal client of the Wayland protocol ext-idle-notify-v1, which yields the time since the last input.
 
-Wayland does not report that time. It reports when a period without input has passed and when it ends, so the
-program must stay connected. Messages are read only when the time is requested; nothing runs in between.
+Wayland does not report that time. It notifies connected clients when a period has passed without input, and when
+input resumes, so this client must stay connected. Notifications are read only when the time is requested; nothing
+runs in between.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ WITHOUT_INHIBITORS = 2  # from this version, a playing film does not count as in
 
 
 class WaylandIdleWatch:
-    """A connection to the desktop, made on first use and again after it is lost. Blocks for two seconds at most."""
+    """A connection to the compositor, opened on first use and again after a loss. Blocks for two seconds at most."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,7 +35,10 @@ class WaylandIdleWatch:
         self._silent_since: float | None = None
 
     def idle_seconds(self, environment: Mapping[str, str]) -> float | None:
-        """Return the idle seconds, 0 while there is input, or None if the desktop does not report it."""
+        """Return the seconds since the last input, or None if the compositor does not report it.
+
+        0 means less than 5 s.
+        """
         try:
             if self._socket is None:
                 self._connect(_socket_path(environment))
@@ -63,7 +67,7 @@ class WaylandIdleWatch:
         self._socket.setblocking(False)
 
     def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the desktop's globals: each name with its number and version."""
+        """Yield the compositor's global objects: the interface of each, and its numeric name and version."""
         until = self._clock() + ANSWER_SECONDS
         while self._clock() < until:
             for sender, opcode, body in self._messages(self._read()):
@@ -75,7 +79,7 @@ class WaylandIdleWatch:
         raise TimeoutError
 
     def _new_messages(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the messages that arrived since the last reading."""
+        """Yield the messages that have arrived since the last call."""
         n_bytes = 0
         while n_bytes < MAX_BYTES:
             try:
@@ -93,8 +97,7 @@ class WaylandIdleWatch:
         return data
 
     def _messages(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the sender, opcode and body of each message. Raises ValueError after an error, which closes the
-        connection."""
+        """Yield the sender, opcode and body of each complete message. Raises ValueError after a protocol error."""
         self._partial += data
         while len(self._partial) >= HEAD.size:
             sender, head = HEAD.unpack_from(self._partial)
@@ -108,7 +111,7 @@ class WaylandIdleWatch:
 
 
 def _socket_path(environment: Mapping[str, str]) -> Path:
-    """Return the path of the desktop's socket. Raises ValueError if the environment names none."""
+    """Return the path of the compositor's socket. Raises ValueError if the environment does not name it."""
     named, folder = environment.get("WAYLAND_DISPLAY", ""), environment.get("XDG_RUNTIME_DIR", "")
     if not named or not (named.startswith("/") or folder):
         raise ValueError
@@ -116,7 +119,7 @@ def _socket_path(environment: Mapping[str, str]) -> Path:
 
 
 def _notification_requests(available: Mapping[str, tuple[int, int]]) -> bytes:
-    """Return the requests for idle notifications. Raises ValueError if the desktop does not support them."""
+    """Return the encoded requests for idle notifications. Raises ValueError if the compositor does not support them."""
     requests = b""
     for kind, (object_id, most) in NEEDS.items():
         if kind not in available:
@@ -134,13 +137,13 @@ def _message(receiver: int, opcode: int, *words: int | bytes) -> bytes:
 
 
 def _packed(text: str) -> bytes:
-    """Encode a string with its length and a terminating zero, padded to whole words."""
+    """Encode a string with its length and a terminating zero byte, padded to whole words."""
     data = text.encode() + b"\0"
     return WORD.pack(len(data)) + data + b"\0" * (-len(data) % WORD.size)
 
 
 def _text(data: bytes) -> tuple[str, bytes]:
-    """Split the data into the string at its beginning and the rest."""
+    """Decode the string at the beginning of the data. Return it and the remaining data."""
     n_bytes = WORD.unpack_from(data)[0]
     begin = WORD.size
     end = begin + n_bytes + -n_bytes % WORD.size

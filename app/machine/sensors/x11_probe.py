@@ -1,6 +1,7 @@
-"""A program that reads the X display: `idle` prints the milliseconds since the last input, `fullscreen` prints 1 or 0.
+"""A program that queries the X display: `idle` prints the milliseconds since the last input, `fullscreen` 1 or 0.
 
-It runs as its own process, because Xlib ends a process that loses its display. It fails without a display.
+It runs as a separate process, because Xlib terminates a process that loses its display. It fails if there is no
+display.
 """
 
 import ctypes
@@ -12,7 +13,7 @@ MAX_STATES = 64  # of one window
 
 
 class Display:
-    """An X display, for reading the properties of windows. Raises OSError without one."""
+    """A connection to the X display, for reading window properties. Raises OSError if there is no display."""
 
     def __init__(self) -> None:
         self._x11 = ctypes.CDLL("libX11.so.6")
@@ -37,7 +38,7 @@ class Display:
         return int(self._x11.XDefaultRootWindow(self._display))
 
     def numbers(self, window: int, name: str) -> list[int]:
-        """Return a property of 32-bit numbers, which Xlib returns as longs; empty if it is not set."""
+        """Return a window property of 32-bit numbers, which Xlib delivers as longs. Empty if it is not set."""
         kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
         values = c_void_p()
         code = self._x11.XGetWindowProperty(
@@ -53,7 +54,7 @@ class Display:
 
 
 def fills_screen() -> bool:
-    """Return whether the active window is in full screen (EWMH). Raises OSError without a display or EWMH."""
+    """Return whether the active window is in full-screen mode. Raises OSError without a display or EWMH support."""
     display = Display()
     if not display.numbers(display.root(), "_NET_SUPPORTED"):
         raise OSError("no EWMH window manager")
@@ -76,7 +77,7 @@ class _Info(ctypes.Structure):
 
 
 def idle_milliseconds() -> int:
-    """Return the time since the last input. Raises OSError without the libraries, a display or the extension."""
+    """Return the time since the last input. Raises OSError if a library, the display or the extension is missing."""
     x11, saver = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXss.so.1")
     x11.XOpenDisplay.restype = ctypes.c_void_p
     x11.XDefaultRootWindow.argtypes = [ctypes.c_void_p]

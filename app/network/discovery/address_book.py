@@ -1,7 +1,8 @@
-"""Addresses at which members may be reached: hints from announcements and other members. Only a handshake proves them.
+"""The addresses at which members may be reached, including hints from announcements and from other members.
 
-Hints are kept in memory. The addresses at which a member was actually reached are kept on disk and always tried. So
-nobody can make this machine forget where the others are, or make it dial outside its own network.
+Only a handshake proves that an address is right. Hints are stored in memory. The addresses at which a member was
+actually reached are stored on disk and always tried. So nobody can make this machine forget where the others are,
+or make it dial outside its own network.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
 
 class KnownPlaces:
-    """All known addresses of members. Calls `dial` when a member gets a new address."""
+    """The known addresses of all members. Calls `dial` on a hint about a member, at most once per second."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class KnownPlaces:
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
 
     def met_at(self, host: str) -> bool:
-        """Return whether a member was ever reached at `host`. Checked for every unknown caller, so cached briefly."""
+        """Return whether a member was ever reached at `host`. Cached, since every unknown caller is checked."""
         now = self._clock()
         if now >= self._hosts_until_seconds:
             self._hosts_until_seconds = now + HOSTS_SECONDS
@@ -62,7 +63,7 @@ class KnownPlaces:
         return host.partition("%")[0] in self._hosts
 
     def note_announcement(self, news: Announced | AnnouncementEnded) -> None:
-        """Record an event from discovery. Strangers are recorded too, since they may become members at any moment."""
+        """Record an event from discovery. Strangers are recorded too, since they may become members at any time."""
         if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
             return
@@ -70,7 +71,7 @@ class KnownPlaces:
         self._hint(machine for machine in self._members() if news.is_of(machine))
 
     def learn(self, message: Whereabouts, by: Address) -> None:
-        """Record the addresses that a member reports for others, if they are in its own network: they may be wrong."""
+        """Record the addresses that a member reports for others. Those outside its own network are ignored."""
         members = self._members()
         named = [machine for machine in map(MachineId, message.machines) if machine in members]
         for machine in named:
@@ -81,7 +82,7 @@ class KnownPlaces:
         self._hint(named)
 
     async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:
-        """Tell a newly linked member the addresses of the others, and tell the others its address."""
+        """Send a newly linked member the addresses of the others, and send the others its address."""
         peers = [machine for machine in self._members() if machine != newcomer]
         await tell(self._to_tell(up, peers), [newcomer])
         await tell(self._to_tell(up, [newcomer]), peers)
@@ -109,7 +110,7 @@ class KnownPlaces:
 
 
 def _parsed(texts: Iterable[str], near: str) -> list[Address]:
-    """Return the addresses that are in the same network as `near`, the sender's own address."""
+    """Parse addresses, and return those in the same network as `near`, the sender's own address."""
     near_addresses = []
     for text in texts:
         try:

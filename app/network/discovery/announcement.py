@@ -1,7 +1,8 @@
-"""The mDNS announcement of a machine, and the limits on what is believed of one. No I/O.
+"""The content of a machine's mDNS announcement, and the checks of a received one. No I/O.
 
-Names contain the first 16 hex digits of the machine's id, so every record identifies its machine. The computer's
-own name, its user and its household are never announced. RFC 6762 (mDNS), RFC 6763 (DNS-SD).
+The names in all records contain the first 16 hex digits of the machine's id, so every record identifies its
+machine. The computer's own name, its user and its household are never announced. See RFC 6762 (mDNS) and RFC 6763
+(DNS-SD).
 """
 
 from __future__ import annotations
@@ -52,19 +53,19 @@ def instance_of(id16: str) -> str:
 
 
 def server_of(id16: str) -> str:
-    """Return the host name under which a machine's addresses are announced. It is made up, not the computer's own."""
+    """Return the host name under which a machine's addresses are announced. It is not the computer's own name."""
     return f"poolhouse-{id16}.local."
 
 
 def id_of(name: str) -> str | None:
-    """Return the id of the machine with this instance or host name, or None if it is not one of ours."""
+    """Return the id of the machine with this instance or host name, or None if the name is not one of ours."""
     low = name.lower()
     match = _INSTANCE.fullmatch(low) or _SERVER.fullmatch(low)
     return match.group(1) if match else None
 
 
 def properties(said: Said) -> dict[str, str]:
-    """Return the fields of the TXT record of an announcement."""
+    """Return the fields of an announcement's TXT record."""
     fields = {"v": str(said.protocol)}
     if said.name is not None and said.pairing_port is not None:
         name = clean_name(said.name).encode("utf-8")[:MAX_NAME_BYTES]
@@ -77,7 +78,7 @@ def properties(said: Said) -> dict[str, str]:
 
 
 def read(text: bytes) -> Said | None:
-    """Return the contents of a TXT record, made safe to display, or None if the record is not ours."""
+    """Parse a TXT record, and make its texts safe to display. Return None if it is not one of ours."""
     if len(text) > MAX_TXT_BYTES:
         return None
     fields = _fields(text)
@@ -94,9 +95,9 @@ def read(text: bytes) -> Said | None:
 
 
 def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:
-    """Return the addresses that a machine on our network could have, most likely first. The others are never dialed.
+    """Return the addresses that a machine on our network could have, most likely first. Others are never dialed.
 
-    `ours`: the addresses of this machine. Loopback addresses count only if one of these is a loopback address.
+    ours: the addresses of this machine. Loopback addresses are believed only if `ours` contains one.
     """
     mine = [own for own in map(_parsed, ours) if own]
     near: list[tuple[bool, bool, str]] = []
@@ -127,7 +128,7 @@ def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
 
 
 def _is_neighbor(address: IpAddress, other: IpAddress) -> bool:
-    """Return whether two addresses are probably on one link. This is a guess: their prefix lengths are unknown."""
+    """Return whether two addresses are probably on one link, guessing their unknown prefix lengths."""
     if address.version != other.version:
         return False
     rest = address.max_prefixlen - _ONE_LINK[address.version]

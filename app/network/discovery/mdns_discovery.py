@@ -1,4 +1,4 @@
-"""Discovery by mDNS: announces this machine on its networks and listens for others. Nothing received is trusted.
+"""Discovery by mDNS: announcing this machine on its networks, and listening for others. Nothing received is trusted.
 
     discovery = Discovery(id16, port, report=..., is_member=...)
     discovery.use(("192.168.1.20",))
@@ -80,7 +80,7 @@ class _Heard:
 
 
 class Hearing(RecordUpdateListener):
-    """Listener that collects the records zeroconf receives. Calls `news` when `take` may have something to return."""
+    """A listener that collects the records received by zeroconf. It calls `news` when `take` may return something."""
 
     def __init__(
         self, me: str, port: int, is_member: Callable[[str], bool], clock: Callable[[], float], news: Callable[[], None]
@@ -114,11 +114,11 @@ class Hearing(RecordUpdateListener):
 
     @property
     def oldest_seconds(self) -> float | None:
-        """Return when the machine that has been silent longest was last heard, or None if none has been heard."""
+        """Return when the machine that has been silent the longest was last heard, or None if there is none."""
         return min((heard.heard_seconds for heard in self._heard.values()), default=None)
 
     def take(self) -> list[Announced | AnnouncementEnded]:
-        """Return the changes since the last call, with the machines that left first."""
+        """Return the changes since the last call, beginning with the machines that left."""
         now = self._clock()
         for id16, heard in list(self._heard.items()):
             if now - heard.heard_seconds > FORGOTTEN_SECONDS:
@@ -186,7 +186,7 @@ class Hearing(RecordUpdateListener):
                 self._changed.add(id16)
 
     def _hosts(self, records: Iterable[DNSAddress]) -> None:
-        """Replace the addresses of each machine. One packet contains all addresses of a machine."""
+        """Replace the addresses of each machine. A packet always contains all addresses of a machine."""
         hosts: dict[str, list[str]] = {}
         for record in records:
             id16 = id_of(record.key)
@@ -208,7 +208,7 @@ class Hearing(RecordUpdateListener):
         self._copied = address, self._clock() + FORGOTTEN_SECONDS
 
     def _has_room(self, id16: str) -> bool:
-        """Return whether a new machine may be added. Drops the stranger that has been silent longest if necessary."""
+        """Return whether a new machine may be added. If necessary, drop the stranger that has been silent longest."""
         if self._is_member(id16):
             return True
         now = self._clock()
@@ -229,7 +229,7 @@ class Hearing(RecordUpdateListener):
             self._ended.append(AnnouncementEnded(id16))
 
     def _purge(self) -> None:
-        """Remove the records of machines that we do not track from zeroconf's cache."""
+        """Remove the records of unknown machines from zeroconf's cache."""
         assert self._zeroconf is not None
         cache = self._zeroconf.cache
         kept: dict[str | None, int] = {}
@@ -248,7 +248,7 @@ class Hearing(RecordUpdateListener):
 
 
 def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
-    """Return the announcement to report, or None if it is incomplete or has no believable address."""
+    """Return the announcement to report, or None if it is incomplete or contains no believable address."""
     addresses = believable(heard.addresses, ours)
     if heard.said is None or not addresses:
         return None
@@ -264,7 +264,7 @@ def _text(record: DNSAddress) -> str:
 
 
 class Discovery:
-    """The mDNS announcer and listener. `report` receives news of all other machines and must not block."""
+    """The mDNS announcer and listener. `report` is called with each change of another machine, and must not block."""
 
     def __init__(
         self,
@@ -291,9 +291,9 @@ class Discovery:
         self._failure: Reason | None = None
 
     def use(self, addresses: Sequence[str], speak_at: Sequence[str] | None = None) -> None:
-        """Set the addresses at which others reach this machine, and those from which to announce.
+        """Set the addresses at which others reach this machine, and those from which to announce (`speak_at`).
 
-        One `speak_at` address per interface is enough. Without `speak_at`, all addresses are used; if it is empty,
+        One `speak_at` address per interface is enough. None means all addresses, and an empty sequence means that
         nothing is announced.
         """
         self._addresses = tuple(addresses)
@@ -302,19 +302,19 @@ class Discovery:
         self._news.set()
 
     def window(self, name: str | None, pairing_port: int | None, system: str = "", device: str = "") -> None:
-        """Record that a pairing window is open as `name`, or closed (None). Only an open one announces the name."""
+        """Set the name under which the pairing window is open, or None if closed. Only an open one announces it."""
         self._said = Said(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 
     @property
     def has_listened(self) -> bool:
-        """Return whether discovery has run without trouble for long enough to have heard every machine nearby."""
+        """Return whether discovery has run without trouble for long enough to have found every machine nearby."""
         waited = self._clock() - self._announced_seconds > ITSELF_SECONDS
         return self._zeroconf is not None and waited and self.trouble is None
 
     @property
     def trouble(self) -> Reason | None:
-        """Return why other machines cannot be found, or not reliably; None if all is well."""
+        """Return why other machines cannot be found reliably, or None if there is no problem."""
         if not self._spoken_at:
             return Reason("discovery_no_network")
         if self._failure is not None:
@@ -355,7 +355,7 @@ class Discovery:
         return max(0.0, min(TICK_SECONDS, due))
 
     def _start_anew(self) -> None:
-        """Announce and query again after sleep, since other machines may have forgotten us, and we them."""
+        """Announce and query again after a suspension, during which records may have expired on both sides."""
         self._announced = None
         self._expect_answers()
 
@@ -365,7 +365,7 @@ class Discovery:
         self._questions = [now + after + spread for after in FIRST_QUESTIONS_SECONDS]
 
     async def _follow(self, tasks: asyncio.TaskGroup) -> None:
-        """Bring the sockets and the announcement in line with the addresses and the pairing window."""
+        """Update the sockets and the announcement to match the addresses and the pairing window."""
         try:
             if not self._spoken_at:
                 await self._close()

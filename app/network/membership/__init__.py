@@ -1,1 +1,1 @@
-"""The household's signed log as this machine knows it, stored on disk."""
+"""This machine's copy of the signed household log, and the pairing of new members."""

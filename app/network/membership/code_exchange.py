@@ -1,6 +1,6 @@
-"""SPAKE2 with the typed code, bound to both certificates: two protocol objects without I/O.
+"""Pairing by SPAKE2 with the typed code, bound to both certificates: two protocol objects that do no I/O.
 
-SAFETY.md 3. N, the newcomer, is side A; M, the member with the open window, is side B:
+See SAFETY.md 3. N, the newcomer, is side A. M, the member with the open window, is side B.
 
     A -> B  PairHello    version, certificate, name, nonce, SPAKE2 message
     B -> A  PairAnswer   name, nonce, SPAKE2 message
@@ -43,7 +43,7 @@ Small = Annotated[bytes, msgspec.Meta(max_length=256)]
 
 
 class WrongProof(Exception):
-    """An invalid proof: the other side does not know the code, or a third party is in between."""
+    """Error for an invalid proof: the other side does not know the code, or a third party is in between."""
 
 
 class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -51,7 +51,7 @@ class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class PairHello(_Pair, frozen=True, tag="pair_hello"):
-    """The newcomer's introduction."""
+    """The newcomer's first message."""
 
     version: int
     build: Name
@@ -62,7 +62,7 @@ class PairHello(_Pair, frozen=True, tag="pair_hello"):
 
 
 class PairAnswer(_Pair, frozen=True, tag="pair_answer"):
-    """The answer of the machine with the pairing window."""
+    """The answer of the machine with the pairing window to the newcomer's first message."""
 
     name: Name
     nonce: Nonce
@@ -70,20 +70,20 @@ class PairAnswer(_Pair, frozen=True, tag="pair_answer"):
 
 
 class PairProof(_Pair, frozen=True, tag="pair_proof"):
-    """A's tag."""
+    """The newcomer's tag, which proves that it knows the code."""
 
     tag: Tag
 
 
 class PairConfirm(_Pair, frozen=True, tag="pair_confirm"):
-    """B's tag and sealed signature."""
+    """The tag of the machine with the pairing window, and its sealed signature."""
 
     tag: Tag
     sealed: Small
 
 
 class PairSigned(_Pair, frozen=True, tag="pair_signed"):
-    """A's sealed signature."""
+    """The newcomer's sealed signature."""
 
     sealed: Small
 
@@ -114,12 +114,12 @@ _DECODER: msgspec.json.Decoder[PairMessage] = msgspec.json.Decoder(PairMessage)
 
 
 def encode(message: PairMessage) -> bytes:
-    """Return a message as JSON."""
+    """Encode a message as JSON."""
     return msgspec.json.encode(message)
 
 
 def decode(raw: bytes) -> PairMessage:
-    """Return the message in `raw`. Raises nothing but BadMessage."""
+    """Decode a message. Raises only BadMessage."""
     if len(raw) > MAX_PAIR_BYTES or is_deep(raw):
         raise BadMessage(f"longer than 8 KiB or deeper than {MAX_DEPTH} levels")
     try:
@@ -129,10 +129,10 @@ def decode(raw: bytes) -> PairMessage:
 
 
 class Newcomer:
-    """Side A. Its methods are called once each, in the order in which they are defined."""
+    """Side A of the protocol. Its methods must be called once each, in the order in which they are defined."""
 
     def __init__(self, code: str, me: Identity, name: str, build: str, server_der: bytes, nonce: bytes) -> None:
-        """Prepare side A. `server_der`: the certificate presented in TLS. Raises BadCertificate."""
+        """Prepare side A. `server_der` is the certificate that the server presented. Raises BadCertificate."""
         check_profile(server_der)
         self._me, self._server_der = me, server_der
         ids = _ids(me.der, server_der)
@@ -147,7 +147,7 @@ class Newcomer:
         return self._hello
 
     def answered(self, answer: PairAnswer) -> PairProof:
-        """Return the proof that this side knows the code. Raises WrongProof."""
+        """Process the answer, and return the proof that this side knows the code. Raises WrongProof."""
         key = _finish(self._spake, answer.spake)
         self._keys = _Keys(key, _transcript(self._hello, answer, self._server_der))
         return PairProof(tag=self._keys.tag(b"A"))
@@ -163,7 +163,7 @@ class Newcomer:
 
 
 class Doorkeeper:
-    """Side B. Its methods are called once each, in the order in which they are defined."""
+    """Side B of the protocol. Its methods must be called once each, in the order in which they are defined."""
 
     def __init__(self, code: str, me: Identity, name: str, build: str, nonce: bytes) -> None:
         self._code, self._me, self._name = code, me, clean_name(name)
@@ -172,7 +172,7 @@ class Doorkeeper:
         self._keys: _Keys | None = None
 
     def greeted(self, hello: PairHello) -> PairAnswer:
-        """Return our SPAKE2 message.
+        """Process the newcomer's first message, and return the answer with our SPAKE2 message.
 
         Raises Refused if the version is incompatible, BadMessage if the certificate cannot be pinned, and
         WrongProof if the SPAKE2 message is invalid.
@@ -194,7 +194,7 @@ class Doorkeeper:
         return answer
 
     def proved(self, proof: PairProof) -> PairConfirm:
-        """Check the newcomer's proof and return ours. Raises WrongProof. Count the attempt before calling this."""
+        """Check the newcomer's proof, and return ours. Raises WrongProof. The caller must count the attempt first."""
         keys = self._keys
         assert keys is not None
         if not hmac.compare_digest(proof.tag, keys.tag(b"A")):
@@ -202,7 +202,7 @@ class Doorkeeper:
         return PairConfirm(tag=keys.tag(b"B"), sealed=keys.seal(b"B", self._me))
 
     def signed(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
-        """Return the id, certificate and name that the newcomer has proved. Raises WrongProof."""
+        """Check the newcomer's signature. Return its id, certificate and name, now proved. Raises WrongProof."""
         keys, hello = self._keys, self._hello
         assert keys is not None
         assert hello is not None
@@ -233,7 +233,7 @@ class _Keys:
         return self._box.encrypt(_nonce(side), signature, self._transcript)
 
     def check(self, side: bytes, sealed: bytes, der: bytes) -> None:
-        """Check the signature by the owner of `der`. Raises WrongProof."""
+        """Verify the sealed signature of the owner of `der`. Raises WrongProof."""
         try:
             signature = self._box.decrypt(_nonce(side), sealed, self._transcript)
         except InvalidTag as error:
@@ -279,5 +279,5 @@ def _derive(key: bytes, info: bytes) -> bytes:
 
 
 def _nonce(side: bytes) -> bytes:
-    """Return the nonce of a side. A constant is safe, since each side encrypts a single message with the key."""
+    """Return the nonce of a side. A constant is safe, since each side encrypts only one message with the key."""
     return side.ljust(12, b"\0")

@@ -1,4 +1,4 @@
-"""The household as this machine knows it: its log, and the machine admitted on trial."""
+"""This machine's copy of the household log, and the machine that is admitted on trial."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ log = logging.getLogger(__name__)
 
 
 class _KeptLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The contents of the household's file."""
+    """The content of the household file."""
 
     household: str
     operations: list[str]
 
 
 class LogStore:
-    """The two files in `directory`: the log and the addresses. Each is always replaced as a whole."""
+    """The two files in `directory`: the household log and the known addresses. Each is always replaced as a whole."""
 
     def __init__(self, directory: Path, write: Write) -> None:
         self._write_file = write
@@ -70,7 +70,7 @@ class LogStore:
         self._addresses = directory / "addresses.json"
 
     async def load(self) -> Log | None:
-        """Return the log, or None. Every signature is checked again. Raises Damaged("household_damaged")."""
+        """Return the log, or None. All signatures are verified again. Raises Damaged("household_damaged")."""
         return await asyncio.to_thread(self._load)
 
     async def save(self, log: Log) -> None:
@@ -85,7 +85,7 @@ class LogStore:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def load_addresses(self) -> Addresses:
-        """Return the addresses at which machines were reached, latest first. They are hints, so errors are ignored."""
+        """Return the addresses at which machines were reached, latest first. Errors are ignored: these are hints."""
         try:
             content = await asyncio.to_thread(self._addresses.read_bytes)
             return {
@@ -96,7 +96,7 @@ class LogStore:
             return {}
 
     async def save_addresses(self, addresses: Addresses) -> None:
-        """Save the addresses. Raises DoesNotFit as `save` does."""
+        """Save the addresses. Raises DoesNotFit like `save`."""
         fields = {
             machine: [str(place) for place in places[:ADDRESSES_OF_ONE_MACHINE]]
             for machine, places in addresses.items()
@@ -104,10 +104,10 @@ class LogStore:
         await self._write(self._addresses, json.dumps(fields, indent=1))
 
     def _load(self) -> Log | None:
-        """Read and check the log.
+        """Read and verify the log.
 
-        Operations that today's rules forbid are dropped, since earlier versions accepted them. Damage is never
-        ignored: the damaged line may be a removal.
+        Earlier versions accepted operations that the current rules forbid, so such operations are dropped. Damage
+        is never ignored, since the damaged line may be a removal.
         """
         try:
             kept = decode_json(self._log.read_bytes(), _KeptLog)
@@ -132,19 +132,19 @@ class LogStore:
 
 
 def signed(identity: Identity, body: Body) -> Operation:
-    """Return `body` as an operation signed by this machine."""
+    """Sign `body` as this machine, and return the operation."""
     return Operation(body, identity.id, identity.sign(signed_bytes(body, identity.id)))
 
 
 def new_household(identity: Identity, name: str) -> Log:
-    """Return the log of a new household whose first machine is this one."""
+    """Create the log of a new household whose first machine is this one."""
     body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
     first = signed(identity, body)
     return Log(household_of(first), (first,))
 
 
 def readable(lines: Iterable[str]) -> list[Operation]:
-    """Return the operations in the lines that a peer sent, skipping invalid lines."""
+    """Decode the lines that a peer sent, skipping invalid ones."""
     operations = []
     for line in lines:
         try:
@@ -161,7 +161,8 @@ _told = logging.getLogger(__name__)
 class Heard:
     """The result of merging lines from a peer.
 
-    n_false: lines that no honest member would relay. n_outside: lines that depend on operations unknown here.
+    n_false: the number of lines that no honest member would relay. n_outside: the number of lines that depend on
+    operations unknown here.
     """
 
     new: tuple[Operation, ...] = ()
@@ -171,7 +172,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The result of joining. Only the identity of `peer` has been verified."""
+    """The result of joining a household. So far, only the identity of `peer` has been verified."""
 
     household: HouseholdId
     operations: tuple[Operation, ...]
@@ -181,7 +182,7 @@ class JoinResult:
 
 
 class LogKeeper:
-    """Owner of the log. Calls `changed` whenever the members may have changed."""
+    """The keeper of the household log, which makes all changes to it. Calls `changed` if members may have changed."""
 
     def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
         self.log: Log | None = None
@@ -204,7 +205,7 @@ class LogKeeper:
 
     @property
     def members(self) -> Mapping[MachineId, Member]:
-        """Return all machines admitted now, including this machine and one on trial."""
+        """Return all machines that are admitted now, including this machine and one on trial."""
         return self._members
 
     @property
@@ -219,11 +220,11 @@ class LogKeeper:
 
     @property
     def is_alone(self) -> bool:
-        """Return whether there is no household, or no other machine was ever a member of it."""
+        """Return whether there is no household, or this machine has always been its only member."""
         return self.log is None or len(self.log.operations) <= 1
 
     def lines(self) -> list[str]:
-        """Return the log in the order in which it is sent: an operation follows those it depends on."""
+        """Return the encoded operations in the order in which they are sent, each after those on which it depends."""
         operations = self.log.operations if self.log else ()
         return [encode(operation).decode("ascii") for operation in operations]
 
@@ -234,14 +235,14 @@ class LogKeeper:
             raise Refused("not_admin")
 
     async def found_if_none(self, name: str) -> None:
-        """Found the household if there is none."""
+        """Create a household if there is none."""
         if self.log is None:
             await self._take(new_household(self._me, name))
 
     async def merge(self, lines: Sequence[str]) -> Heard:
         """Merge the lines that a peer sent. Raises DoesNotFit if the disk is full.
 
-        Signatures are checked in a thread, one message after another, so that answers are not held up.
+        Messages are merged one after another. Signatures are verified in a thread, so that answers are not delayed.
         """
         async with self._merging:
             before = self.log
@@ -259,9 +260,10 @@ class LogKeeper:
             return Heard(merged.new, n_false, n_outside)
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
-        """Sign the removal of `machine`. Of the `add`s it signed, only those in `kept` remain valid. Raises Refused.
+        """Sign the removal of `machine`, and return the new operations. Raises Refused.
 
-        This machine re-signs the names and roles that it gave to others, if there is room, so that they stay.
+        Of the `add` operations that `machine` signed, only those in `kept` remain valid. The names and roles that
+        it gave to others also remain: this machine re-signs them if the log has room.
         """
         log = self._may_change(machine)
         removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
@@ -272,9 +274,9 @@ class LogKeeper:
         return (*confirming, removal)
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
-        """Change the roles of `machine`, and return the new lines. Raises Refused.
+        """Change the roles of `machine`, and return the new operations. Raises Refused.
 
-        The admin role can be given, but only a removal takes it away.
+        The admin role can be granted, but only a removal takes it away.
         """
         log, member = self._may_change(machine), self._members[machine]
         operations = []
@@ -291,7 +293,7 @@ class LogKeeper:
         return await self._change(operations, lambda after: machine in after and after[machine].roles == new_roles)
 
     async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
-        """Rename `machine`, and return the new line. Raises Refused."""
+        """Rename `machine`, and return the new operation. Raises Refused."""
         log = self._may_change(machine)
         new_name = clean_name(name)
         body = Rename(log.household, machine, next_turn(log, machine), new_name)
@@ -304,10 +306,10 @@ class LogKeeper:
     def try_out(
         self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role], called: Iterable[str] = ()
     ) -> Log:
-        """Admit `machine` on trial for its first link, and return the log to send it. Raises Refused.
+        """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused.
 
-        Two machines with the same name could not be told apart. So the newcomer's name gets a number if it is a
-        member's name or in `called`, the names that machines use at present.
+        No two machines may have the same name, so a number is appended to the newcomer's name if another member has
+        it or if it is in `called`, the names currently in use.
         """
         self.require_admin()
         assert self.log is not None
@@ -325,14 +327,14 @@ class LogKeeper:
         return Log(self.log.household, (*self.log.operations, self._trial))
 
     async def keep(self, machine: MachineId) -> tuple[Operation, ...]:
-        """Make the machine on trial a permanent member, since its link is up. Return the new line."""
+        """Make the machine on trial a permanent member, now that its link is up. Return the new operation."""
         trial, self._trial = self._trial, None
         if trial is None or trial.body.machine != machine:
             return ()
         return await self._change([trial], lambda after: machine in after)
 
     def withdraw(self, machine: MachineId) -> None:
-        """Drop the machine on trial, which never linked. Its `add` was sent to no other machine."""
+        """Drop the machine on trial, which never established a link. Its `add` was sent to no other machine."""
         if self._trial is not None and self._trial.body.machine == machine:
             self._trial = None
             self._evaluate()
@@ -341,7 +343,7 @@ class LogKeeper:
     # the newcomer's side of pairing
 
     def adopt(self, result: JoinResult) -> Member:
-        """Adopt the household of `result` on trial, and return the member to link to. Raises Refused."""
+        """Adopt the household of `result` provisionally, and return the member to link to. Raises Refused."""
         log = merge(Log(result.household), result.operations, verify, is_fit).log
         there = members(log)
         host = there.get(result.peer)
@@ -352,7 +354,7 @@ class LogKeeper:
         return host
 
     async def settle(self) -> None:
-        """Save the household adopted by `adopt`, since the first link is up."""
+        """Save the household that `adopt` adopted, now that the first link is up."""
         assert self.log is not None
         async with self._saving:
             await self._store.save(self.log)
@@ -360,7 +362,7 @@ class LogKeeper:
         self._changed()
 
     def revert(self) -> None:
-        """Return to the state before `adopt`, since the first link did not come up."""
+        """Restore the state before `adopt`, because the first link failed."""
         if self._is_joining:
             self.log, self._before_joining, self._is_joining = self._before_joining, None, False
             self._evaluate()
@@ -372,7 +374,7 @@ class LogKeeper:
         return self._addresses.get(machine, ())
 
     async def remember(self, machine: MachineId, address: Address) -> None:
-        """Record an address at which `machine` was reached or is said to be. Raises DoesNotFit if the disk is full."""
+        """Record an address at which `machine` is or was reachable. Raises DoesNotFit if the disk is full."""
         known = self.addresses(machine)
         if known[:1] != (address,):
             older = tuple(other for other in known if other != address)
@@ -380,7 +382,7 @@ class LogKeeper:
         await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
-        """Forget the addresses of removed machines. If the disk is full, the next change writes them."""
+        """Forget the addresses of machines that are not members. If the disk is full, the next save does it."""
         self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
         try:
             await self._keep_addresses()
@@ -388,7 +390,7 @@ class LogKeeper:
             _told.warning("where members are cannot be kept: %s", error.reason)
 
     async def _keep_addresses(self) -> None:
-        """Write the addresses, including those of an earlier call that failed, as its link may have ended since."""
+        """Save the addresses if they differ from those on disk, which also makes up for an earlier call that failed."""
         async with self._saving:
             now = dict(self._addresses)
             if now != self._kept:
@@ -396,14 +398,14 @@ class LogKeeper:
                 self._kept = now
 
     def _may_change(self, machine: MachineId) -> Log:
-        """Return the log if this machine may add a line about `machine`. Raises Refused."""
+        """Return the log if this machine may add an operation about `machine`. Raises Refused."""
         self.require_admin()
         if self.log is None or machine not in self._members:
             raise Refused("machine_unknown", name=machine[:16])
         return self.log
 
     def _confirming(self, leaving: MachineId) -> tuple[Operation, ...]:
-        """Return new lines by this machine that replace those about names and roles signed by `leaving`."""
+        """Return new operations by this machine that replace the names and roles signed by `leaving`."""
         assert self.log is not None
         bodies: list[SetRoles | Rename] = []
         operations = self.log.operations
@@ -416,7 +418,7 @@ class LogKeeper:
         return tuple(signed(self._me, body) for body in bodies)
 
     def _has_room(self, operations: Sequence[Operation]) -> bool:
-        """Return whether the log can take these lines without displacing any that is still in force."""
+        """Return whether the log has room for these operations without displacing any that are still in force."""
         assert self.log is not None
         after = merge(self.log, operations, verify, is_fit).log
         standing = set(after.operations)
@@ -434,10 +436,10 @@ class LogKeeper:
     async def _change(
         self, operations: Sequence[Operation], is_done: Callable[[Mapping[MachineId, Member]], bool]
     ) -> tuple[Operation, ...]:
-        """Apply this machine's own change. If it cannot be written to disk, it is undone and can be tried again.
+        """Apply a change made by this machine. If it cannot be saved, it is undone and can be tried again.
 
-        is_done: returns whether the change took effect, given the members after it. A change without effect is not
-        sent. Raises DoesNotFit and Refused.
+        is_done: returns whether the change took effect, given the resulting members. A change without effect is
+        refused. Raises DoesNotFit or Refused.
         """
         assert self.log is not None
         if not self._has_room(operations):
@@ -480,6 +482,6 @@ class LogKeeper:
 
 
 def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
-    """Merge the lines into the log, in a thread. Return the result and the number of lines that are not operations."""
+    """Merge lines into the log. Return the result and the number of invalid lines. Runs in a thread."""
     operations = readable(lines)
     return merge(log, operations, verify, is_fit), len(lines) - len(operations)

@@ -1,7 +1,7 @@
-"""The temporary port of a pairing window, and the newcomer's side of pairing.
+"""Both sides of pairing: the temporary port of a pairing window, and the newcomer that connects to it.
 
-app/core/household/pairing.py makes the decisions and code_exchange.py defines the protocol. The sockets and the
-clock are here.
+app/core/household/pairing.py makes the decisions, code_exchange.py defines the protocol, and this module adds the
+sockets and the clock.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ T = TypeVar("T", bound=PairMessage)
 
 
 class PairWire:
-    """A TLS connection between a newcomer and a member. Each message is its length in four bytes, then JSON."""
+    """A TLS connection between a newcomer and a member. Each message is JSON, preceded by its length in four bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
 
     @classmethod
     async def accepted(cls, sock: socket.socket, context: ssl.SSLContext) -> PairWire:
-        """Open the server's side of a new connection. Raises OSError."""
+        """Perform the server's side of the TLS handshake on an accepted connection. Raises OSError."""
         tune(sock)
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=READ_AHEAD_BYTES)
@@ -80,7 +80,7 @@ class PairWire:
 
     @classmethod
     async def dialled(cls, address: Address) -> PairWire:
-        """Open the newcomer's side. The server's certificate is read but not verified. Raises OSError."""
+        """Connect as the newcomer. The server's certificate is read but not verified. Raises OSError."""
         async with asyncio.timeout(CONNECT_SECONDS + HANDSHAKE_SECONDS):
             reader, writer = await asyncio.open_connection(
                 address.host,
@@ -93,7 +93,7 @@ class PairWire:
         return cls(reader, writer)
 
     def server_der(self) -> bytes:
-        """Return the certificate that the other side presented; empty if there was none."""
+        """Return the certificate that the other side presented, or b"" if there was none."""
         return peer_der(self.writer.get_extra_info("ssl_object")) or b""
 
     async def __aenter__(self) -> PairWire:
@@ -113,8 +113,7 @@ class PairWire:
     async def receive(self, kind: type[T]) -> T:
         """Return the next message, which must be of type `kind`.
 
-        Raises BadMessage if it is of another type, AppError with the reason if the other side ends the exchange,
-        EOFError and OSError.
+        Raises BadMessage for another message, AppError if the peer gives a reason for ending, EOFError or OSError.
         """
         length = int.from_bytes(await self._reader.readexactly(4), "big")
         if length > MAX_PAIR_BYTES:
@@ -128,7 +127,7 @@ class PairWire:
         raise BadMessage(f"{type(message).__name__} out of order")
 
     async def refuse(self, why: Reason) -> None:
-        """Send the reason for ending the exchange. The other side may have left already."""
+        """Send the reason for ending the exchange. Errors are ignored, since the other side may have left already."""
         with suppress(OSError):
             await self.send(PairRefuse(code=why.code, facts=sent_facts(why.facts)))
 
@@ -144,16 +143,16 @@ BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OS
 
 
 class Admission(Protocol):
-    """The owner of the household log, as the window uses it."""
+    """The owner of the household log, as the pairing window uses it."""
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
-        """Admit `machine` on trial for its first link, and return the log to send it. Raises Refused."""
+        """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused."""
 
     async def keep(self, machine: MachineId) -> None:
-        """Make a machine a permanent member, since its link is up."""
+        """Make the machine on trial a permanent member, now that its link is up."""
 
     def withdraw(self, machine: MachineId) -> None:
-        """Drop a machine on trial that never linked."""
+        """Drop the machine on trial, which never established a link."""
 
     def peer_port(self) -> int:
         """Return the port to which the newcomer connects its link."""
@@ -161,7 +160,7 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The identity that this side presents."""
+    """The identity, name and version that this machine presents in pairing."""
 
     identity: Identity
     name: str
@@ -169,7 +168,7 @@ class Speaker:
 
 
 class PairingWindow:
-    """A pairing window of M, from displaying the code to the newcomer's first link."""
+    """A pairing window, open from the display of its code until the newcomer's first link is up."""
 
     def __init__(
         self,
@@ -201,19 +200,19 @@ class PairingWindow:
 
     @property
     def seconds_left(self) -> float:
-        """Return how many seconds the code remains valid, or 0 if it no longer is."""
+        """Return for how many more seconds the code is valid, or 0 if it no longer is."""
         until = getattr(self._state, "until_seconds", 0.0)
         good = not isinstance(self._state, pairing.Admitted)
         return max(0.0, until - self._clock()) if good else 0.0
 
     @property
     def tries_left(self) -> int:
-        """Return how many wrong codes are still allowed."""
+        """Return how many more wrong codes are allowed."""
         return getattr(self._state, "tries", 0)
 
     @property
     def ended(self) -> bool:
-        """Return whether the window is over, successfully or not."""
+        """Return whether the window has ended, successfully or not."""
         return self._ended.is_set()
 
     async def result(self) -> MachineId:
@@ -230,7 +229,7 @@ class PairingWindow:
         self._apply(pairing.Cancelled())
 
     async def linked(self, machine: MachineId) -> None:
-        """Record that `machine` has a link that passed the three checks."""
+        """Record that the link to `machine` is up, which makes the newcomer a permanent member."""
         self._apply(pairing.Linked(machine))
         if self._state == pairing.Done(machine):
             try:
@@ -260,7 +259,7 @@ class PairingWindow:
             self._sock.close()
 
     def _apply(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """Apply an event, carry out the commands that need no socket, and return all commands."""
+        """Apply an event and execute the commands that need no socket. Return all commands."""
         before = self._state
         self._state, commands = pairing.step(before, event)
         for command in commands:
@@ -310,7 +309,10 @@ class PairingWindow:
             sock.close()
 
     async def _greet(self, wire: PairWire) -> tuple[Doorkeeper, PairProof] | None:
-        """Return the newcomer's proof and the Doorkeeper that checks it, or None if refused. Greetings may overlap."""
+        """Return the newcomer's proof and the Doorkeeper that checks it, or None if the newcomer was refused.
+
+        Several newcomers may be greeted at the same time.
+        """
         try:
             hello = await wire.receive(PairHello)
             if not isinstance(self._state, pairing.Open):
@@ -334,7 +336,7 @@ class PairingWindow:
         return None
 
     async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
-        """Check one proof at a time. After a valid one, no other newcomer is heard."""
+        """Check the newcomer's proof, and admit the newcomer if it is valid. Only one proof is checked at a time."""
         if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted before it is checked
             await wire.refuse(self._why_not())
             return
@@ -355,7 +357,7 @@ class PairingWindow:
         await self._refuse(wire, commands, why)
 
     def _why_not(self) -> Reason:
-        """Return why no one else can be admitted now."""
+        """Return the reason why nobody else can be admitted now."""
         if isinstance(self._state, pairing.Closed):
             return self._state.why or Reason("pairing_cancelled")
         return Reason("pairing_busy")
@@ -366,7 +368,10 @@ class PairingWindow:
         await asyncio.sleep(CALMING_SECONDS)
 
     def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """Finish the attempt, even if it was canceled or timed out. `Admitted` alone finishes by itself."""
+        """Apply the end of an attempt to the state of the window, even if the attempt was canceled or timed out.
+
+        A newcomer that was admitted and received the whole log needs nothing more.
+        """
         match self._state:
             case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
@@ -391,15 +396,15 @@ class PairingWindow:
         self._sent = True
 
     def _must(self, event: pairing.Event, command: type[pairing.Command]) -> None:
-        """Apply the event. Raises BadMessage if it does not lead to `command`, as the window may have been closed."""
+        """Apply an event. Raises BadMessage unless it results in `command`, as when the window was closed."""
         if not any(isinstance(answer, command) for answer in self._apply(event)):
             raise BadMessage("the window is closed")
 
 
 async def join(address: Address, code: str, me: Speaker) -> JoinResult:
-    """Join a household as the newcomer: prove the code and receive the log. Raises BadInput, Refused or Unreachable.
+    """Join a household as the newcomer: prove knowledge of the code, and receive the household log.
 
-    The newcomer is not paired until its link to `peer_address` is up.
+    Pairing is complete only when the link to `peer_address` is up. Raises BadInput, Refused or Unreachable.
     """
     digits = "".join(code.split()).replace("-", "")
     if len(digits) != CODE_DIGITS or not (digits.isascii() and digits.isdecimal()):

@@ -1,1 +1,1 @@
-"""Links to other machines: dialed, accepted and kept alive, with the channels and requests that belong to them."""
+"""Links to other machines: dialing, accepting and maintaining them, and the channels and requests that they carry."""

@@ -1,8 +1,8 @@
-"""Channels of frames to a peer: over a WebSocket, in memory for tests, or on a bare connection.
+"""Channels that carry frames to a peer: over a WebSocket, over a raw connection, or in memory for tests.
 
-A data connection begins as a WebSocket, so that every caller is checked in the same place. Then both ends switch to
-length-prefixed frames: a frame costs one call instead of masking, a parser, a queue and two turns of the event loop
-(measured: README).
+A data connection starts as a WebSocket, so that every caller is checked in the same place. Then both ends switch to
+length-prefixed frames on the raw connection. A frame then costs one call, rather than masking, parsing, a queue and
+two iterations of the event loop (measured: README).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAITING_FRAMES = 8  # unread frames at which reading from the connection pauses
 
 
 class FrameChannel(Protocol):
-    """A data connection to a peer. One task sends and one receives."""
+    """A data connection to a peer. One task may send and one may receive."""
 
     async def send(self, frame: bytes) -> None:
         """Send a frame. Raises Unreachable("channel_closed") if the channel has ended."""
@@ -42,13 +42,13 @@ class FrameChannel(Protocol):
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         """Call `to` with each frame as it arrives, instead of using `receive`.
 
-        Raises what `receive` or `to` raises.
+        Raises any error of `receive` or `to`.
         """
         while True:
             to(await self.receive())
 
     async def close(self) -> None:
-        """Close the channel. Calls on both sides then raise. Closing it again is harmless."""
+        """Close the channel. Later calls on either side raise Unreachable. May be called again."""
 
 
 class WebSocketChannel(FrameChannel):
@@ -130,7 +130,7 @@ class MemoryChannel(FrameChannel):
 
 
 class FrameStream(asyncio.Protocol, FrameChannel):
-    """One end of a bare connection. Takes it over from its previous protocol, which is still notified of its end."""
+    """One end of a raw connection, taken over from its previous protocol, which is still notified when it ends."""
 
     def __init__(
         self,
@@ -142,8 +142,8 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     ) -> None:
         """Take over the connection.
 
-        begun_by: an object that would close the connection when collected, so it is kept alive here. pace: the
-        bandwidth limit, if any. ended: called when the connection has ended.
+        begun_by: an object that would close the connection if it were garbage-collected, so it is referenced here.
+        pace: the bandwidth limit, if any. ended: called when the connection has ended.
         """
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
         self._when_ended = ended
@@ -190,7 +190,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         return frame
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Call `to` with each frame directly from the connection, without a turn of the event loop in between."""
+        """Call `to` with each frame as soon as it is received, without another iteration of the event loop."""
         while self._frames:
             to(await self.receive())
         self._to = to
@@ -264,7 +264,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._reader.set_result(None)
 
     async def _write_by_pace(self, data: bytes) -> None:
-        """Write slice by slice. A frame once begun is always finished: half a frame would corrupt all later ones."""
+        """Write slices as the bandwidth limit allows. Completes every frame, since half of one corrupts the rest."""
         left, size = memoryview(data), self._pace.slice_bytes
         try:
             while left:
@@ -278,7 +278,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
                 self._transport.write(left)
 
     def _hold(self, n_bytes: int) -> None:
-        """Stop reading for as long as the bandwidth limit requires after `n_bytes`."""
+        """Pause reading for as long as the bandwidth limit requires after `n_bytes`."""
         waits_s = self._pace.arrive(n_bytes)
         if waits_s > 0 and self._held is None and not self._transport.is_closing():
             self._transport.pause_reading()
@@ -295,8 +295,8 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     async def _drained(self) -> None:
         """Wait until the write buffer has room.
 
-        A peer that reads anything within the timeout is slow; one that reads nothing is hung, and the connection is
-        aborted.
+        A peer that reads anything within the timeout is only slow. A peer that reads nothing is hung, and its
+        connection is aborted.
         """
         while not self._writable.is_set():
             before = self._transport.get_write_buffer_size()
@@ -315,7 +315,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
 
 
 class PacedChannel(FrameChannel):
-    """A channel whose frames respect this machine's bandwidth limit. For measurements, which must not exceed it."""
+    """A channel whose frames respect this machine's bandwidth limit, for measurements that must not exceed it."""
 
     def __init__(self, channel: FrameChannel, pace: LinkPace) -> None:
         self._channel, self._pace = channel, pace

@@ -1,9 +1,9 @@
-"""The single port of a machine: members enter with TLS 1.3, and everyone else is kept out.
+"""The single port of a machine, which admits members over TLS 1.3 and keeps everyone else out.
 
-Connections are accepted here rather than by `loop.create_server`, for three reasons. Strangers are counted before a
-handshake costs anything (app/network/waiting_room.py). Each handshake uses the current context, so a removed
-certificate is refused at once. And every wait has a timeout of our own. aiohttp handles HTTP and WebSocket on the
-connections that pass.
+Connections are accepted here rather than by `loop.create_server`, for three reasons. Strangers are limited before a
+handshake costs anything (app/network/waiting_room.py). Each handshake uses the current TLS context, so a removed
+certificate is refused immediately. And every wait has a timeout of our own. aiohttp handles HTTP and WebSocket on
+the admitted connections.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 
 
 class StageHandlers(Protocol):
-    """A lender's work for hosts. AppErrors are sent back to the host."""
+    """A lender's handlers for requests from hosts. Each AppError is sent back to the host."""
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """Accept a manifest (JSON, ≤ 16 MiB) and return the list of missing pieces (JSON)."""
@@ -64,7 +64,7 @@ class StageHandlers(Protocol):
         """Accept the bytes of the requested tensors and return the result."""
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:
-        """Raise Refused if no data connection from this member is expected for this pipeline."""
+        """Raise Refused unless a data connection from this member is expected for this pipeline."""
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the channel ends. The caller closes it afterwards."""
@@ -79,10 +79,10 @@ class _Connection:
 
 
 class Listener:
-    """Accepts connections on `sock` until closed. `use` sets which machines may enter.
+    """The server of this machine's port, on the listening socket `sock`. `use` sets which machines it admits.
 
-    expects: whether a member was ever reached at a host, which gives it preference. barred: whether a member is
-    currently kept out because it flooded this machine.
+    expects: returns whether a member was ever reached at a host, which gives the host priority. barred: returns
+    whether a member is refused for now because it flooded this machine.
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class Listener:
         )
 
     def mount(self, path: str, application: web.Application) -> None:
-        """Serve `application` to members at `path` as well. Call before `run`."""
+        """Serve `application` to members at `path` as well. Call this before `run`."""
         self._application.add_subapp(path, application)
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
-        """Admit exactly `members` from now on. Any other machine's next request is refused."""
+        """Admit exactly `members` from now on. Later requests from any other machine are refused."""
         self._context, self._members = context, members
 
     def cut_strangers(self) -> None:
@@ -126,13 +126,13 @@ class Listener:
                 connection.transport.abort()
 
     def cut(self, machine: MachineId) -> None:
-        """Abort all connections of a machine. A goodbye would have to be awaited while the machine keeps flooding."""
+        """Abort all connections of a machine, without a goodbye that would be delayed by the flood."""
         for connection in self._connections.values():
             if connection.machine == machine:
                 connection.transport.abort()
 
     async def run(self) -> None:
-        """Accept connections until canceled. Everything then ends within about a second."""
+        """Accept connections until canceled. Then end everything within about a second."""
         await self._runner.setup()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -191,9 +191,9 @@ class Listener:
                 self._handshakes.came_to_nothing(host)
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
-        """Return the connection of a member. Any other connection is aborted.
+        """Return the connection of a member, or abort any other connection and return None.
 
-        The first request checks again, since it may arrive together with the end of the handshake.
+        The first request calls this again, since it may arrive before the handshake's own call.
         """
         if transport in self._connections:
             return self._connections[transport]
@@ -208,7 +208,7 @@ class Listener:
         return connection
 
     async def _sweep(self) -> None:
-        """Close connections that are idle or stopped within a header, which aiohttp would keep forever."""
+        """Close connections that are idle or stalled within a header, which aiohttp would keep open forever."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             limit = self._clock() - IDLE_SECONDS
@@ -235,7 +235,7 @@ class Listener:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Check that every request comes from a current member with the required role. Errors become JSON."""
+        """Require that each request comes from a current member with the necessary role. Errors become JSON."""
         transport = request.transport
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
@@ -324,7 +324,7 @@ class Listener:
 
 
 def _may(member: Member, path: str) -> bool:
-    """Return whether the member may use this path. Guests may only request whole answers; stages are for hosts."""
+    """Return whether the member may use this path. Guests may request only whole answers; stages are for hosts."""
     if path.startswith(f"{GUEST_PATH}/"):
         return member.is_guest
     return path in FOR_ALL_ROLES or Role.HOST in member.roles

@@ -1,4 +1,4 @@
-"""Client of a peer: data channels, stages, the control socket, and requests of guests, all with pinned certificates."""
+"""A client of a peer: its control socket, data channels, stages and guests' requests, all with pinned certificates."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ MOST_FACT_CHARS = 200  # as in a message
 
 
 class GuestClient:
-    """Client for requests to the household member `host` at `address`.
+    """A client for a guest's requests to the household member `host` at `address`.
 
-    `ended` is set when the link to the host has ended, which also ends every answer. below: the path prefix of
-    requests. session: the link's own session. It reuses connections, so that the next request needs no handshake.
+    ended: set when the link to the host has ended, which also ends every response. below: the path prefix of
+    requests. session: returns the link's session, which reuses connections to save handshakes.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class GuestClient:
     async def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """Yield the response once its status has arrived. Leaving the block before the end of the body hangs up.
+        """Send a request and yield the response once its status has arrived. Leaving the block early hangs up.
 
-        Raises Unreachable, Refused.
+        Raises Unreachable or Refused.
         """
         answer = await self._begun(method, path, body, headers or {})
         try:
@@ -80,7 +80,7 @@ class GuestClient:
             answer.close()  # after reading to the end, the connection is already back in the pool
 
     async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it arrives. Raises Unreachable if it breaks off."""
+        """Yield the body of a response as it arrives. Raises Unreachable if it is interrupted."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -99,7 +99,7 @@ class GuestClient:
     async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         """Send the request and wait for the status of the response.
 
-        A non-streamed answer may take long, so only the end of the link shows that the host is gone.
+        An answer that is not streamed may take any time, so only the end of the link shows that the host is gone.
         """
         url = f"https://{self._address}{self._below}{path}"
         async with asyncio.TaskGroup() as group:
@@ -134,7 +134,7 @@ async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
 
 
 class PinnedConnector(aiohttp.TCPConnector):
-    """A connector that checks the fingerprint of each connection, in addition to the context's checks."""
+    """A connector that checks the certificate fingerprint of each connection, beyond the checks of the TLS context."""
 
     def __init__(
         self, context: ssl.SSLContext, peer: MachineId, through: Through | None, limit: int = CONNECTIONS
@@ -167,7 +167,7 @@ class PinnedConnector(aiohttp.TCPConnector):
 
 
 class _WebSocket(aiohttp.ClientWebSocketResponse):
-    """A WebSocket that releases its connection even if the other side aborted it. aiohttp's own would keep it."""
+    """A WebSocket that releases its connection even if the other side aborted it, unlike aiohttp's own class."""
 
     def __init__(
         self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any, **more: Any
@@ -177,13 +177,13 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
     @property
     def is_open(self) -> bool:
-        """Return whether its connection is still open, whether used as a WebSocket or for bare frames."""
+        """Return whether the connection is still open, as a WebSocket or for raw frames."""
         connection = self._answer.connection
         transport = connection.transport if connection is not None else None
         return transport is not None and not transport.is_closing()
 
     async def leave(self, peer_name: str, pace: LinkPace) -> FrameStream:
-        """Switch to bare frames once the other end has switched too. Raises Unreachable."""
+        """Switch to raw frames once the other end has switched too. Raises Unreachable."""
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
@@ -194,7 +194,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return stream
 
     def release(self) -> None:
-        """Abort it without a goodbye, which would block on a dead path. Calling this again is harmless."""
+        """Abort the connection without a goodbye, which would block on a dead path. May be called again."""
         connection = self._answer.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -202,7 +202,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 
 
 class PeerClient:
-    """Client of `member` at `address`. `context` pins exactly this member's certificate.
+    """A client of `member` at `address`. `context` pins exactly this member's certificate.
 
     through: the interface to use, or None if the system chooses. pace: the bandwidth limit, or None.
     """
@@ -233,7 +233,7 @@ class PeerClient:
         )
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the session for guests' requests. An answer may take any amount of time, and connections are reused.
+        """Return the HTTP session for guests' requests. It reuses connections and sets no time limit on answers.
 
         Raises RuntimeError if the client is closed.
         """
@@ -257,7 +257,7 @@ class PeerClient:
         return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
-        """Open the control socket; HELLO comes next. Raises Unreachable or Refused."""
+        """Open the control socket, on which HELLO must follow. Raises Unreachable or Refused."""
         return await self._websocket("control", MAX_MESSAGE_BYTES)
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
@@ -274,7 +274,7 @@ class PeerClient:
             raise
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
-        """Open a connection for a probe. Return it and our own address on it. Raises Unreachable or Refused."""
+        """Open a probe connection. Return it and our own address on it. Raises Unreachable or Refused."""
         link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
         own = link.get_extra_info("sockname", ("",))
         return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])
@@ -282,7 +282,7 @@ class PeerClient:
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest and return the peer's answer. Raises the peer's AppError, or Unreachable.
 
-        total_bytes: the size of all layers in the manifest, which the peer may hash before it answers.
+        total_bytes: the size of all layers in the manifest. The timeout allows for hashing them before the answer.
         """
         return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
 
@@ -343,7 +343,7 @@ class PeerClient:
 
 
 def explained(member: Member, address: Address, error: Exception) -> AppError:
-    """Return the AppError for a failed connection. A RuntimeError means that the link was closed on this side."""
+    """Return the AppError for a failed connection. A RuntimeError means that this side closed the link."""
     facts = {"name": member.name, "address": str(address)}
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
@@ -364,8 +364,8 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
 def is_held_back(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
     """Return whether macOS is denying this program access to the local network.
 
-    If so, only neighbors are unreachable, with EHOSTUNREACH. For a machine that is off, macOS reports EHOSTDOWN.
-    UX.md T15, unverified.
+    In that case, only neighbors are unreachable, with EHOSTUNREACH. For a machine that is off, macOS reports
+    EHOSTDOWN. See UX.md T15; not yet verified on a Mac.
     """
     if platform != "darwin" or cause.errno != errno.EHOSTUNREACH:
         return False
@@ -377,7 +377,7 @@ def is_held_back(cause: OSError, address: Address, platform: str = sys.platform)
 
 
 def _waits(total_bytes: int) -> ClientTimeout:
-    """Return the timeouts for each part of a request for which the peer processes `total_bytes`."""
+    """Return the timeouts of a request for which the peer processes `total_bytes`."""
     return ClientTimeout(
         total=None,
         connect=OPEN_SECONDS,
@@ -402,10 +402,10 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
-    """Return the error that the peer `name` reported. It is trusted only for what it states about itself.
+    """Return the error that the peer `name` reported. The peer is trusted only in what it says about itself.
 
-    The error names no machine but the peer. of_its_pool: it may also name a machine that answers for the peer, as a
-    host reports to its guests.
+    The error names no machine but the peer. of_its_pool: it may also name a machine that computes for the peer, as
+    in a host's answer to a guest.
     """
     try:
         sent = decode(answer, _Problem)

@@ -1,7 +1,7 @@
-"""A link to another machine: heartbeats and messages, with data connections and stages alongside.
+"""A link to another machine, which carries heartbeats and messages. Data connections and stages accompany it.
 
-A link is up only after three checks: the handshake with pinned certificates, the fingerprint of a member (the
-intended one when dialing), and HELLO answered by HELLO_ACK. SAFETY.md 2 and 5.
+A link is up only after three checks: a handshake with pinned certificates, the fingerprint of a member (when
+dialing, of the intended one), and a HELLO answered by HELLO_ACK. See SAFETY.md 2 and 5.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ log = logging.getLogger(__name__)
 
 
 class CallBack:
-    """Both sides of a callback on a link, which shows whether a machine can be reached from outside.
+    """A test of whether a machine can be reached from outside: its peer connects back to it. Implements both sides.
 
-    A machine connects only to the address at which its peer says it listens. hears: whether that peer's
+    A machine connects only to the address at which its peer claims to listen. hears: returns whether that peer's
     announcements arrive here, or None if unknown.
     """
 
@@ -119,7 +119,7 @@ class CallBack:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The interval between pings, and the silence after which a link is doubted or ended."""
+    """The interval between pings, and the silence after which a peer is suspected or its link is ended."""
 
     every_seconds: float = HEARTBEAT_SECONDS
     suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
@@ -135,19 +135,19 @@ class Work:
 
 
 class Owner(Protocol):
-    """The owner of a link, which is notified of its events. One call at a time; `connected` comes first."""
+    """The owner of a link, which is notified of its events, one at a time. `connected` always comes first."""
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...
     def suspect(self, link: PeerLink, doubted: bool) -> None:
-        """Handle silence of the peer (`doubted`), or the end of that silence."""
+        """Handle the peer's silence (`doubted`), or the end of that silence."""
 
     def work(self) -> Work:
-        """Return the progress of our own workers."""
+        """Return the progress of this machine's workers."""
 
 
 class PeerProgress:
-    """The progress of the peer's workers, as the peer reports it."""
+    """The progress of the peer's workers, as reported by the peer."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -166,7 +166,7 @@ class PeerProgress:
         return self._clock() - self._told_seconds < WORK_FRESH_SECONDS and self.work.busy_seconds > 0
 
     async def renewed(self, ask: Callable[[], Awaitable[None]]) -> None:
-        """Call `ask` to request the progress, and wait until it is reported."""
+        """Request the progress by calling `ask`, and wait until the peer reports it."""
         self._told.clear()
         await ask()
         await self._told.wait()
@@ -181,23 +181,23 @@ class PingTimer:
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
 
     def sent(self) -> int:
-        """Return the number of the ping to send now, and start timing it."""
+        """Start timing a new ping, and return its number."""
         self._number, self._sent_seconds = self._number % (1 << 30) + 1, self._clock()
         return self._number
 
     def answered(self, number: int) -> None:
-        """Record the round-trip time if this answers the latest ping. Other answers are ignored."""
+        """Record the round-trip time if `number` is that of the latest ping. Other answers are ignored."""
         if number == self._number:
             self._round_trips.append(self._clock() - self._sent_seconds)
 
     @property
     def best_seconds(self) -> float | None:
-        """Return the shortest recent round trip, or None before the first. Longer ones met a busy moment."""
+        """Return the shortest recent round trip, or None before the first. Longer ones only reflect a busy moment."""
         return min(self._round_trips, default=None)
 
 
 class Paths:
-    """The paths to a peer: that of the control link, possibly a better one for data, and abandoned ones."""
+    """The network paths to a peer: that of the control link, possibly a better one for data, and abandoned ones."""
 
     def __init__(self, first: PeerClient) -> None:
         self.first = self.now = first
@@ -212,17 +212,14 @@ class Paths:
         self.now = client
 
     def back_to_first(self) -> bool:
-        """Return to the first path if another one is in use. Return whether that was so.
-
-        The other path may be gone while the link is still up.
-        """
+        """Switch back to the first path, since the other one may be gone. Return False if it was already in use."""
         if self.now is self.first:
             return False
         self.use(self.first)
         return True
 
     async def close_left(self) -> None:
-        """Close abandoned paths once they are no longer used. Runs until canceled."""
+        """Close abandoned paths once nothing uses them. Runs until canceled."""
         while True:
             await self._has_left.wait()
             while self.left:
@@ -239,7 +236,7 @@ class Paths:
 
 
 class PeerLink:
-    """A link that is up. Created by peer_links.py; `run` serves it until it ends."""
+    """A link that is up. It is created by peer_links.py, and served by `run` until it ends."""
 
     def __init__(
         self,
@@ -284,16 +281,16 @@ class PeerLink:
 
     @property
     def through(self) -> Through | None:
-        """Return the interface that data connections use, if one was chosen."""
+        """Return the interface chosen for data connections, or None."""
         return self.paths.now.through
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the session for guests' requests to a host. It ends with the link; raises RuntimeError after that."""
+        """Return the HTTP session for guests' requests to a host. Raises RuntimeError after the link has ended."""
         return self.paths.now.guest_session()
 
     @property
     def own_host(self) -> str:
-        """Return this machine's address on the link; empty once the link is down."""
+        """Return this machine's address on the link, or "" if the link is down."""
         name = self._socket.get_extra_info("sockname") or ("",)
         return plain_host(str(name[0])).partition("%")[0]
 
@@ -328,16 +325,13 @@ class PeerLink:
         await self.progress.renewed(lambda: self.send(Ping(n=0)))
 
     def computes(self) -> bool:
-        """Return whether a worker of the peer computed recently, or this machine's bandwidth limit is delaying frames.
-
-        In both cases the peer is slow, not gone.
-        """
+        """Return whether the peer is merely slow: it computed recently, or our bandwidth limit delays frames."""
         return self.progress.computes or self.paths.now.pace.held_s() > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) and return the answer (JSON). Raises the peer's AppError, or Unreachable.
 
-        total_bytes: the size of all layers in the manifest, which the peer may hash before it answers.
+        total_bytes: the size of all layers in the manifest. The timeout allows for hashing them before the answer.
         """
         try:
             return await self.paths.now.offer_stage(pipeline, body, total_bytes)
@@ -351,7 +345,7 @@ class PeerLink:
         return await self.paths.now.upload_pieces(pipeline, chunks, total_bytes)
 
     async def close(self, why: Reason) -> None:
-        """Close the link and everything opened with it. Closing it again is harmless."""
+        """Close the link and everything opened with it. May be called again."""
         self.ended = self.ended or why
         try:
             await self._socket.close()  # waits at most a second for the other side's goodbye
@@ -359,7 +353,10 @@ class PeerLink:
             await asyncio.shield(self.paths.close())
 
     async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
-        """Count household lines received. Return False and cut the link if a member has no reason to send so many."""
+        """Count lines of the household log against the allowance. If they exceed it, cut the link and return False.
+
+        n_false, n_outside: how many of them are false or depend on unknown operations.
+        """
         try:
             self._allowance.take(Kind.LINE, n_lines)
             self._allowance.take(Kind.FALSE_LINE, n_false)
@@ -370,7 +367,7 @@ class PeerLink:
         return True
 
     async def cut(self, why: Flood) -> None:
-        """Cut the link to a machine that floods this one."""
+        """Cut the link to a machine that is flooding this one."""
         if self._floods:
             return
         self._floods = True
@@ -380,7 +377,7 @@ class PeerLink:
         await self.close(self.ended)
 
     async def answers_within(self, seconds: float) -> bool:
-        """Return whether anything arrives from the peer within `seconds` from now."""
+        """Ping the peer, and return whether anything arrives from it within `seconds`."""
         self._heard.clear()
         await self._ask(0, seconds / 4)
         try:
@@ -391,7 +388,7 @@ class PeerLink:
         return True
 
     async def run(self, owner: Owner, heartbeat: Heartbeat) -> None:
-        """Serve the link until it ends, for the reason in `ended`. A handler still running is canceled."""
+        """Serve the link until it ends for the reason in `ended`. A handler that is still running is canceled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
@@ -410,7 +407,7 @@ class PeerLink:
             self.finished.set()
 
     def _end(self) -> Reason:
-        """Return the reason for an end that has no other explanation."""
+        """Return the reason for the end of a link if no other one is known."""
         return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
     async def _read(self, owner: Owner) -> None:
@@ -457,7 +454,7 @@ class PeerLink:
                     raise BadMessage("more messages than can be carried out") from None
 
     async def _deliver(self, owner: Owner) -> None:
-        """Deliver messages one after another, independently of the heartbeats, since handling one may take long."""
+        """Deliver messages one after another. Heartbeats do not wait for this: handling a message may take long."""
         if self.ended is not None:
             return  # replaced before it began; its end has been reported
         self.announced = True
@@ -488,7 +485,7 @@ class PeerLink:
                 await self.send(Ping(n=n))
 
     async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
-        """Send pings and detect silence. Wakes when something may be due, so that a death is noticed on time."""
+        """Send pings and watch for silence, waking in time to declare the peer dead when due."""
         doubted = False
         while True:
             silent_seconds = self._clock() - self._heard_seconds
@@ -506,7 +503,7 @@ class PeerLink:
             await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
 
     async def _pause(self, seconds: float, beat: Heartbeat) -> None:
-        """Sleep. If that took far too long, this machine was suspended, so the extra time is not the peer's silence."""
+        """Sleep. If that took far too long, this machine was suspended, and the excess does not count as silence."""
         asleep_seconds = self._clock()
         await asyncio.sleep(seconds)
         held_up_seconds = self._clock() - asleep_seconds - seconds

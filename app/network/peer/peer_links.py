@@ -1,4 +1,4 @@
-"""All links of this machine, dialed and accepted, with at most one per machine."""
+"""All links of this machine, whether dialed or accepted, with at most one per peer."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def say_hello(
 ) -> HelloAck:
     """Send HELLO and wait for HELLO_ACK, as the dialing side. Raises Refused or Unreachable.
 
-    within_seconds: the other side may first have to end an old link to us. our_name: our name in the household.
+    within_seconds: enough for the other side to end an old link first. our_name: our name in the household.
     """
     await socket.send_str(encode(mine).decode("utf-8"))
     answer = await _first(socket, member, within_seconds)
@@ -81,7 +81,7 @@ async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
 
 
 def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> None:
-    """Check that both sides speak compatible protocol versions and that the id matches the certificate.
+    """Check that both sides use compatible protocol versions, and that the id matches the certificate.
 
     Raises Refused.
     """
@@ -108,7 +108,7 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
 
 
 def _of_us_two(reason: Reason, ours: Collection[str], member: Member) -> dict[str, Fact]:
-    """Return the facts of a peer's reason, allowing no names but its own and ours, since it may lie."""
+    """Return the facts of a peer's reason. Any name but the peer's own and ours is replaced, since the peer may lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
     return reason.mapped(lambda key, fact: known.get(name_key(str(fact)), member.name) if key in NAMING else fact).facts
 
@@ -128,14 +128,14 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
 
 
 class LinkOwner(Owner, Protocol):
-    """The owner of all links: it is notified of them and provides what is needed to make them."""
+    """The owner of all links, which is notified of their events and provides what is needed to create them."""
 
     async def disconnected(self, link: PeerLink) -> None: ...
     def kept_out(self, machine: MachineId) -> None:
-        """Handle a change in whether a machine answers but refuses a link; see `Links.kept_out`."""
+        """Handle a change in whether a machine responds but refuses a link; see `Links.kept_out`."""
 
     def flooded(self, machine: MachineId) -> None:
-        """Abort all other connections of a machine at once."""
+        """Abort all other connections of a machine immediately."""
 
     @property
     def members(self) -> Mapping[MachineId, Member]: ...
@@ -146,7 +146,7 @@ class LinkOwner(Owner, Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """The attempts to reach a member."""
+    """The ongoing attempts to reach a member."""
 
     task: asyncio.Task[None]
     news: asyncio.Event = field(default_factory=asyncio.Event)  # a new address, or a lost link
@@ -154,7 +154,7 @@ class _Call:
 
 
 class Links:
-    """The links of this machine, by peer. `pursue` and `abandon` determine the peers. `tasks` must outlive it."""
+    """The links of this machine, by peer. `pursue` and `abandon` control which. `tasks` must outlive the object."""
 
     def __init__(
         self,
@@ -181,28 +181,28 @@ class Links:
         self._allowances: dict[MachineId, Allowance] = {}
 
     def pursue(self, member: Member) -> None:
-        """Keep a link to `member` until `abandon` is called. After `close` this does nothing."""
+        """Maintain a link to `member` until `abandon` is called. Does nothing after `close`."""
         if member.id not in self._calls and not self._over:
             name = f"keep a link to {member.name}"
             task = self._tasks.create_task(self._keep(member), name=name)
             self._calls[member.id] = _Call(task)
 
     def hint(self, machine: MachineId) -> None:
-        """Dial `machine` again without waiting, since there is news of it."""
+        """Dial `machine` again without waiting, because its address may have changed or its link was lost."""
         if machine in self._calls:
             self._calls[machine].news.set()
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether the last call to `machine` was refused: the machine is on, but Poolhouse is not running."""
+        """Return whether the last call to `machine` was refused: its system is up, but Poolhouse is not running."""
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
     def leave_behind(self, own_hosts: Collection[str]) -> None:
-        """Cut and redial the links from addresses that this machine no longer has.
+        """Close and redial the links that use an address which this machine no longer has.
 
-        Nothing else would detect that they are dead. Their data connections end with them and are reopened. The end
-        of the old links is not awaited, since it takes seconds on a dead path and the next address may arrive
-        before. Loopback links are kept: 127.0.0.2 is an address of this machine even though no interface has it.
+        Nothing else would detect that they are dead. Their data connections end with them and are reopened. Closing
+        is not awaited, since it takes seconds on a dead path and the next address may arrive in the meantime.
+        Loopback links are kept: 127.0.0.2 is an address of this machine even though no interface has it.
         """
         for link in self.up.values():
             own = link.own_host
@@ -222,16 +222,17 @@ class Links:
             await link.close(why)
 
     async def close(self, why: Reason) -> None:
-        """End all links and make no new ones, even if the log changes during shutdown."""
+        """End all links and create no new ones, even if the household log changes during shutdown."""
         self._over = True
         async with asyncio.TaskGroup() as tasks:
             for machine in {*self._calls, *self.up}:
                 tasks.create_task(self.abandon(machine, why), name="close a link")
 
     async def call(self, member: Member, addresses: Sequence[Address]) -> PeerLink:
-        """Dial the addresses in parallel, and say HELLO on the first that opens. The link returned is not running yet.
+        """Dial the addresses in parallel, and exchange HELLO on the first connection that opens.
 
-        The interface chosen for this machine is tried first, then any. Raises Refused or Unreachable.
+        The interface chosen for this machine is tried first, then any. The returned link is not running yet. Raises
+        Refused or Unreachable.
         """
         if not addresses:
             raise Unreachable("peer_address_unknown", name=member.name)
@@ -266,7 +267,7 @@ class Links:
         )
 
     def _name(self, member: Member, announced: str) -> str:
-        """Return the name a machine announces, or its name in the household if another machine already uses that."""
+        """Return the name that a machine announces, or its name in the household if another machine uses the former."""
         taken = {
             *(other.name for key, other in self._owner.members.items() if key != member.id),
             *(link.name for key, link in self.up.items() if key != member.id),
@@ -275,7 +276,7 @@ class Links:
         return unless_taken(announced, member.name, taken)
 
     def is_barred(self, machine: MachineId) -> bool:
-        """Return whether a member has flooded this machine recently."""
+        """Return whether a member has flooded this machine within the last minute."""
         return machine in self._allowances and self._allowances[machine].is_barred
 
     def _allowance(self, machine: MachineId) -> Allowance:
@@ -297,7 +298,7 @@ class Links:
         await self.carry(link)
 
     def take(self, link: PeerLink) -> None:
-        """Register a link from `call` as up. The caller must `carry` it next."""
+        """Register a link from `call` as up. The caller must call `carry` next."""
         self.up[link.peer] = link
         self._has_not_failed(link.peer)
 
@@ -335,13 +336,13 @@ class Links:
             await self._part(link)
 
     async def _part(self, link: PeerLink) -> None:
-        """Notify the owner that a link has ended: once, and before the next link to that machine is up."""
+        """Notify the owner of the end of a link, exactly once and before the next link to that machine is up."""
         if link.announced:
             link.announced = False
             await self._owner.disconnected(link)
 
     async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
-        """Perform the accepting side of HELLO, and return the link. Raises Refused or Unreachable."""
+        """Exchange greetings as the accepting side, and return the link. Raises Refused or Unreachable."""
         if self.is_barred(member.id):
             raise Refused("peer_floods", name=member.name)
         try:
@@ -365,7 +366,7 @@ class Links:
             return link
 
     async def _keep(self, member: Member) -> None:
-        """Dial, serve the link, and dial again: at once after a loss, then at growing intervals."""
+        """Dial, serve the link, and dial again: immediately after a loss, then at growing intervals."""
         patience_seconds = REDIAL_SECONDS
         while True:
             call = self._calls[member.id]
@@ -382,7 +383,7 @@ class Links:
             patience_seconds = min(2 * patience_seconds, REDIAL_AT_MOST_SECONDS)
 
     async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
-        """Call once. `_make_way` cancels this if the other side's call gets through first."""
+        """Dial once. `_make_way` cancels the attempt if the other side's call gets through first."""
         addresses = self._owner.addresses(member.id)
         if not addresses or self.is_barred(member.id):
             return None
@@ -413,7 +414,7 @@ class Links:
         return link
 
     def _has_failed(self, machine: MachineId, why: Reason) -> None:
-        """Record a failed call. Only two in a row mean being kept out, since a closing machine hangs up too."""
+        """Record a failed call. Only two in a row mean a refusal: a machine that shuts down also hangs up."""
         before, self.failed[machine] = self.failed.get(machine), why
         if why.code in ANSWERED:
             if before is not None and before.code == why.code and self.kept_out.get(machine) != why:
@@ -428,7 +429,7 @@ class Links:
             self._owner.kept_out(machine)
 
     async def _make_way(self, machine: MachineId, theirs: Hello) -> None:
-        """Decide between an incoming link and what already exists for that machine. Raises Refused."""
+        """Decide between an incoming link and an existing link or call to the same machine. Raises Refused."""
         call = self._calls.get(machine)
         if call is not None and call.attempt is not None:
             if self._me < machine:  # both sides are dialing: the call of the smaller id wins
@@ -456,7 +457,7 @@ class Links:
     async def _race(
         self, member: Member, addresses: Sequence[Address], through: Through | None
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
-        """Return the first connection that opens, and close the others."""
+        """Dial all addresses in parallel. Return the first connection that opens, and close the others."""
         context = self._owner.dialling_context(member)
         clients = [PeerClient(member, address, context, through, self._pace) for address in addresses]
         won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []

@@ -1,13 +1,13 @@
-"""Measurement of a link over its own peer connection, TLS included: round trips, and throughput in each direction.
+"""Measurement of a link over its own peer connection, including TLS: round trips, and throughput each way.
 
-Both sides are implemented here. The first byte of a message is its kind. The measuring side sends ECHOs, then
-chunks, then GIVE, and receives chunks until DONE, which describes the other end's interface. All figures are
-measured at the near end and never taken from the other side. BUSY may come at any time: it means that there is
-work, and ends the probe.
+This module implements both sides. The first byte of a message is its type. The measuring side sends ECHO messages,
+then chunks, then GIVE, and then receives chunks until DONE, which also describes the other side's interface. All
+figures are measured locally and never taken from the other side. Either side can send BUSY at any time, which means
+that it has work to do and ends the probe.
 
-Throughput: a window of chunks is in flight at a time. Each answer repeats eight random bytes of its chunk, so
-nobody can confirm data that has not arrived. The window adapts to the link, so that a slow link is not filled for
-seconds and a fast one is not starved.
+To measure throughput, a window of chunks is kept in flight. Each answer repeats eight random bytes of its chunk, so
+that nobody can confirm data that has not arrived. The window adapts to the link, so that a slow link is not
+congested for seconds and a fast one is never idle.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ EndOf = Callable[[str, str], LinkEnd]
 def rate_of(samples: Samples) -> float | None:
     """Return the bytes per second after the start phase, or None if nothing arrived.
 
-    This is the median of equal time slices, so that a pause of a busy computer, and the catching up after it, do
-    not count. If it paused most of the time, the median is meaningless, and the mean is returned.
+    This is the median of equal time slices, which ignores a pause of a busy computer and the burst after it. If it
+    paused most of the time, the median is meaningless, and the mean is returned instead.
     """
     (begun, _), (ended, total) = samples[0], samples[-1]
     if ended <= begun or not total:
@@ -89,7 +89,7 @@ def rate_of(samples: Samples) -> float | None:
 
 
 def _arrived_by(samples: Samples, at: float) -> float:
-    """Return the bytes that had arrived at a time between samples, by linear interpolation."""
+    """Return the bytes that had arrived at time `at`, interpolated linearly between samples."""
     place = bisect.bisect_left(samples, at, key=lambda sample: sample[0])
     if place == len(samples):
         return samples[-1][1]
@@ -99,7 +99,7 @@ def _arrived_by(samples: Samples, at: float) -> float:
 
 @dataclass(slots=True)
 class _Window:
-    """The bytes that may be in flight: twice the link's capacity, by the best rate and round trip so far."""
+    """The bytes that may be in flight: twice the link's capacity, from the best rate and round trip so far."""
 
     best_rate: float = 0.0
     round_trip_s: float = 1.0
@@ -116,7 +116,7 @@ class _Window:
         return max(LEAST_CHUNK_BYTES, min(MOST_CHUNK_BYTES, chunk))
 
     def arrived(self, now: float, total: int, took_s: float) -> None:
-        """Record that `total` bytes have arrived by `now`, and that the answer to the last chunk took `took_s`."""
+        """Record that `total` bytes have arrived by `now`, and that the last chunk was answered after `took_s`."""
         self.round_trip_s = min(self.round_trip_s, took_s)
         self.recent.append((now, total))
         while now - self.recent[0][0] > RATE_SECONDS and len(self.recent) > 2:
@@ -129,10 +129,9 @@ class _Window:
 async def pour(
     channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
-    """Send chunks within the limits. Return the rate at which they arrived (bytes/s) and the bytes sent.
+    """Send chunks as the window allows. Return the rate at which they arrived (bytes/s) and the bytes sent.
 
-    `receive` returns the next message, and raises if the probe must end. Raises Refused("peer_speaks_oddly") if an
-    answer is wrong.
+    receive: returns the next message, and raises if the probe must end. Raises Refused if an answer is wrong.
     """
     filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # random, so that nothing on the way can compress it
     begun = clock()
@@ -185,12 +184,12 @@ class Measured:
 
 
 def said_of(end: LinkEnd) -> bytes:
-    """Encode our end of the link for the other side: kind, speed of the network card, name."""
+    """Encode a description of our end of the link for the other side: its kind, card speed and name."""
     return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
 
 
 def end_said(text: bytes) -> LinkEnd:
-    """Decode the other side's description of its end, made safe to display. Anything invalid becomes unknown."""
+    """Decode the other side's description of its end, and make it safe to display. Invalid parts become unknown."""
     kind, _, rest = text[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
     known = {str(link_kind): link_kind for link_kind in LinkKind}
@@ -200,7 +199,7 @@ def end_said(text: bytes) -> LinkEnd:
 
 
 def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
-    """Return the figures of at least two round trips, given in order. The percentile is by nearest rank."""
+    """Return the statistics of two or more consecutive round trips. The percentile is by nearest rank."""
     ranked = sorted(seconds)
     p95 = ranked[-(-95 * len(ranked) // 100) - 1]
     steps = [abs(after - before) for before, after in itertools.pairwise(seconds)]
@@ -208,7 +207,7 @@ def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
 
 
 class Probes:
-    """All probes of a node: at most one at a time, and none while `busy()` returns true."""
+    """The probes of a node. At most one runs at a time, and none while `busy()` returns true."""
 
     def __init__(self, busy: Callable[[], bool], end_of: EndOf, clock: Callable[[], float] = time.monotonic) -> None:
         self._busy, self._end_of, self._clock = busy, end_of, clock
@@ -218,14 +217,14 @@ class Probes:
 
     @property
     def is_barred(self) -> bool:
-        """Return whether there is work here that a measurement would disturb."""
+        """Return whether this machine has work to do that a measurement would disturb."""
         return self._busy()
 
     async def measure(self, open_channel: Opening, name: str) -> Measured:
-        """Measure the link to machine `name` over a probe channel. Takes up to about 3 s.
+        """Measure the link to the machine `name` over a probe channel. Takes up to about 3 s.
 
-        Raises Busy as soon as there is work at either end, Unreachable if the other side is silent, and Refused if
-        it breaks the protocol or does not support probes.
+        Raises Busy as soon as either end has work to do, Unreachable if the other side is silent, and Refused if it
+        violates the protocol or does not support probes.
         """
         return await self._alone(open_channel, name, self._measured)
 
@@ -285,7 +284,7 @@ class Probes:
         return Measured(round_trips, out, back, far)
 
     async def _round_trips(self, channel: FrameChannel, name: str) -> RoundTrips:
-        """Send echoes one after another; fewer on a slow link, but never fewer than eight."""
+        """Measure echoes one after another. A slow link gets fewer, but never fewer than eight."""
         seconds: list[float] = []
         begun = self._clock()
         while len(seconds) < ROUND_TRIPS + UNCOUNTED:
@@ -303,7 +302,7 @@ class Probes:
     async def _absorbed(
         self, channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], name: str
     ) -> tuple[float | None, LinkEnd]:
-        """Receive and answer chunks until DONE. Return the rate of arrival and the other end's description."""
+        """Receive and answer chunks until DONE. Return the rate of arrival and the description of the other end."""
         samples, total = [(self._clock(), 0)], 0
         while (message := await receive())[:1] != DONE:
             try:
@@ -340,7 +339,7 @@ class Probes:
                 raise ValueError("not of a probe")
 
     async def _received(self, channel: FrameChannel, name: str) -> bytes:
-        """Return the next message. Raises Busy if work has begun at either end, Unreachable after a silence."""
+        """Return the next message. Raises Busy if either end has work to do, and Unreachable after a silence."""
         self._stop_for_work(name)
         try:
             async with asyncio.timeout(SILENT_SECONDS):
