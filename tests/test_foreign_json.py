@@ -14,7 +14,7 @@ import pytest
 
 from app.decoding import decode
 from app.inference.worker.worker_errors import decode_lost
-from app.network.peer.peer_client import problem
+from app.network.peer.peer_client import reported_error
 
 PROJECT = Path(__file__).resolve().parent.parent
 READERS = {"loads", "load", "JSONDecoder"}
@@ -107,7 +107,7 @@ def test_what_is_no_json_is_a_value_error_and_nothing_else(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", ODD)
 def test_a_peer_can_answer_what_it_wants(data: bytes) -> None:
-    assert problem(data, "den").reason.code in ("peer_refused", "disk_full", "link_lost")
+    assert reported_error(data, "den").reason.code in ("peer_refused", "disk_full", "link_lost")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def power() -> list[Check]:
 def disk(home: Home) -> Check:
     """Check the free disk space for models, and that their folder exists and is writable. Leaves no file behind."""
     folders = models_folders(home)
-    if why := folders.look(folders.now):
+    if why := folders.check_reachable(folders.now):
         return Check("Disk", False, why, None, why.code)
     folder = folders.now
     free = shutil.disk_usage(_existing(folder)).free

@@ -82,7 +82,7 @@ def usable_interfaces(candidates: Iterable[Interface], chosen: frozenset[str]) -
     )
 
 
-def carrying_interface(candidates: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
+def interface_of_connection(candidates: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
     """Return the interface that a connection between two addresses uses, or None if none has the address `local`.
 
     A connection to an address of this computer never leaves it, so it uses the loopback interface.

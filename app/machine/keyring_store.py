@@ -223,14 +223,14 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
     return ring if secure else file
 
 
-async def open_beside(home: Home, secret_name: str) -> FileStore | KeyringStore:
+async def open_secret_store(home: Home, secret_name: str) -> FileStore | KeyringStore:
     """Return a store for another secret of this home, such as `api keys`, of the same type as for the passphrase."""
     if isinstance(await open_keystore(home), KeyringStore):
-        return entry_beside(home, secret_name)
+        return keyring_entry(home, secret_name)
     return FileStore(home.identity / secret_name.replace(" ", "-"))
 
 
-def entry_beside(home: Home, secret_name: str) -> KeyringStore:
+def keyring_entry(home: Home, secret_name: str) -> KeyringStore:
     """Return the keyring entry for another secret of this home."""
     return KeyringStore(f"{_entry(home)} {secret_name}")
 

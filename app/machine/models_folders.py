@@ -40,32 +40,32 @@ class ModelsFolders:
     def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
         self.own = own
         self.unreachable: dict[Path, Reason] = {}  # as of the last check
-        self.follow(choice)
+        self.use(choice)
 
-    def follow(self, choice: ModelsChoice) -> None:
+    def use(self, choice: ModelsChoice) -> None:
         """Switch to the folders in `choice`."""
         self.owner = choice.owner
         self.now = Path(choice.path) if choice.path else self.own
         former = (Path(path) for path in choice.former)
         self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
 
-    def of(self, path: Path) -> Path | None:
+    def folder_of(self, path: Path) -> Path | None:
         """Return the models folder that contains `path`, or None if it is in none of them."""
         return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
         """Return why a file could not be reached at the last check of its folder, or None. Does not access the disk."""
-        folder = self.of(path)
+        folder = self.folder_of(path)
         return self.unreachable.get(folder) if folder else None
 
-    def place_of(self, name: str) -> Path:
+    def folder_for(self, name: str) -> Path:
         """Return the reachable folder that contains a file of this name, or else the folder for new files."""
         if len(self.all) == 1:
             return self.now
         reachable = (folder for folder in self.all if folder not in self.unreachable)
         return next((folder for folder in reachable if (folder / name).exists()), self.now)
 
-    def look(self, folder: Path) -> Reason | None:
+    def check_reachable(self, folder: Path) -> Reason | None:
         """Return the reason why a folder cannot be reached now, or None if it can. Blocks if the disk hangs."""
         if folder == self.own:
             return None
@@ -82,7 +82,7 @@ class ModelsFolders:
         """
         if folder == self.own:
             folder.mkdir(parents=True, exist_ok=True)
-        elif why := self.look(folder):
+        elif why := self.check_reachable(folder):
             raise Unreachable(why.code, **why.facts)
 
     def resolve_choice(self, path: str, root: Path, *, new: bool = False) -> Path:
@@ -123,12 +123,12 @@ class ModelsFolders:
         except OSError as error:
             raise _unusable(folder, error) from error
 
-    def give_up(self, folder: Path) -> bool:
+    def release(self, folder: Path) -> bool:
         """Remove our marker from a folder that contains nothing else. Return whether that was done. Raises OSError.
 
         If we created the folder, it is deleted as well.
         """
-        if folder == self.own or self.look(folder) is not None:
+        if folder == self.own or self.check_reachable(folder) is not None:
             return False
         if any(entry.name != MARKER for entry in folder.iterdir()):
             return False

@@ -24,13 +24,13 @@ _TAKEN = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 
 
 class HomeLock:
-    """The file lock of a home, held from `take` until `release` or the end of this process."""
+    """The file lock of a home, held from `acquire` until `release` or the end of this process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Acquire the lock, or return False if another process holds it.
 
         On a file system without locks, it is always granted. Raises FileNotFoundError if the home no longer exists.

@@ -15,7 +15,7 @@ import msgspec
 
 from app.core.errors import BadInput, Fact, Reason, Refused
 from app.decoding import decode
-from app.machine.keyring_store import FileStore, KeyringStore, entry_beside, open_beside, open_keystore
+from app.machine.keyring_store import FileStore, KeyringStore, keyring_entry, open_keystore, open_secret_store
 from app.machine.paths import Home
 
 
@@ -71,7 +71,7 @@ class SecretMap:
 
     async def _store(self) -> FileStore | KeyringStore:
         if self._opened_store is None:
-            self._opened_store = await open_beside(self._home, self._secret_name)
+            self._opened_store = await open_secret_store(self._home, self._secret_name)
         return self._opened_store
 
 
@@ -88,21 +88,21 @@ class ApiKeys:
     """The named keys of the Chat API, one for each client program."""
 
     def __init__(self, home: Home) -> None:
-        self._kept = SecretMap(home, "api keys")
+        self._secrets = SecretMap(home, "api keys")
 
     async def where(self) -> Reason:
         """Return a reason that completes the sentence "The keys are kept …"."""
-        return await self._kept.where()
+        return await self._secrets.where()
 
     async def known(self) -> Mapping[str, str]:
         """Return the existing keys by name. Raises Refused if the keyring is locked."""
-        return await self._kept.all()
+        return await self._secrets.all()
 
     async def all(self) -> Mapping[str, str]:
         """Return all keys by name, creating the first one if there is none. Raises Refused."""
-        if not await self._kept.all():
-            await self._kept.change(lambda keys: keys or {FIRST: _new()})
-        return await self._kept.all()
+        if not await self._secrets.all():
+            await self._secrets.change(lambda keys: keys or {FIRST: _new()})
+        return await self._secrets.all()
 
     async def make(self, name: str) -> str:
         """Create a key with this name, replacing any earlier one. Raises BadInput or Refused."""
@@ -116,7 +116,7 @@ class ApiKeys:
                 raise BadInput("api_keys_many", most=MAX_KEYS)
             return keys | {name: new}
 
-        await self._kept.change(with_key)
+        await self._secrets.change(with_key)
         return new
 
     async def remove(self, name: str) -> None:
@@ -130,12 +130,12 @@ class ApiKeys:
             del keys[name]
             return keys
 
-        await self._kept.change(without_key)
+        await self._secrets.change(without_key)
 
     def owner(self, presented: str) -> str | None:
         """Return the name of the presented key, or None if it is not a key. The comparison takes constant time."""
         owner_name = None
-        for name, key in self._kept.now().items():
+        for name, key in self._secrets.now().items():
             if hmac.compare_digest(presented.encode("utf-8", "replace"), key.encode()):
                 owner_name = name
         return owner_name
@@ -192,7 +192,7 @@ class TokenStore:
     async def _store(self) -> FileStore | KeyringStore:
         """Return the store of the token, which is of the same type as the passphrase's store."""
         if self._opened_store is None:
-            self._opened_store = await open_beside(self._home, "hub token")
+            self._opened_store = await open_secret_store(self._home, "hub token")
         return self._opened_store
 
 
@@ -260,7 +260,7 @@ class ChatKey:
             in_keyring = isinstance(await open_keystore(self._home), KeyringStore)
         else:
             in_keyring = content == IN_KEYRING
-        return entry_beside(self._home, CHAT_KEY) if in_keyring else self._file
+        return keyring_entry(self._home, CHAT_KEY) if in_keyring else self._file
 
 
 @contextmanager

@@ -18,13 +18,13 @@ from app.core.reasons import os_cause
 from app.decoding import decode
 from app.machine.paths import write_atomically
 
-USUAL_AT_ONCE = 32  # requests of one key at once (SAFETY.md 7)
+MAX_CONCURRENT_REQUESTS = 32  # requests of one key at once (SAFETY.md 7)
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     """The limits of one API key. None means that the limit for all keys applies."""
 
-    at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] | None = None
+    at_once: Annotated[int, Meta(ge=1, le=MAX_CONCURRENT_REQUESTS)] | None = None
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None  # 0 means no limit
 
 
@@ -38,7 +38,7 @@ class Upstream(msgspec.Struct, frozen=True, omit_defaults=True):
     certificate: str = ""  # PEM; the server's own, if no authority signed it
 
 
-class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
+class ApiSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """The settings of the Chat API, which other programs use."""
 
     on: bool = False
@@ -46,7 +46,7 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     may_load: bool = False  # programs may change the loaded model
     ollama_open: bool = False  # Ollama's routes need no key, as most of its clients cannot send one
     lan: bool = False  # also serves other computers on the network, over TLS
-    at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] = USUAL_AT_ONCE  # for each key
+    at_once: Annotated[int, Meta(ge=1, le=MAX_CONCURRENT_REQUESTS)] = MAX_CONCURRENT_REQUESTS  # for each key
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] = 0  # for each key; 0 means no limit
     host_names: tuple[str, ...] = ()  # additional names by which programs may address this computer
     origins: tuple[str, ...] = ()  # web pages and apps that may send requests from a browser
@@ -97,7 +97,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     port: int = 0
     discovery: bool = True  # find machines nearby, and be found by them
     interfaces: tuple[str, ...] = ()  # names of interfaces to use although they are left out by default, such as VPNs
-    api: ApiChoice = ApiChoice()
+    api: ApiSettings = ApiSettings()
     models: ModelsChoice = UNCHOSEN
     look_for_updates: bool = False  # once a day; otherwise only on request
     share_models: bool = False  # hosts of the household may copy models downloaded here
@@ -118,7 +118,7 @@ class NodeOptions:
     threads: int | None = None  # of each worker; None means the number found to be fastest
 
 
-class Choices:
+class SettingsStore:
     """The settings in effect, and those saved for the next start. They differ in the options given at this start."""
 
     def __init__(self, path: Path, now: Settings) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine import autostart
-from app.machine.keyring_store import KeyringStore, entry_beside, open_keystore
+from app.machine.keyring_store import KeyringStore, keyring_entry, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock
@@ -49,7 +49,7 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
     """
     await asyncio.to_thread(require_own, home)
     lock = HomeLock(home.lock_file)
-    if await asyncio.to_thread(home.root.is_dir) and not lock.take():
+    if await asyncio.to_thread(home.root.is_dir) and not lock.acquire():
         raise Refused("erase_while_running", home=str(home.root))
     try:
         return await _erase(home, lock, entry)
@@ -93,7 +93,7 @@ async def _forget_secrets(home: Home) -> None:
     """Delete the secrets in the keyring. Those in files are deleted with the home."""
     passphrase = await open_keystore(home)
     if isinstance(passphrase, KeyringStore):
-        for store in (passphrase, *(entry_beside(home, secret_name) for secret_name in SECRETS)):
+        for store in (passphrase, *(keyring_entry(home, secret_name) for secret_name in SECRETS)):
             await store.remove()
 
 
@@ -107,14 +107,14 @@ def _delete_models(home: Home, erased: Erased) -> None:
     for folder in folders.all:
         if folder == folders.own:
             continue
-        if folders.look(folder) is not None:
+        if folders.check_reachable(folder) is not None:
             erased.left.append(Reason("erase_away", {"folder": str(folder)}))
             continue
         try:
             for path in sorted(folder.iterdir()):
                 if _MODEL.fullmatch(path.name):
                     _delete_one(path, erased)
-            if not folders.give_up(folder):
+            if not folders.release(folder):
                 (folder / MARKER).unlink()  # the other files in it are not ours
         except OSError as error:
             erased.left.append(_left_behind(folder, error))

@@ -60,7 +60,7 @@ EXTENSIONS = {  # extension -> whether it is critical
 _WARNINGS = threading.Lock()  # the warning filter is shared by all threads
 
 
-def request_leave(home: Place, pid: int | None) -> None:
+def request_leave(home: NodeHome, pid: int | None) -> None:
     """Request a new identity at the next start. Call this only if the user asked for it. Raises OSError.
 
     pid: the process of the node that is still running under the old identity.
@@ -68,7 +68,7 @@ def request_leave(home: Place, pid: int | None) -> None:
     home.write(home.identity / LEAVE_REQUEST, str(pid or "").encode())
 
 
-async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) -> None:
+async def leave_if_requested(home: NodeHome, late_s: float = LEAVING_NODE_SECONDS) -> None:
     """Set the identity and the household aside if the user requested it. Call this before the node reads its identity.
 
     Waits up to `late_s` for the old node to exit, so that it does not write into the new home. Raises OSError or
@@ -94,7 +94,7 @@ def _runs(pid: str) -> bool:
         return False
 
 
-class Place(Protocol):
+class NodeHome(Protocol):
     """The home of a node, as the network sees it (app/machine/paths.py)."""
 
     @property
@@ -138,13 +138,13 @@ class Identity:
         return self.key.sign(payload)
 
 
-async def load_or_create(home: Place, keystore: Keystore) -> Identity:
+async def load_or_create(home: NodeHome, keystore: Keystore) -> Identity:
     """Return the identity in `home`, creating one only if there never was one. Raises the errors of `load`."""
     there = await load(home, keystore)
     return there or await _create(home, keystore)
 
 
-async def load(home: Place, keystore: Keystore) -> Identity | None:
+async def load(home: NodeHome, keystore: Keystore) -> Identity | None:
     """Return the identity in `home`, or None if there is none. Writes only to finish an interrupted `_create`.
 
     Raises Refused if the passphrase is unavailable or wrong, or if the file is missing while its passphrase or
@@ -165,7 +165,7 @@ async def load(home: Place, keystore: Keystore) -> Identity | None:
     return await asyncio.to_thread(_load, pem, content, passphrase, keystore)
 
 
-async def _begun(home: Place, keystore: Keystore) -> Identity | None:
+async def _begun(home: NodeHome, keystore: Keystore) -> Identity | None:
     """Return the identity whose creation was interrupted, or None if none was ever created.
 
     Raises Refused("identity_missing").
@@ -187,7 +187,7 @@ async def _begun(home: Place, keystore: Keystore) -> Identity | None:
     return None
 
 
-async def reset(home: Place) -> None:
+async def reset(home: NodeHome) -> None:
     """Set the identity and the household aside, so that the next start creates new ones.
 
     Call this only if the user asked for it. Raises OSError or BadInput.
@@ -276,7 +276,7 @@ def _key_of(der: bytes) -> Ed25519PublicKey:
     return check_profile(der)
 
 
-async def _create(home: Place, keystore: Keystore) -> Identity:
+async def _create(home: NodeHome, keystore: Keystore) -> Identity:
     """Create an identity.
 
     The file gets its final name only after the passphrase is stored, since without it the file could never be read.

@@ -12,7 +12,7 @@ from app.network.network import Network
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.probe import Measured, RoundTrips
-from app.network.sockets import Address, Through, plain_host
+from app.network.sockets import Address, LocalInterface, plain_host
 
 FRAME_BYTES = 64 << 10  # hidden states of eight tokens, of width 4096 in f16
 MUCH_BETTER = 1.5  # how many times quicker a path must be to replace the current one
@@ -28,7 +28,7 @@ class Path:
     address: Address
     own_host: str
     measured: Measured
-    through: Through | None = None
+    through: LocalInterface | None = None
 
     @property
     def frame_seconds(self) -> float:
@@ -38,9 +38,9 @@ class Path:
         return probe.round_trips.median_s + each_way
 
 
-async def measured(network: Network, machine: MachineId, address: Address) -> Path:
+async def measure(network: Network, machine: MachineId, address: Address) -> Path:
     """Measure the path to `address`. Raises Busy, Refused, or Unreachable (also if the machine is not a member)."""
-    through = network.calls.through.get(machine)
+    through = network.link_manager.chosen_interfaces.get(machine)
     async with _client(network, machine, address, through) as client:
         own_host: list[str] = []
 
@@ -54,13 +54,13 @@ async def measured(network: Network, machine: MachineId, address: Address) -> Pa
 
 
 async def round_trips(
-    network: Network, machine: MachineId, address: Address, through: Through | None = None
+    network: Network, machine: MachineId, address: Address, through: LocalInterface | None = None
 ) -> RoundTrips:
     """Measure only the round trips of a path. Raises the same errors as `measured`.
 
     `through`: the interface to use instead of the currently chosen one.
     """
-    through = through or network.calls.through.get(machine)
+    through = through or network.link_manager.chosen_interfaces.get(machine)
     async with _client(network, machine, address, through) as client:
 
         async def opened() -> FrameChannel:
@@ -69,7 +69,7 @@ async def round_trips(
         return await network.probes.round_trips(opened, client.member.name)
 
 
-def chosen(paths: Sequence[Path], present: Address) -> Path:
+def choose(paths: Sequence[Path], present: Address) -> Path:
     """Return the best path, or the current one (`present`) unless the best is much better."""
     best = min(paths, key=lambda path: path.frame_seconds)
     now = next((path for path in paths if path.address == present), None)
@@ -78,10 +78,10 @@ def chosen(paths: Sequence[Path], present: Address) -> Path:
     return now
 
 
-def change_to(network: Network, machine: MachineId, address: Address, through: Through | None = None) -> None:
+def switch_to(network: Network, machine: MachineId, address: Address, through: LocalInterface | None = None) -> None:
     """Use this path for new data connections. Raises Busy while there is work, and Unreachable if there is no link."""
     link = network.link(machine)
-    if network.probes.is_barred:
+    if network.probes.is_busy:
         raise Busy("probe_busy_here")
     member = network.members[machine]
     link.use(PeerClient(member, address, network.dialling_context(member), through, network.pace))
@@ -89,7 +89,7 @@ def change_to(network: Network, machine: MachineId, address: Address, through: T
 
 @asynccontextmanager
 async def _client(
-    network: Network, machine: MachineId, address: Address, through: Through | None
+    network: Network, machine: MachineId, address: Address, through: LocalInterface | None
 ) -> AsyncIterator[PeerClient]:
     member = network.members.get(machine)
     if member is None:

@@ -340,7 +340,7 @@ _DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 _ENCODER = msgspec.json.Encoder()
 
 
-def speak_together(own: int, other: int) -> bool:
+def are_compatible(own: int, other: int) -> bool:
     """Return whether two protocol versions are compatible, which the same and adjacent versions are."""
     return min(own, other) >= OLDEST_PROTOCOL and abs(own - other) <= 1
 
@@ -365,12 +365,12 @@ def decode(raw: bytes) -> Message:
         raise BadMessage(str(error)) from error
 
 
-def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
+def received_reason(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
     """Return the reason in a peer's message, or a general one if this version has no sentence for it."""
-    return known(_received(message.code, message.facts))
+    return displayable_reason(_received(message.code, message.facts))
 
 
-def known(reason: Reason) -> Reason:
+def displayable_reason(reason: Reason) -> Reason:
     """Make a received reason safe to display. Return `peer_refused` if this version has no sentence for it."""
     named = ("self", "code")  # these would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}

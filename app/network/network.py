@@ -30,14 +30,14 @@ from app.core.household.membership import Log, Member, added_by
 from app.core.household.operations import Operation, OperationId, Role, encode
 from app.core.ids import MachineId, clean_name
 from app.network import messages
-from app.network.discovery.address_book import KnownPlaces
-from app.network.identity import Identity, Place
+from app.network.discovery.address_book import AddressBook
+from app.network.identity import Identity, NodeHome
 from app.network.membership.household_log import JoinResult, LogKeeper, LogStore
-from app.network.membership.pairing_window import PairingWindow, Speaker, join
+from app.network.membership.pairing_window import PairingParty, PairingWindow, join
 from app.network.messages import PROTOCOL, Hello, Leaving, Message, OpenStage, Refuse, log_batches
 from app.network.peer.listener import Listener, StageHandlers
-from app.network.peer.peer_link import Heartbeat, PeerLink, Work
-from app.network.peer.peer_links import Links
+from app.network.peer.peer_link import Heartbeat, PeerLink, WorkerProgress
+from app.network.peer.peer_links import LinkManager
 from app.network.peer.probe import Probes
 from app.network.sockets import Address, listening_near, own_host
 from app.network.tls import peer_context
@@ -79,7 +79,7 @@ class Local(Protocol):
     """The services of the node that the network uses. They are called often and must not block."""
 
     def offer(self) -> Offer: ...
-    def work(self) -> Work: ...
+    def work(self) -> WorkerProgress: ...
     def busy(self) -> bool:
         """Return whether answers are being generated or layers loaded here. Links are not measured then."""
 
@@ -100,8 +100,8 @@ class Handlers(StageHandlers, Protocol):
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         """Handle a machine that has been silent for 3 s (`doubted`), or has been heard from again."""
 
-    def kept_out(self, machine: MachineId) -> None:
-        """Handle a change in whether a machine responds but refuses a link. `Links.kept_out` has the reason."""
+    def refusal_changed(self, machine: MachineId) -> None:
+        """Handle a change in whether a machine responds but refuses a link. `LinkManager.refusals` has the reason."""
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         """Handle a change of members. After this machine is removed from its household, there are none."""
@@ -115,7 +115,7 @@ class Network:
 
     def __init__(
         self,
-        home: Place,
+        home: NodeHome,
         identity: Identity,
         sock: socket.socket,
         local: Local,
@@ -137,7 +137,7 @@ class Network:
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
         self._own: list[asyncio.Task[None]] = []
-        self._told: Mapping[MachineId, Member] | None = None
+        self._reported_members: Mapping[MachineId, Member] | None = None
         self._reconciling = asyncio.Lock()
         self._joining = asyncio.Lock()
 
@@ -145,8 +145,8 @@ class Network:
         await self._log.load()
         self._tasks = asyncio.TaskGroup()
         await self._tasks.__aenter__()
-        self.calls = Links(self.id, self, self._tasks, self._heartbeat, self.pace, self._clock)
-        self.places = KnownPlaces(lambda: self.members, self._log.addresses, self.calls.hint)
+        self.link_manager = LinkManager(self.id, self, self._tasks, self._heartbeat, self.pace, self._clock)
+        self.address_book = AddressBook(lambda: self.members, self._log.addresses, self.link_manager.hint)
         await self._reconcile()
         self._start(self._listener.run(), "the port for members")
         self._start(self._tend(), "follow the household log")
@@ -185,7 +185,7 @@ class Network:
     def address(self) -> Address:
         """Return the address at which other machines can most probably reach this one."""
         anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
-        return Address((self.places.own or own_host()) if anywhere else self._host, self.port)
+        return Address((self.address_book.own or own_host()) if anywhere else self._host, self.port)
 
     @property
     def log(self) -> Log | None:
@@ -205,7 +205,7 @@ class Network:
     @property
     def links(self) -> Mapping[MachineId, PeerLink]:
         """Return the links that are up, by peer."""
-        return self.calls.up
+        return self.link_manager.up
 
     @property
     def window(self) -> PairingWindow | None:
@@ -214,7 +214,7 @@ class Network:
 
     def link(self, machine: MachineId) -> PeerLink:
         """Return the link to `machine`. Raises Unreachable if there is none."""
-        link = self.calls.up.get(machine)
+        link = self.link_manager.up.get(machine)
         if link is None:
             member = self.members.get(machine)
             raise Unreachable("peer_offline", name=member.name if member else machine[:16])
@@ -222,20 +222,20 @@ class Network:
 
     def is_barred(self, machine: MachineId) -> bool:
         """Return whether a member has flooded this machine within the last minute."""
-        return self.calls.is_barred(machine)
+        return self.link_manager.is_barred(machine)
 
     def expects(self, host: str) -> bool:
         """Return whether a member was ever reached at `host`, so that its connections have priority at a full port."""
-        return self.places.met_at(host)
+        return self.address_book.was_reached_at(host)
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
         """Return the addresses at which `machine` may be reached, most likely first."""
-        return self.places.of(machine)
+        return self.address_book.addresses(machine)
 
-    async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
+    async def broadcast(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
         """Send a message over all links, or over those to `machines`. A link that is lost is skipped."""
         chosen = None if machines is None else set(machines)
-        links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
+        links = [link for link in self.link_manager.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link, message) for link in links))
 
     # the household
@@ -248,7 +248,7 @@ class Network:
         """
         if self._window is not None and not self._window.ended:
             raise Busy("pairing_open")
-        await self._log.found_if_none(self._local.offer().name)
+        await self._log.create_if_missing(self._local.offer().name)
         self._log.require_admin()
         sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
         window = PairingWindow(
@@ -317,13 +317,13 @@ class Network:
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         assert self._window is not None  # it is the caller
-        called = [self._local.offer().name, *(link.name for link in self.calls.up.values())]
-        granted = self._log.try_out(machine, der, name, self._window.roles, called)
+        called = [self._local.offer().name, *(link.name for link in self.link_manager.up.values())]
+        granted = self._log.admit_on_trial(machine, der, name, self._window.roles, called)
         self._open_port()  # at once, since the newcomer is about to connect
         return granted
 
-    async def keep(self, machine: MachineId) -> None:
-        await self._spread(await self._log.keep(machine), but=machine)
+    async def confirm(self, machine: MachineId) -> None:
+        await self._spread(await self._log.confirm(machine), but=machine)
 
     def withdraw(self, machine: MachineId) -> None:
         self._log.withdraw(machine)
@@ -331,12 +331,12 @@ class Network:
     def peer_port(self) -> int:
         return self.port
 
-    # LinkOwner: called by the links
+    # LinkServices: called by the link manager
 
     def hello(self) -> Hello:
         return hello(self._local.offer(), self.id, self._instance, self.port)
 
-    def work(self) -> Work:
+    def work(self) -> WorkerProgress:
         return self._local.work()
 
     def dialling_context(self, member: Member) -> ssl.SSLContext:
@@ -353,27 +353,27 @@ class Network:
             log.warning("where %s is cannot be kept: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link, batch)
-        self._start(self.places.introduce(link.peer, self.calls.up, self.tell), "introduce")
+        self._start(self.address_book.introduce(link.peer, self.link_manager.up, self.broadcast), "introduce")
         await self._handlers.connected(link)
 
     async def message(self, link: PeerLink, message: Message) -> None:
         match message:
             case messages.Log(operations=lines):
-                await self._hear_lines(link, lines)
+                await self._merge_lines(link, lines)
             case OpenStage() if not self._is_host(link.peer):
                 refuse = Refuse(code="role_missing", facts={"name": link.name})
                 await self._quietly(link, refuse)
             case messages.Whereabouts():
-                self.places.learn(message, link.address)
+                self.address_book.learn(message, link.address)
             case _:
                 await self._handlers.message(link, message)
 
-    async def _hear_lines(self, link: PeerLink, lines: Sequence[str]) -> None:
+    async def _merge_lines(self, link: PeerLink, lines: Sequence[str]) -> None:
         if not await link.count_lines(len(lines)):
             return
-        heard = await self._log.merge(lines)
-        await self._spread(heard.new, but=link.peer)
-        await link.count_lines(0, heard.n_false, heard.n_outside)
+        merged = await self._log.merge(lines)
+        await self._spread(merged.new, but=link.peer)
+        await link.count_lines(0, merged.n_false, merged.n_outside)
 
     async def disconnected(self, link: PeerLink) -> None:
         await self._handlers.disconnected(link)
@@ -384,27 +384,27 @@ class Network:
     def flooded(self, machine: MachineId) -> None:
         self._listener.cut(machine)
 
-    def kept_out(self, machine: MachineId) -> None:
-        self._handlers.kept_out(machine)
+    def refusal_changed(self, machine: MachineId) -> None:
+        self._handlers.refusal_changed(machine)
 
     def _start(self, work: Coroutine[object, object, None], name: str) -> None:
         self._own = [task for task in self._own if not task.done()]
         self._own.append(self._tasks.create_task(work, name=name))
 
     async def _on_control(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
-        await self.calls.accept(member, socket, host)
+        await self.link_manager.accept(member, socket, host)
 
     async def _first_link(self, host: Member, result: JoinResult) -> None:
         """Link to the member that admitted this machine, and start serving the link."""
         await self._log.remember(host.id, result.peer_address)
-        link = await self.calls.call(host, (result.peer_address,))
-        self.calls.take(link)  # before anything else dials
+        link = await self.link_manager.call(host, (result.peer_address,))
+        self.link_manager.register(link)  # before anything else dials
         try:
             await self._log.settle()
         except AppError:
-            await self.calls.drop(link)
+            await self.link_manager.drop(link)
             raise
-        self._start(self.calls.carry(link), f"link to {link.name}")
+        self._start(self.link_manager.serve(link), f"link to {link.name}")
 
     async def _tend(self) -> None:
         while True:
@@ -420,10 +420,10 @@ class Network:
         async with self._reconciling:
             self._open_port()
             members = {} if self._log.dismissed else self._log.confirmed
-            gone = {machine for machine in self._told or {} if machine not in members}
-            strangers = {peer for peer in self.calls.up if peer not in self._let_in()}
-            if members != self._told:  # first, so that a removed machine does not look like a lost one
-                self._told = dict(members)
+            gone = {machine for machine in self._reported_members or {} if machine not in members}
+            strangers = {peer for peer in self.link_manager.up if peer not in self._let_in()}
+            if members != self._reported_members:  # first, so that a removed machine does not look like a lost one
+                self._reported_members = dict(members)
                 self._handlers.members_changed(members)
             for machine in (gone | strangers) - {self.id}:
                 self._contexts.pop(machine, None)
@@ -431,12 +431,12 @@ class Network:
             self._listener.cut_strangers()
             for machine, member in members.items():
                 if machine != self.id:
-                    self.calls.pursue(member)
+                    self.link_manager.maintain(member)
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
         """Notify a removed machine of its removal, then close its link."""
-        link = self.calls.up.get(machine)
+        link = self.link_manager.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:
                 async with asyncio.timeout(REMOVED_SECONDS / 2):
@@ -444,7 +444,7 @@ class Network:
                         await self._quietly(link, batch)
             except TimeoutError:
                 log.info("%s did not hear of its removal", link.name)
-        await self.calls.abandon(machine, Reason("removed_from_household"))
+        await self.link_manager.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
         """Admit only the current members from now on. The old TLS context lives until its last connection closes."""
@@ -459,19 +459,19 @@ class Network:
         """Send new operations to all members except `but`."""
         if operations:
             lines = [encode(operation).decode("ascii") for operation in operations]
-            peers = [machine for machine in self.calls.up if machine != but]
+            peers = [machine for machine in self.link_manager.up if machine != but]
             for batch in log_batches(lines):
-                await self.tell(batch, peers)
+                await self.broadcast(batch, peers)
 
     async def _goodbye(self) -> None:
         if self._window is not None:
             await self._window.close()
         try:
             async with asyncio.timeout(GOODBYE_SECONDS):
-                await self.tell(Leaving(reason="shutting_down"))
+                await self.broadcast(Leaving(reason="shutting_down"))
         except TimeoutError:
             log.info("not everybody heard our goodbye")
-        await self.calls.close(Reason("shutting_down"))
+        await self.link_manager.close(Reason("shutting_down"))
 
     def _is_host(self, machine: MachineId) -> bool:
         return machine in self.members and Role.HOST in self.members[machine].roles
@@ -479,8 +479,8 @@ class Network:
     def _context(self, purpose: ssl.Purpose, pins: Sequence[bytes]) -> ssl.SSLContext:
         return peer_context(purpose, self._identity.pem, self._identity.passphrase, pins)
 
-    def _speaker(self) -> Speaker:
-        return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
+    def _speaker(self) -> PairingParty:
+        return PairingParty(self._identity, clean_name(self._local.offer().name), __version__)
 
     async def _quietly(self, link: PeerLink, message: Message) -> None:
         """Send a message, ignoring a lost link, whose end is reported elsewhere."""

@@ -30,7 +30,7 @@ MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE since
 
 
 @dataclass(frozen=True, slots=True)
-class Through:
+class LocalInterface:
     """A network interface of this computer, with its addresses."""
 
     name: str
@@ -47,7 +47,7 @@ class Through:
         return min(known, key=lambda host: "%" in host, default=None)
 
 
-def made_socket(family: int, kind: int, protocol: int, through: Through | None) -> socket.socket:
+def create_socket(family: int, kind: int, protocol: int, through: LocalInterface | None) -> socket.socket:
     """Create a socket whose connection uses the interface `through`, regardless of the routing table.
 
     Raises OSError if that is impossible.
@@ -63,7 +63,7 @@ def made_socket(family: int, kind: int, protocol: int, through: Through | None) 
     return made
 
 
-def _tie(sock: socket.socket, through: Through) -> None:
+def _tie(sock: socket.socket, through: LocalInterface) -> None:
     """Bind a socket to an interface.
 
     On Windows, its address is enough. On Linux and macOS, the interface must be set as well.
@@ -154,7 +154,7 @@ def listening_near(host: str | None, port: int) -> socket.socket:
         return listening_socket(host, 0)
 
 
-async def accepted(sock: socket.socket) -> tuple[socket.socket, str]:
+async def accept_connection(sock: socket.socket) -> tuple[socket.socket, str]:
     """Accept the next connection to a listening socket. Return it and the host it comes from. Raises OSError.
 
     `loop.sock_accept` is not used, since a cancellation at the wrong moment loses an accepted connection.
@@ -208,7 +208,7 @@ class Options(Protocol):
     def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
 
 
-def send_again_soon(sock: Options) -> None:
+def retransmit_quickly(sock: Options) -> None:
     """Retransmit lost data sooner. Meant for small, urgent frames; the system's own timing suits bulk data better.
 
     Measured at 10 % packet loss and 2 ms each way, for 1 KiB and its answer: 95 % arrive within 88 ms instead of

@@ -86,7 +86,7 @@ def peer_der(link: object) -> bytes | None:
     return link.getpeercert(binary_form=True)
 
 
-def let_go(error: Exception) -> None:
+def free_handshake_memory(error: Exception) -> None:
     """Free the memory of a handshake that failed with `error`: 256 KiB of buffers in a reference cycle.
 
     The error's traceback refers to asyncio's frames, and these refer to the future that contains the error. Without

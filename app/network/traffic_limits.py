@@ -41,7 +41,7 @@ class Source(Protocol):
     async def readany(self) -> bytes: ...
 
 
-async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
+async def body_chunks(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a body as they arrive. Raises TooSlow. Only the time spent waiting for the sender counts."""
     received, waited_seconds = 0, 0.0
     while True:
@@ -70,7 +70,7 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
     if announced is not None and announced > limit:
         raise TooLong(f"{announced} bytes announced, {limit} allowed")
     body = bytearray()
-    async for chunk in pieces_of(source):
+    async for chunk in body_chunks(source):
         body += chunk
         if len(body) > limit:
             raise TooLong(f"more than {limit} bytes")
@@ -119,7 +119,7 @@ class Bucket:
         return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
-HELD_SECONDS = 1.0  # after the last wait, since there are gaps between slices
+THROTTLED_SECONDS = 1.0  # after the last wait, since there are gaps between slices
 
 
 class Flood(BadMessage):
@@ -190,7 +190,7 @@ class LinkPace:
         self._clock, self._sleep = clock, sleep
         self._out: Bucket | None = None
         self._in: Bucket | None = None
-        self._held_since, self._held_until = 0.0, -HELD_SECONDS
+        self._throttled_since, self._throttled_until = 0.0, -THROTTLED_SECONDS
 
     def limit(self, mbit_per_s: int) -> None:
         """Set the limit for each direction; 0 removes it. Transfers that are already waiting are not affected."""
@@ -207,14 +207,14 @@ class LinkPace:
         """Return the size of the slices into which a long message is split."""
         return self._out.slice_bytes if self._out else MOST_SLICE_BYTES
 
-    async def leave(self, n_bytes: int) -> None:
+    async def wait_to_send(self, n_bytes: int) -> None:
         """Wait until `n_bytes` may be sent."""
         if self._out is not None:
             now_s = self._clock()
             waits_s, self._out = self._out.wait_s(now_s), self._out.taken(n_bytes, now_s)
             await self._wait(now_s, waits_s)
 
-    def arrive(self, n_bytes: int) -> float:
+    def count_received(self, n_bytes: int) -> float:
         """Count `n_bytes` received, and return for how many seconds no more may be read."""
         if self._in is None:
             return 0.0
@@ -224,18 +224,18 @@ class LinkPace:
         self._note(now_s, waits_s)
         return waits_s
 
-    async def arrived(self, n_bytes: int) -> None:
+    async def wait_after_receiving(self, n_bytes: int) -> None:
         """Count `n_bytes` received, and wait until more may be read."""
-        waits_s = self.arrive(n_bytes)
+        waits_s = self.count_received(n_bytes)
         if waits_s > 0:
             await self._sleep(waits_s)
 
-    def held_s(self) -> float:
+    def throttled_s(self) -> float:
         """Return for how many seconds traffic has been throttled. If not 0, a late answer is slow, not lost."""
         now_s = self._clock()
-        return max(now_s - self._held_since, 1e-3) if self._is_held(now_s) else 0.0
+        return max(now_s - self._throttled_since, 1e-3) if self._is_throttled(now_s) else 0.0
 
-    async def leaving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async def pace_sending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the chunks of a body as fast as they may be sent."""
         async for chunk in chunks:
             if self._out is None:
@@ -244,13 +244,13 @@ class LinkPace:
             left = memoryview(chunk)
             while left:
                 part, left = left[: self.slice_bytes], left[self.slice_bytes :]
-                await self.leave(len(part))
+                await self.wait_to_send(len(part))
                 yield bytes(part)
 
-    async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async def pace_receiving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the chunks of a body as fast as they may be read."""
         async for chunk in chunks:
-            await self.arrived(len(chunk))
+            await self.wait_after_receiving(len(chunk))
             yield chunk
 
     async def _wait(self, now_s: float, waits_s: float) -> None:
@@ -261,12 +261,12 @@ class LinkPace:
     def _note(self, now_s: float, waits_s: float) -> None:
         if waits_s <= 0:
             return
-        if not self._is_held(now_s):
-            self._held_since = now_s
-        self._held_until = max(self._held_until, now_s + waits_s)
+        if not self._is_throttled(now_s):
+            self._throttled_since = now_s
+        self._throttled_until = max(self._throttled_until, now_s + waits_s)
 
-    def _is_held(self, now_s: float) -> bool:
-        return now_s < self._held_until + HELD_SECONDS
+    def _is_throttled(self, now_s: float) -> bool:
+        return now_s < self._throttled_until + THROTTLED_SECONDS
 
 
 def _with(bucket: Bucket | None, bytes_per_s: float) -> Bucket | None:

@@ -36,7 +36,7 @@ FIRST_BYTE_SECONDS = 1.0  # the dialing side speaks first, at once
 NETWORK_BITS = 64  # of an IPv6 address; a machine chooses the others itself
 LOOK_SECONDS = 0.02  # between looks for the rest of a first message, and where the loop cannot wait for bytes
 TLS_HANDSHAKE, TLS_HEADER_BYTES, TLS_RECORD_BYTES = 22, 5, 1 << 14
-Who = TypeVar("Who")
+Connection = TypeVar("Connection")
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class HandshakePace:
         self._expects, self._clock = expects, clock
         self._buckets: dict[str, _Bucket] = {}
 
-    async def turn(self, host: str) -> None:
+    async def wait_turn(self, host: str) -> None:
         """Wait until the next handshake with `host` may begin."""
         while (seconds := self.wait_s(host)) > 0:  # noqa: ASYNC110  time itself is waited for
             await asyncio.sleep(seconds)
@@ -62,7 +62,7 @@ class HandshakePace:
         bucket, per_second = self._filled(host)
         return max(0.0, (1 - bucket.left) / per_second)
 
-    def came_to_nothing(self, host: str) -> None:
+    def count_failure(self, host: str) -> None:
         """Count a handshake with `host` that failed or did not prove a member's identity."""
         bucket, _ = self._filled(host)
         bucket.left -= 1
@@ -102,7 +102,7 @@ class _Place:
     spoke: bool = False
 
 
-class WaitingRoom(Generic[Who]):
+class WaitingRoom(Generic[Connection]):
     """The connections that wait to be authenticated. `expects` returns whether a member was reached at a host."""
 
     def __init__(
@@ -112,60 +112,60 @@ class WaitingRoom(Generic[Who]):
         expects: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._n_places, self._of_one_network, self._expects = places, of_one_network, expects
-        self._waiting: dict[Who, _Place] = {}  # latest last
+        self._waiting: dict[Connection, _Place] = {}  # latest last
         self._of_network: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __contains__(self, guest: Who) -> bool:
-        return guest in self._waiting
+    def __contains__(self, connection: Connection) -> bool:
+        return connection in self._waiting
 
-    def enter(self, guest: Who, host: str) -> Who | None:
-        """Give `guest` a place, and return the connection to drop, if any.
+    def enter(self, connection: Connection, host: str) -> Connection | None:
+        """Give `connection` a place, and return the connection to drop, if any.
 
-        That is `guest` itself if it is not expected, while all connections that it could displace are.
+        That is `connection` itself if it is not expected but all those that it could displace are.
         """
         place = _Place(network_of(host), self._expects(host))
-        gone: Who | None = None
+        gone: Connection | None = None
         if self._of_network[place.network] >= self._of_one_network:
             gone = self._least(place.network, place)
         elif len(self._waiting) >= self._n_places:
             gone = self._least(None, place)
         else:
-            self._take(guest, place)
+            self._take(connection, place)
             return None
         if gone is None:
-            return guest
+            return connection
         self.leave(gone)
-        self._take(guest, place)
+        self._take(connection, place)
         return gone
 
-    def spoke(self, guest: Who) -> None:
-        """Record that the guest's first message is complete, so that silent connections are dropped before it is."""
-        if guest in self._waiting:
-            self._waiting[guest].spoke = True
+    def spoke(self, connection: Connection) -> None:
+        """Record that the first message is complete. Connections without one are dropped first."""
+        if connection in self._waiting:
+            self._waiting[connection].spoke = True
 
-    def leave(self, guest: Who) -> None:
-        """Free the place of a guest that has proved its identity or left. May be called again."""
-        place = self._waiting.pop(guest, None)
+    def leave(self, connection: Connection) -> None:
+        """Free the place of a connection that has proved its identity or left. May be called again."""
+        place = self._waiting.pop(connection, None)
         if place is not None:
             self._of_network[place.network] -= 1
             if not self._of_network[place.network]:
                 del self._of_network[place.network]
 
-    def _take(self, guest: Who, place: _Place) -> None:
-        self._waiting[guest] = place
+    def _take(self, connection: Connection, place: _Place) -> None:
+        self._waiting[connection] = place
         self._of_network[place.network] += 1
 
-    def _least(self, network: str | None, newcomer: _Place) -> Who | None:
+    def _least(self, network: str | None, newcomer: _Place) -> Connection | None:
         """Return the connection to drop, from one network or from all.
 
         An expected connection is never dropped for an unexpected one.
         """
         candidates = [
-            (place.expected, -self._of_network[place.network], place.spoke, number, guest)
-            for number, (guest, place) in enumerate(self._waiting.items())
+            (place.expected, -self._of_network[place.network], place.spoke, number, connection)
+            for number, (connection, place) in enumerate(self._waiting.items())
             if network in (None, place.network) and (newcomer.expected or not place.expected)
         ]
         return min(candidates, key=lambda candidate: candidate[:4])[-1] if candidates else None
@@ -206,7 +206,7 @@ class Entrance:
         self._welcome, self._patience_seconds = welcome, patience_seconds
         self._tasks: dict[socket.socket, asyncio.Task[None]] = {}
 
-    def came(
+    def admit(
         self, sock: socket.socket, host: str, start: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     ) -> None:
         """Handle a newly accepted connection. `start` creates the task that serves it."""

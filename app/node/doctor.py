@@ -20,7 +20,7 @@ from app.machine.checks import machine_checks
 from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.paths import Home
 from app.network.discovery.announcement import on_one_link
-from app.network.messages import PROTOCOL, Called, speak_together
+from app.network.messages import PROTOCOL, Called, are_compatible
 from app.network.network import Network
 from app.network.sockets import Address
 from app.node.known_household import KnownHousehold
@@ -49,7 +49,7 @@ class Linked(Protocol):
     @property
     def address(self) -> Address: ...
     @property
-    def call_back(self) -> Caller: ...
+    def reachability(self) -> Caller: ...
 
 
 class Caller(Protocol):
@@ -90,7 +90,7 @@ async def network_checks(network: Network, finding: DiscoveryService, household:
 
 def same_protocol(nearby: Iterable[int]) -> list[Check]:
     """Check that nearby machines speak a compatible protocol."""
-    incompatible = [protocol for protocol in nearby if not speak_together(protocol, PROTOCOL)]
+    incompatible = [protocol for protocol in nearby if not are_compatible(protocol, PROTOCOL)]
     if not incompatible:
         return []
     older = "cure_protocol_there" if max(incompatible) < PROTOCOL else "cure_protocol_here"
@@ -136,7 +136,7 @@ async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | N
 
 
 async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) -> PeerReport:
-    answer = await link.call_back.ask()
+    answer = await link.reachability.ask()
     if answer is None:
         return PeerReport(link.name, None, None, None)
     return PeerReport(link.name, answer.reached, answer.hears, hears(link.peer), str(link.address))
@@ -291,7 +291,7 @@ class Doctor:
             _household(network),
             _lending(self._lending),
         ]
-        failed = network.calls.failed
+        failed = network.link_manager.failed
         results += [
             _reached(machine, household.today(failed[key]) if key in failed else None)
             for key, machine in household.machines.items()

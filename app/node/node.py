@@ -28,11 +28,11 @@ from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.hardware import cores, devices
 from app.machine.hardware.cores import Threads
-from app.machine.settings import Choices, NodeOptions, Settings
+from app.machine.settings import NodeOptions, Settings, SettingsStore
 from app.network import identity, messages
 from app.network.network import Network, Offer
 from app.network.peer.frame_channel import FrameChannel
-from app.network.peer.peer_link import PeerLink, Work
+from app.network.peer.peer_link import PeerLink, WorkerProgress
 from app.node.control import pairing_routes
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
@@ -66,7 +66,7 @@ class Node:
         self,
         options: NodeOptions,
         home: paths.Home,
-        choices: Choices,
+        choices: SettingsStore,
         me: identity.Identity,
         sock: socket.socket,
         group: asyncio.TaskGroup,
@@ -198,8 +198,8 @@ class Node:
         total = devices.memory().total_bytes
         return Offer(self.settings.name, *self.hardware.announced, total, free)
 
-    def work(self) -> Work:
-        return Work(*self.lending_service.work())
+    def work(self) -> WorkerProgress:
+        return WorkerProgress(*self.lending_service.work())
 
     def busy(self) -> bool:
         return self.model_manager.busy() or self.lending_service.busy() or self.model_sources.server.is_busy
@@ -255,7 +255,7 @@ class Node:
         if link.peer in self.household.now.machines:
             self.household.apply(facts.SilenceNoted(link.peer, reason))
 
-    def kept_out(self, machine: MachineId) -> None:
+    def refusal_changed(self, machine: MachineId) -> None:
         self.changed()
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
@@ -333,7 +333,7 @@ class Node:
             self.lending_policy.hottest_c(),
             about(self._status()),
         )
-        household = with_unlinkable(apply(self.household.now, own), self.network.calls.kept_out)
+        household = with_unlinkable(apply(self.household.now, own), self.network.link_manager.refusals)
         held = self.model_manager.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self.lending_service.layers())
         replaced = self.model_manager.planner_inputs.quarantine.reasons(

@@ -34,7 +34,7 @@ from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
 from app.machine.running_node import HomeLock
-from app.machine.settings import Choices, NodeOptions
+from app.machine.settings import NodeOptions, SettingsStore
 from app.network import identity
 from app.node.control.servers import Servers
 from app.node.lending.lending_policy import MemoryRules
@@ -140,7 +140,7 @@ async def _main(
     for number in _ends():
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    choices = Choices(home.settings_file, _settings(options, home))
+    choices = SettingsStore(home.settings_file, _settings(options, home))
     me = await identity.load_or_create(home, await keyring_store.open_keystore(home))
     sock = listening(options, home.settings_file)
     group = asyncio.TaskGroup()
@@ -245,7 +245,7 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
     while True:
         await _refuse_second(home)
         try:
-            if lock.take():
+            if lock.acquire():
                 home.create()  # everything may just have been erased
                 return
         except FileNotFoundError:

@@ -57,11 +57,11 @@ class StatusBroadcaster:
             now, links_now = self._status(), key_of(self._measured())
             if now != sent:
                 sent = now
-                await self._network.tell(now)
+                await self._network.broadcast(now)
             await self._tell_lenders()
             if links_now != links_told:
                 links_told = links_now
-                await self._network.tell(message_of(self._measured(), time.time()))
+                await self._network.broadcast(message_of(self._measured(), time.time()))
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
@@ -72,7 +72,7 @@ class StatusBroadcaster:
         in_use = {link for link in links if link.peer in machines_in_use}
         no_more = (self._asked - in_use) & links  # with a link ends what was said over it
         for now, links_told in ((True, in_use - self._asked), (False, no_more)):
-            await network.tell(messages.Answering(now=now), [link.peer for link in links_told])
+            await network.broadcast(messages.Answering(now=now), [link.peer for link in links_told])
         self._asked = in_use
 
 

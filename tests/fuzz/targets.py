@@ -17,7 +17,7 @@ from app.core.household.operations import BadOperation
 from app.gateway.dialects import openai_requests
 from app.network import messages
 from app.network.discovery import announcement
-from app.network.discovery.announcement import Said
+from app.network.discovery.announcement import TxtRecord
 from app.network.messages import BadMessage
 from backends import frames, worker_orders
 from backends.contract import Number, Segment
@@ -110,7 +110,7 @@ TARGETS = (
         ("app/core/household/operations.py",),
     ),
     Target(
-        "announcements", announcement.read, (),
+        "announcements", announcement.parse_txt, (),
         lambda: [b"\x03v=2", b"\x03v=2\x08name=den\x09pair=4243", bytes(announcement_of("attic"))],
         ("app/network/discovery/announcement.py",),
     ),
@@ -127,6 +127,6 @@ TARGETS = (
 
 
 def announcement_of(name: str) -> bytes:
-    fields = announcement.properties(Said(2, name, 4243))
+    fields = announcement.txt_fields(TxtRecord(2, name, 4243))
     lines = [f"{key}={value}".encode() for key, value in fields.items()]
     return b"".join(bytes([len(line)]) + line for line in lines)

@@ -46,7 +46,7 @@ async def linked(moles: list[Mole], victim: MachineId) -> Mole | None:
                         moles.remove(mole)
                         moles.append(mole)
                         return mole
-                    mole.node.network.calls.hint(victim)  # it dials at once
+                    mole.node.network.link_manager.hint(victim)  # it dials at once
                 await asyncio.sleep(0.5)
     return None
 

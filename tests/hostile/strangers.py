@@ -12,7 +12,7 @@ from contextlib import suppress
 from app.core.errors import AppError
 from app.network.identity import Identity
 from app.network.membership.code_exchange import Newcomer, PairAnswer, PairConfirm
-from app.network.membership.pairing_window import PairWire
+from app.network.membership.pairing_window import PairingConnection
 from app.network.sockets import Address
 from tests.faults import noise
 
@@ -82,7 +82,7 @@ async def greet(port: int, identity: Identity) -> None:
     async def one() -> None:
         while True:
             with suppress(OSError, EOFError, AppError):
-                wire = await PairWire.dialled(Address("127.0.0.1", port))
+                wire = await PairingConnection.dial(Address("127.0.0.1", port))
                 async with wire:
                     first = Newcomer("000000", identity, "x", "0", wire.server_der(), b"n" * 32)
                     await wire.send(first.hello())

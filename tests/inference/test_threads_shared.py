@@ -49,7 +49,7 @@ async def computed(worker: Worker) -> int:
 async def test_lent_layers_yield_to_other_programs_and_one_s_own_do_not(
     monkeypatch: pytest.MonkeyPatch, yields: bool, used: int
 ) -> None:
-    monkeypatch.setattr(OtherProgramsLoad, "look", lambda _: 1.0)
+    monkeypatch.setattr(OtherProgramsLoad, "busy_cores", lambda _: 1.0)
     async with await Worker.start("worker", threads=TWO, low_priority=yields) as worker:
         assert await computed(worker) == used
         assert threads_in_use() == used
@@ -75,6 +75,6 @@ def test_what_others_compute_is_counted_without_ours(monkeypatch: pytest.MonkeyP
     times = Times(monkeypatch)
     looks = OtherProgramsLoad(os.getpid())
     times.every_s, times.own_s, times.now_s = 107.0, 11.0, 2.0  # of ours, two processes: 2 s
-    assert looks.look() == 2.5
+    assert looks.busy_cores() == 2.5
     times.now_s = 4.0
-    assert looks.look() == 0.0
+    assert looks.busy_cores() == 0.0

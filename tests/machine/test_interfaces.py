@@ -20,7 +20,7 @@ from app.machine.interfaces import (
     Interface,
     LinuxFacts,
     WindowsFacts,
-    carrying_interface,
+    interface_of_connection,
     interfaces,
     usable_interfaces,
     windows_facts,
@@ -192,14 +192,14 @@ def test_docker_and_vpn_are_used_only_when_chosen() -> None:
     ],
 )
 def test_which_interface_carries_a_connection(local: str, remote: str | None, name: str | None) -> None:
-    result = carrying_interface(ALL, local, remote)
+    result = interface_of_connection(ALL, local, remote)
     assert (result.name if result else None) == name
 
 
 def test_this_computer() -> None:
     result = {interface.name: interface for interface in interfaces()}
     assert result.keys() == psutil.net_if_addrs().keys()
-    loopback = carrying_interface(result.values(), "127.0.0.1")
+    loopback = interface_of_connection(result.values(), "127.0.0.1")
     assert loopback is not None
     assert loopback.kind is LinkKind.LOOPBACK
     assert loopback.is_up

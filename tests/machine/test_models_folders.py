@@ -112,11 +112,11 @@ def test_a_disk_that_is_away_gets_no_folder_in_its_place(root: Path, tmp_path: P
     disk.mkdir(parents=True)
     folders = ModelsFolders(root / "models" / "files", ModelsChoice(str(disk), (), MINE))
     folders.claim(disk, MINE)
-    assert folders.look(disk) is None
+    assert folders.check_reachable(disk) is None
     folders.ensure(disk)
     (disk / MARKER).rename(tmp_path / "aside")  # only the empty place is left
     for _ in range(2):
-        why = folders.look(disk)
+        why = folders.check_reachable(disk)
         assert why is not None
         assert why.code == "models_folder_away"
         with pytest.raises(Unreachable):
@@ -126,7 +126,7 @@ def test_a_disk_that_is_away_gets_no_folder_in_its_place(root: Path, tmp_path: P
     assert not disk.exists()
     disk.mkdir()
     ModelsFolders(root, ModelsChoice(owner=OTHERS)).claim(disk, OTHERS)
-    why = folders.look(disk)
+    why = folders.check_reachable(disk)
     assert why is not None
     assert why.code == "models_folder_other"
 
@@ -135,15 +135,15 @@ def test_a_former_folder_is_given_up_once_it_is_empty(folders: ModelsFolders, tm
     old = tmp_path / "old"
     folders.claim(old, MINE)
     (old / "notes.txt").write_text("mine")
-    assert not folders.give_up(old)
+    assert not folders.release(old)
     (old / "notes.txt").unlink()
-    assert folders.give_up(old)
+    assert folders.release(old)
     assert not old.exists()
     old.mkdir()  # by a person: it was there before
     folders.claim(old, MINE)
-    assert folders.give_up(old)
+    assert folders.release(old)
     assert list(old.iterdir()) == []
-    assert not folders.give_up(folders.own)
+    assert not folders.release(folders.own)
     assert folders.own.is_dir()
 
 

@@ -14,12 +14,12 @@ from app.machine.running_node import HomeLock
 
 def test_one_holds_it_at_a_time(tmp_path: Path) -> None:
     first, second = HomeLock(tmp_path / "node.lock"), HomeLock(tmp_path / "node.lock")
-    assert first.take()
-    assert first.take()  # its own already
-    assert not second.take()
+    assert first.acquire()
+    assert first.acquire()  # its own already
+    assert not second.acquire()
     first.release()
     first.release()
-    assert second.take()
+    assert second.acquire()
     second.release()
 
 
@@ -27,7 +27,7 @@ def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from app.machine.running_node import HomeLock\n"
         f"lock = HomeLock(Path({str(tmp_path / 'node.lock')!r}))\n"
-        "print(lock.take(), flush=True)\n"
+        "print(lock.acquire(), flush=True)\n"
         "sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -35,10 +35,10 @@ def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
-        assert not HomeLock(tmp_path / "node.lock").take()
+        assert not HomeLock(tmp_path / "node.lock").acquire()
         holder.kill()
     own = HomeLock(tmp_path / "node.lock")
-    assert own.take()
+    assert own.acquire()
     own.release()
 
 
@@ -47,7 +47,7 @@ def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.M
     """Otherwise two processes hold one each: of the old file and of the new one."""
     path = tmp_path / "node.lock"
     first, second, third = (HomeLock(path) for _ in range(3))
-    assert first.take()
+    assert first.acquire()
     plain = running_node._lock
 
     def late(file: int) -> None:  # it opened the file before that was taken away
@@ -56,9 +56,9 @@ def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.M
         plain(file)
 
     monkeypatch.setattr(running_node, "_lock", late)
-    assert not second.take()
-    assert third.take()
-    assert not second.take()
+    assert not second.acquire()
+    assert third.acquire()
+    assert not second.acquire()
     third.remove()
     assert not path.exists()
 
@@ -69,5 +69,5 @@ def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("app.machine.running_node._lock", none)
     own = HomeLock(tmp_path / "node.lock")
-    assert own.take()
+    assert own.acquire()
     own.release()

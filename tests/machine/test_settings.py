@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Damaged, DoesNotFit
 from app.core.lending.hours import read_hours
 from app.core.lending.policy import Rules
-from app.machine.settings import Choices, Pause, Settings, load, save
+from app.machine.settings import Pause, Settings, SettingsStore, load, save
 
 RULES = Rules(memory_bytes=5, idle_s=60.0, hours=read_hours("sat 9:00-17:00"), programs=("game",))
 
@@ -41,14 +41,14 @@ async def test_a_change_leaves_what_only_this_start_was_told(tmp_path: Path) -> 
     """`node --lend 2GiB` holds for this run; `lend --idle 1m` is kept, and does not keep the 2 GiB."""
     path = tmp_path / "settings.json"
     save(path, Settings("den"))
-    choices = Choices(path, Settings("den", Rules(memory_bytes=2)))
+    choices = SettingsStore(path, Settings("den", Rules(memory_bytes=2)))
     await choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, idle_s=60.0)))
     assert choices.now.lending == Rules(memory_bytes=2, idle_s=60.0)
     assert load(path).lending == Rules(idle_s=60.0)
 
 
 async def test_a_disk_that_takes_nothing_changes_nothing(tmp_path: Path) -> None:
-    choices = Choices(tmp_path / "missing" / "settings.json", Settings("den"))
+    choices = SettingsStore(tmp_path / "missing" / "settings.json", Settings("den"))
     with pytest.raises(DoesNotFit):
         await choices.change(lambda now: msgspec.structs.replace(now, name="attic"))
     assert choices.now.name == "den"

@@ -92,7 +92,7 @@ async def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
 async def test_beside_a_node_that_starts_nothing_goes(home: Home) -> None:
     """The node holds the lock, and has not reported yet that it is running."""
     lock = HomeLock(home.lock_file)
-    assert lock.take()
+    assert lock.acquire()
     with pytest.raises(Refused, match="erase_while_running"):
         await erase(home)
     assert (home.models / "one.gguf").exists()
@@ -110,7 +110,7 @@ async def test_a_node_that_starts_while_all_goes_waits_and_begins_anew(
     delete = uninstall._delete
 
     def meanwhile(*arguments: Any) -> None:
-        takes.append(own.take())
+        takes.append(own.acquire())
         delete(*arguments)
 
     monkeypatch.setattr(uninstall, "_delete", meanwhile)

@@ -23,7 +23,7 @@ from app.network.messages import Message
 from app.network.network import Network, Offer
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.listener import GUEST_PATH
-from app.network.peer.peer_link import Heartbeat, PeerLink, Work
+from app.network.peer.peer_link import Heartbeat, PeerLink, WorkerProgress
 from app.network.peer.probe import Measured
 from app.network.sockets import Address, listening_socket
 
@@ -51,8 +51,8 @@ class Node:
     def offer(self) -> Offer:
         return Offer(self.name, "CPU", ("fake 1",), 16 << 30, 8 << 30)
 
-    def work(self) -> Work:
-        return Work(steps_done=7, busy_seconds=0.5)
+    def work(self) -> WorkerProgress:
+        return WorkerProgress(steps_done=7, busy_seconds=0.5)
 
     def busy(self) -> bool:
         return self.at_work
@@ -72,7 +72,7 @@ class Node:
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         self.doubts.append(doubted)
 
-    def kept_out(self, machine: MachineId) -> None:
+    def refusal_changed(self, machine: MachineId) -> None:
         self.outside.append(machine)
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
@@ -187,4 +187,4 @@ def at(node: Node) -> Address:
 async def measured(den: Node, attic: Node, port: int | None = None) -> Measured:
     """Return den's measurement of the path to attic, or to a relay's port on this computer."""
     where = at(attic) if port is None else Address("127.0.0.1", port)
-    return (await measured_paths.measured(den.network, attic.network.id, where)).measured
+    return (await measured_paths.measure(den.network, attic.network.id, where)).measured

@@ -34,7 +34,7 @@ def begun(pace: HandshakePace, now: list[float], host: str, seconds: float) -> i
     end, n = now[0] + seconds, 0
     while now[0] + (wait_s := pace.wait_s(host)) <= end:
         now[0] += wait_s
-        pace.came_to_nothing(host)
+        pace.count_failure(host)
         n += 1
     return n
 
@@ -55,13 +55,13 @@ def test_a_host_where_a_member_was_met_has_its_own_and_all_others_share() -> Non
 def test_few_hosts_are_remembered() -> None:
     pace = HandshakePace(lambda _: True)
     for n in range(2 * MOST_PACED_HOSTS):
-        pace.came_to_nothing(str(n))
+        pace.count_failure(str(n))
     assert len(pace._buckets) == MOST_PACED_HOSTS
 
 
 def barred(den: Node, other: Node) -> None:
     with suppress(Flood):
-        den.network.calls._allowance(other.network.id).take(Kind.PING, 1000)
+        den.network.link_manager._allowance(other.network.id).take(Kind.PING, 1000)
 
 
 async def test_who_is_barred_is_let_in_to_a_handshake_a_few_times_a_second(nodes: Nodes) -> None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.core.ids import PipelineId
-from app.network.peer.peer_link import PeerLink, Work
+from app.network.peer.peer_link import PeerLink, WorkerProgress
 from app.network.traffic_limits import BYTES_OF_MBIT
 from tests.network.nodes import QUICK, Node, Nodes, measured, until
 
@@ -59,7 +59,7 @@ async def test_a_full_link_is_slow_at_both_ends_and_dead_at_none(nodes: Nodes, m
     """Frames and layers wait; heartbeats do not, and each side knows that nothing is lost."""
     den, attic = await nodes.paired("den", "attic", heartbeat=QUICK)
     for node in (den, attic):
-        monkeypatch.setattr(node, "work", Work)  # nothing is computed
+        monkeypatch.setattr(node, "work", WorkerProgress)  # nothing is computed
     link = den.network.link(attic.network.id)
     channel = await link.open_data(PIPELINE)
     attic.network.pace.limit(4)

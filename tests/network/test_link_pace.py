@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.network.peer.frame_channel import MemoryChannel, PacedChannel
-from app.network.traffic_limits import BURST_S, BYTES_OF_MBIT, HELD_SECONDS, SLICE_S, LinkPace
+from app.network.traffic_limits import BURST_S, BYTES_OF_MBIT, SLICE_S, THROTTLED_SECONDS, LinkPace
 
 MBIT = 8
 RATE = MBIT * BYTES_OF_MBIT
@@ -47,25 +47,25 @@ async def chunks(n: int, size: int) -> AsyncIterator[bytes]:
 
 async def test_without_a_limit_nothing_waits_and_nothing_is_cut(clock: Clock) -> None:
     free = LinkPace(clock, clock.sleep)
-    await free.leave(1 << 30)
-    await free.arrived(1 << 30)
-    assert [len(part) async for part in free.leaving(chunks(3, 1 << 20))] == [1 << 20] * 3
-    assert (clock.now_s, free.held_s(), free.bytes_per_s) == (100.0, 0.0, None)
+    await free.wait_to_send(1 << 30)
+    await free.wait_after_receiving(1 << 30)
+    assert [len(part) async for part in free.pace_sending(chunks(3, 1 << 20))] == [1 << 20] * 3
+    assert (clock.now_s, free.throttled_s(), free.bytes_per_s) == (100.0, 0.0, None)
 
 
 async def test_a_body_goes_in_slices_and_takes_what_it_must(clock: Clock, pace: LinkPace) -> None:
-    parts = [part async for part in pace.leaving(chunks(4, RATE))]
+    parts = [part async for part in pace.pace_sending(chunks(4, RATE))]
     assert b"".join(parts) == b"".join([part async for part in chunks(4, RATE)])
     assert max(map(len, parts)) <= RATE * SLICE_S
     assert clock.now_s - 100.0 == pytest.approx(4.0, abs=2 * SLICE_S + BURST_S)
 
 
 async def test_both_ways_have_the_limit_for_themselves(clock: Clock, pace: LinkPace) -> None:
-    await pace.arrived(RATE)
+    await pace.wait_after_receiving(RATE)
     assert clock.now_s - 100.0 == pytest.approx(1.0, abs=BURST_S)
-    await pace.leave(RATE)
+    await pace.wait_to_send(RATE)
     assert clock.now_s - 100.0 == pytest.approx(1.0, abs=BURST_S)  # it was idle so far
-    received = [part async for part in pace.arriving(chunks(2, RATE // 2))]
+    received = [part async for part in pace.pace_receiving(chunks(2, RATE // 2))]
     assert sum(map(len, received)) == RATE
     assert clock.now_s - 100.0 == pytest.approx(2.0, abs=2 * BURST_S)
 
@@ -77,7 +77,7 @@ async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPa
     loop = asyncio.get_running_loop()
 
     async def much() -> None:
-        async for _ in real.leaving(chunks(1, 8 * RATE)):  # until it is stopped
+        async for _ in real.pace_sending(chunks(1, 8 * RATE)):  # until it is stopped
             pass
 
     async with asyncio.TaskGroup() as tasks:
@@ -86,7 +86,7 @@ async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPa
         waited: list[float] = []
         while not sending.done() and len(waited) < 4:
             begun = loop.time()
-            await real.leave(1000)
+            await real.wait_to_send(1000)
             waited.append(loop.time() - begun)
         sending.cancel()
     assert len(waited) == 4
@@ -94,24 +94,24 @@ async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPa
 
 
 async def test_it_tells_that_something_is_held_back_and_for_how_long(clock: Clock, pace: LinkPace) -> None:
-    assert pace.held_s() == 0
-    waits_s = pace.arrive(2 * RATE)
+    assert pace.throttled_s() == 0
+    waits_s = pace.count_received(2 * RATE)
     clock.now_s += waits_s
-    assert pace.held_s() == pytest.approx(waits_s)
-    clock.now_s += HELD_SECONDS + 0.01
-    assert pace.held_s() == 0
+    assert pace.throttled_s() == pytest.approx(waits_s)
+    clock.now_s += THROTTLED_SECONDS + 0.01
+    assert pace.throttled_s() == 0
 
 
 async def test_the_limit_may_change_at_any_time(clock: Clock, pace: LinkPace) -> None:
-    await pace.leave(RATE)
+    await pace.wait_to_send(RATE)
     pace.limit(2 * MBIT)
     begun = clock.now_s
-    await pace.leave(2 * RATE)
-    await pace.leave(1)
+    await pace.wait_to_send(2 * RATE)
+    await pace.wait_to_send(1)
     assert clock.now_s - begun == pytest.approx(2.0, abs=BURST_S)
     pace.limit(0)
     begun = clock.now_s
-    await pace.leave(1 << 40)
+    await pace.wait_to_send(1 << 40)
     assert (clock.now_s, pace.bytes_per_s) == (begun, None)
 
 

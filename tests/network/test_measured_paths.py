@@ -12,7 +12,7 @@ from app.core.household.link import LinkEnd
 from app.core.ids import PipelineId
 from app.network import measured_paths
 from app.network.measured_paths import Path as Way
-from app.network.measured_paths import chosen
+from app.network.measured_paths import choose
 from app.network.peer import peer_link
 from app.network.peer.probe import Measured, RoundTrips
 from app.network.sockets import Address
@@ -43,7 +43,7 @@ CABLE, WIFI, SLIGHTLY, SLOW = (way("c", 940, 0.3), way("w", 200, 3.0), way("s", 
     ],
 )
 def test_a_way_is_left_only_for_a_much_better_one(paths: list[Way], present: str, expected: Way) -> None:
-    assert chosen(paths, Address(present, 1)) is expected
+    assert choose(paths, Address(present, 1)) is expected
 
 
 async def test_frames_take_the_chosen_way_and_go_back_when_it_is_gone(nodes: Nodes) -> None:
@@ -51,7 +51,7 @@ async def test_frames_take_the_chosen_way_and_go_back_when_it_is_gone(nodes: Nod
     far, link = attic.network.id, den.network.link(attic.network.id)
     with relay(attic.network.port, Faults()) as other:
         there = Address("127.0.0.1", other.port)
-        measured_paths.change_to(den.network, far, there)
+        measured_paths.switch_to(den.network, far, there)
         assert link.address == there
         channel = await link.open_data(PIPELINE)
         await channel.send(b"frame")
@@ -71,7 +71,7 @@ async def test_open_channels_outlive_a_change_of_way(nodes: Nodes) -> None:
     link = den.network.link(attic.network.id)
     channel = await link.open_data(PIPELINE)
     with relay(attic.network.port, Faults()) as other:
-        measured_paths.change_to(den.network, attic.network.id, Address("127.0.0.1", other.port))
+        measured_paths.switch_to(den.network, attic.network.id, Address("127.0.0.1", other.port))
         await channel.send(b"frame")
         assert await channel.receive() == b"frame"
     await channel.close()
@@ -80,35 +80,35 @@ async def test_open_channels_outlive_a_change_of_way(nodes: Nodes) -> None:
 async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peer_link, "LEFT_SECONDS", 0.01)
+    monkeypatch.setattr(peer_link, "ABANDONED_SECONDS", 0.01)
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)
     first = link.paths.now
     with relay(attic.network.port, Faults()) as fault_link, relay(attic.network.port, Faults()) as two:
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", fault_link.port))
+        measured_paths.switch_to(den.network, far, Address("127.0.0.1", fault_link.port))
         idle, channel = link.paths.now, await link.open_data(PIPELINE)
         assert not idle.is_idle
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", two.port))
+        measured_paths.switch_to(den.network, far, Address("127.0.0.1", two.port))
         session = idle.guest_session()
         await channel.send(b"frame")
         assert await channel.receive() == b"frame"
         assert not session.closed
         await channel.close()
         await until(lambda: session.closed)
-        await until(lambda: link.paths.left == [])
-        measured_paths.change_to(den.network, far, at(attic))  # the next one is noticed as well
-        await until(lambda: link.paths.left == [])
+        await until(lambda: link.paths.abandoned == [])
+        measured_paths.switch_to(den.network, far, at(attic))  # the next one is noticed as well
+        await until(lambda: link.paths.abandoned == [])
         assert await link.offer_stage(PIPELINE, b"{}") == b'{"wanted": 2}'
         assert not first._closed  # there is a way back
     assert den.network.links[far] is link
 
 
 async def test_requests_under_way_keep_a_left_path(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer_link, "LEFT_SECONDS", 0.01)
+    monkeypatch.setattr(peer_link, "ABANDONED_SECONDS", 0.01)
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)
     with relay(attic.network.port, Faults()) as fault_link:
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", fault_link.port))
+        measured_paths.switch_to(den.network, far, Address("127.0.0.1", fault_link.port))
         left = link.paths.now
         more = asyncio.Event()
 
@@ -120,7 +120,7 @@ async def test_requests_under_way_keep_a_left_path(nodes: Nodes, monkeypatch: py
         async with asyncio.TaskGroup() as tasks:
             upload = tasks.create_task(link.upload_pieces(PIPELINE, chunks()))
             await until(lambda: not left.is_idle)
-            measured_paths.change_to(den.network, far, at(attic))
+            measured_paths.switch_to(den.network, far, at(attic))
             await asyncio.sleep(0.05)
             assert not left._closed
             more.set()
@@ -132,8 +132,8 @@ async def test_no_change_during_work_or_without_a_link(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
     den.at_work = True
     with pytest.raises(Busy):
-        measured_paths.change_to(den.network, attic.network.id, at(attic))
+        measured_paths.switch_to(den.network, attic.network.id, at(attic))
     den.at_work = False
     await den.network.remove(attic.network.id)
     with pytest.raises(Unreachable):
-        measured_paths.change_to(den.network, attic.network.id, at(attic))
+        measured_paths.switch_to(den.network, attic.network.id, at(attic))

@@ -110,9 +110,9 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
     total = sum(isinstance(item, messages.Status) for item in den.heard)
     assert total < 2 * Kind.STATUS.burst  # each is told to the window: fewer are a flood than of other words
     assert caplog.text.count("floods this machine") == 1  # what was left of it is not looked at
-    attic.network.calls.hint(den.network.id)
+    attic.network.link_manager.hint(den.network.id)
     await until(
-        lambda: (why := attic.network.calls.failed.get(den.network.id)) is not None and why.code == "peer_floods"
+        lambda: (why := attic.network.link_manager.failed.get(den.network.id)) is not None and why.code == "peer_floods"
     )
     assert attic.network.id not in den.network.links
 
@@ -126,7 +126,7 @@ async def test_what_a_flooder_has_open_ends_at_once(nodes: Nodes) -> None:
     ]
     assert open_here
     with pytest.raises(Flood):
-        den.network.calls._allowance(attic.network.id).take(Kind.PING, 1000)
+        den.network.link_manager._allowance(attic.network.id).take(Kind.PING, 1000)
     assert all(base_transport.is_closing() for base_transport in open_here)
 
 

@@ -48,7 +48,7 @@ from app.network.messages import (
     decode,
     encode,
     log_batches,
-    understood,
+    received_reason,
 )
 
 HELLO = {
@@ -305,15 +305,15 @@ def test_a_long_log_goes_in_several_messages() -> None:
 
 def test_reasons_of_peers_are_used_only_when_they_make_a_sentence() -> None:
     good = Refuse(code="code_wrong", facts={"tries_left": 2})
-    assert understood(good) == Reason("code_wrong", {"tries_left": 2})
+    assert received_reason(good) == Reason("code_wrong", {"tries_left": 2})
     for odd in (
         Refuse(code="no_such_code"),
         Refuse(code="code_wrong"),
         Refuse(code="disk_full", facts={"folder": "x", "needed_bytes": "x", "free_bytes": 1}),
     ):
-        assert understood(odd).code in ("peer_refused", "disk_full")
+        assert received_reason(odd).code in ("peer_refused", "disk_full")
     foreign = StageFailed(pipeline="0" * 32, code="peer_stopped", facts={"name": "a\x1b[1m\u202eb"})
-    assert understood(foreign) == Reason("peer_stopped", {"name": "a[1mb"})
+    assert received_reason(foreign) == Reason("peer_stopped", {"name": "a[1mb"})
 
 
 @given(st.binary(max_size=300))
@@ -344,7 +344,7 @@ def test_no_changed_field_raises_anything_but_bad_message(message: Message, name
 
 def test_protocols_understand_each_other_as_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "OLDEST_PROTOCOL", 3)
-    together = [(index, other) for index in range(7) for other in range(7) if messages.speak_together(index, other)]
+    together = [(index, other) for index in range(7) for other in range(7) if messages.are_compatible(index, other)]
     assert together == [(3, 3), (3, 4), (4, 3), (4, 4), (4, 5), (5, 4), (5, 5), (5, 6), (6, 5), (6, 6)]
 
 

@@ -89,7 +89,7 @@ async def test_removal_ends_links_soon(nodes: Nodes) -> None:
 async def test_a_new_name_reaches_the_link(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
     status = Status(name="loft", device="", total_bytes=1, lendable_bytes=0, used_bytes=0, state="off")
-    await attic.network.tell(status)
+    await attic.network.broadcast(status)
     await until(lambda: den.network.link(attic.network.id).name == "loft")
 
 
@@ -122,7 +122,7 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
     for _ in range(5):
         await until(lambda: den.network.links and attic.network.links)
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
-        den.network.places.note_announcement(
+        den.network.address_book.note_announcement(
             Announced(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL)
         )
         for link in (first, second):  # both ends lose it at once, without a word
@@ -187,7 +187,7 @@ async def test_what_is_told_may_be_broken_off_before_it_is_sent(nodes: Nodes) ->
     """No task may be left unawaited when the node stops: that is a warning, and fails here."""
     den, _ = await nodes.paired("den", "attic")
     async with asyncio.TaskGroup() as group:
-        telling = group.create_task(den.network.tell(CloseStage(pipeline="0" * 32)))
+        telling = group.create_task(den.network.broadcast(CloseStage(pipeline="0" * 32)))
         await asyncio.sleep(0)  # it has begun, and what it began has not
         telling.cancel()
     gc.collect()

@@ -170,7 +170,7 @@ async def test_a_limit_of_the_kernel_is_found_within_ten_percent(
             own_hosts: set[str] = set()
 
             async def measure() -> Measured:
-                path = await measured_paths.measured(den.network, attic.network.id, way)
+                path = await measured_paths.measure(den.network, attic.network.id, way)
                 own_hosts.add(path.own_host)
                 return path.measured
 

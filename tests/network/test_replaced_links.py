@@ -84,14 +84,14 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
 
 async def test_who_calls_waits_until_the_other_side_has_made_way(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     den, _ = await gone(nodes)
-    make_way = peer_links.Links._make_way
+    make_way = peer_links.LinkManager._make_way
 
-    async def slowly(self: peer_links.Links, *args: Any) -> None:
-        if self is den.network.calls:
+    async def slowly(self: peer_links.LinkManager, *args: Any) -> None:
+        if self is den.network.link_manager:
             await asyncio.sleep(HELLO_SECONDS + 0.3)
         await make_way(self, *args)
 
-    monkeypatch.setattr(peer_links.Links, "_make_way", slowly)
+    monkeypatch.setattr(peer_links.LinkManager, "_make_way", slowly)
     again = await nodes.prepare("attic")
     async with again.network:
         await until(lambda: again.network.links)

@@ -13,11 +13,11 @@ from app.network.sockets import (
     LINUX_TCP_RTO_MAX_MS,
     LINUX_TCP_RTO_MIN_US,
     Address,
-    accepted,
+    accept_connection,
     listening_socket,
     own_host,
     plain_host,
-    send_again_soon,
+    retransmit_quickly,
     tune,
 )
 
@@ -112,7 +112,7 @@ def test_what_is_lost_is_sent_again_soon_where_the_system_can() -> None:
     """Linux from 2025 on; elsewhere nothing is another, and nothing fails."""
     with socket.socket() as sock:
         tune(sock)
-        send_again_soon(sock)
+        retransmit_quickly(sock)
         try:
             most = sock.getsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MAX_MS)
             least = sock.getsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MIN_US)
@@ -120,17 +120,17 @@ def test_what_is_lost_is_sent_again_soon_where_the_system_can() -> None:
             pytest.skip("this system has its own rule alone")
         assert most == 1000
         assert 45_000 <= least <= 60_000  # in whole ticks of the kernel
-    send_again_soon(sock)  # gone already: no error
+    retransmit_quickly(sock)  # gone already: no error
 
 
 async def test_a_cancelled_accept_loses_nobody() -> None:
     with listening_socket("127.0.0.1", 0) as sock:
-        waiting = asyncio.get_running_loop().create_task(accepted(sock))
+        waiting = asyncio.get_running_loop().create_task(accept_connection(sock))
         await asyncio.sleep(0.01)
         with socket.create_connection(sock.getsockname()) as caller:
             waiting.cancel()
             await asyncio.wait({waiting})
-            there, host = await accepted(sock)
+            there, host = await accept_connection(sock)
             assert host == "127.0.0.1"
             assert there.getpeername() == caller.getsockname()
             there.close()

@@ -54,7 +54,7 @@ async def test_another_version_that_dials_is_told_who_is_to_be_updated(nodes: No
     assert (answer["type"], answer["code"]) == ("refuse", "version_differs")
     assert said(Reason(answer["code"], answer["facts"])) == sentence
     assert not den.network.links
-    shown = den.network.calls.failed[attic.network.id]  # also here, where nobody could dial
+    shown = den.network.link_manager.failed[attic.network.id]  # also here, where nobody could dial
     assert said(shown) == sentence
 
 
@@ -74,6 +74,6 @@ async def test_another_version_that_is_dialled_is_named_too(
     async with serving.network:
         member = den.network.members[attic.network.id]
         with pytest.raises(Refused) as refused:
-            await den.network.calls.call(member, [at(serving)])
+            await den.network.link_manager.call(member, [at(serving)])
     assert said(refused.value) == sentence
     await until(lambda: not den.network.links)

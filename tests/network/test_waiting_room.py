@@ -184,7 +184,7 @@ async def test_an_entrance_ends_whoever_must_go_and_leaves_no_socket_open(monkey
             ours.setblocking(False)
             if number in (0, 4):
                 theirs.send(WHOLE_RECORD)
-            entrance.came(ours, f"10.0.0.{number}", start)
+            entrance.admit(ours, f"10.0.0.{number}", start)
             if number == 0:
                 await asyncio.sleep(0.02)  # this one is being welcomed; the others are silent
         await asyncio.sleep(0.05)

@@ -42,7 +42,7 @@ class Computer:
 
     def __init__(self, server: HubServer, root: Path) -> None:
         self.place, self.disk, self.in_use = Place(server, root), TwoDisks(), list[str]()
-        self.choices = settings.Choices(root / "settings.json", settings.load(root / "settings.json"))
+        self.choices = settings.SettingsStore(root / "settings.json", settings.load(root / "settings.json"))
         self.folders = ModelsFolders(self.place.files, self.choices.now.models)
         self.place.downloads.book.places = self.folders
         self.place.shelf.why_away = self.folders.why_away

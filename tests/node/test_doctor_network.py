@@ -55,7 +55,7 @@ class Far:
     address: Address = AT
 
     @property
-    def call_back(self) -> Far:
+    def reachability(self) -> Far:
         return self
 
     async def ask(self) -> Called | None:

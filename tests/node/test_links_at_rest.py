@@ -103,7 +103,7 @@ class Household:
 @pytest.fixture
 def household(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Household:
     made = Household(tmp_path)
-    monkeypatch.setattr(measured_paths, "measured", made.measured)
+    monkeypatch.setattr(measured_paths, "measure", made.measured)
     monkeypatch.setattr(measured_paths, "round_trips", made.round_trips)
     monkeypatch.setattr(link_registry, "interfaces", made.interfaces)
     monkeypatch.setattr(link_registry, "own_host_towards", lambda host: "10.0.0.99")

@@ -30,7 +30,7 @@ class Links:
     links: dict[MachineId, Link]
     said: list[tuple[MachineId, bool]] = field(default_factory=list)
 
-    async def tell(self, message: Message, machines: Any = None) -> None:
+    async def broadcast(self, message: Message, machines: Any = None) -> None:
         if isinstance(message, Answering):
             self.said += [(machine, message.now) for machine in machines]
 

@@ -79,7 +79,7 @@ class DownloadFolders(Protocol):
 
     def of(self, path: Path, /) -> Path | None: ...
 
-    def place_of(self, name: str, /) -> Path: ...
+    def folder_for(self, name: str, /) -> Path: ...
 
     def ensure(self, folder: Path, /) -> None: ...
 
@@ -198,7 +198,7 @@ class DownloadRecords:
         return self._path_of(f"{download_id}.parts")
 
     def _path_of(self, name: str) -> Path:
-        return self.places.place_of(name) / name
+        return self.places.folder_for(name) / name
 
     def _path(self, download_id: str) -> Path:
         return self.folder / f"{download_id}.json"

@@ -11,7 +11,7 @@ from aiohttp import hdrs, web
 
 from app.api import requests
 from app.core.errors import BadInput
-from app.machine.settings import ApiChoice
+from app.machine.settings import ApiSettings
 
 MOST_NAMES = 32  # host names, and as many origins
 MOST_CHARACTERS = 253  # of a host name (RFC 1035)
@@ -162,7 +162,7 @@ async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
         answer.headers[hdrs.VARY] = hdrs.ORIGIN
 
 
-def apply_changes(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
+def apply_changes(choice: ApiSettings, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
     """Return the host names and origins of `choice` after the requested changes. Raises BadInput."""
     return {
         "host_names": _apply(

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from app.network.traffic_limits import TooLong, pieces_of, whole_body
+from app.network.traffic_limits import TooLong, body_chunks, whole_body
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -71,7 +71,7 @@ async def read_body(request: web.Request, limit: int) -> bytes:
         raise TooLong(f"{announced} bytes announced, {limit} allowed")
     unpacker: _Unpacker = _Gzip() if named[0] == "gzip" else _Zstd()
     body, received = bytearray(), 0
-    async for chunk in pieces_of(request.content):
+    async for chunk in body_chunks(request.content):
         received += len(chunk)
         if received > limit:
             raise TooLong(f"more than {limit} bytes")

@@ -19,7 +19,7 @@ from app.gateway.open_requests import STARTED, UNREAD_SECONDS, write
 from app.gateway.refusals import api_of, stream_error
 from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
 from app.gateway.upstreams.upstreams import FORWARDED_BY
-from app.network.peer.peer_client import GuestClient, problem
+from app.network.peer.peer_client import GuestClient, reported_error
 from app.network.traffic_limits import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.node.models.guest_answers import HEADERS, GuestAnswers
 
@@ -52,7 +52,7 @@ def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.Strea
         path = _route(request)
         async with host.request("POST", path, request[BODY], headers) as answer:
             if answer.status == REFUSED:
-                raise problem(await _read_whole(host, answer), host.host.name, of_its_pool=True)
+                raise reported_error(await _read_whole(host, answer), host.host.name, of_its_pool=True)
             if answer.content_type in (EVENTS, NDJSON):
                 return await _forward_stream(request, host, answer)
             if (answer.content_length or 0) > ANSWER_BYTES:

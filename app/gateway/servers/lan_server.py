@@ -21,8 +21,8 @@ from app.machine.interfaces import interfaces, usable_interfaces
 from app.machine.paths import Home
 from app.network.api_certificate import FILE, load_or_make
 from app.network.identity import Keystore
-from app.network.sockets import Address, accepted, listening_socket, tune
-from app.network.tls import let_go, pairing_server_context
+from app.network.sockets import Address, accept_connection, listening_socket, tune
+from app.network.tls import free_handshake_memory, pairing_server_context
 from app.network.waiting_room import Entrance, HandshakePace, MetHosts, WaitingRoom
 
 log = logging.getLogger(__name__)
@@ -148,17 +148,17 @@ class LanServer:
         entrance = Entrance(partial(self._welcome, context), self._strangers, HANDSHAKE_SECONDS)
         while True:
             try:
-                connection, host = await accepted(sock)
+                connection, host = await accept_connection(sock)
             except OSError as error:  # the client has already left, or no file descriptors are free
                 log.info("accept failed: %s", error)
                 await asyncio.sleep(0.05)
                 continue
-            entrance.came(connection, host, self._start)
+            entrance.admit(connection, host, self._start)
             await asyncio.sleep(0)  # let each of many connections start before the next one takes its place
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
-        await self._handshakes.turn(host)
+        await self._handshakes.wait_turn(host)
         is_through = False
         try:
             assert self._runner is not None
@@ -177,14 +177,14 @@ class LanServer:
             if ours is not None and getattr(error, "reason", "") == "HTTP_REQUEST":
                 with suppress(OSError):
                     ours.send(NO_TLS)
-            let_go(error)
+            free_handshake_memory(error)
             sock.close()
         except Exception:  # top of a task: no client may bring the port down
             log.exception("handshake with %s", host)
             sock.close()
         finally:
             if not is_through:
-                self._handshakes.came_to_nothing(host)
+                self._handshakes.count_failure(host)
             if ours is not None:
                 ours.close()
 

@@ -39,7 +39,7 @@ from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.keyring_store import open_keystore
 from app.machine.paths import Home, home_option
 from app.machine.secret_stores import ApiKeys, SecretMap
-from app.machine.settings import ApiChoice, Choices, KeyLimits, Upstream
+from app.machine.settings import ApiSettings, KeyLimits, SettingsStore, Upstream
 from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models
 from app.node.journal import Journal
@@ -86,7 +86,7 @@ class ChatApi:
     def __init__(
         self,
         home: Home,
-        choices: Choices,
+        choices: SettingsStore,
         hosting: ModelManager,
         models: Models,
         guesting: GuestAnswers,
@@ -123,7 +123,7 @@ class ChatApi:
         return self._loopback.number
 
     @property
-    def choice(self) -> ApiChoice:
+    def choice(self) -> ApiSettings:
         return self._choices.now.api
 
     def _tokens_of(self, key: str) -> int:
@@ -190,7 +190,7 @@ class ChatApi:
         changes = {
             field: value
             for field in order.__struct_fields__
-            if field in ApiChoice.__struct_fields__ and (value := getattr(order, field)) is not msgspec.UNSET
+            if field in ApiSettings.__struct_fields__ and (value := getattr(order, field)) is not msgspec.UNSET
         }
         async with self._changing:  # concurrent changes are both kept
             changes |= allowed_origins.apply_changes(self.choice, order)
@@ -236,11 +236,11 @@ class ChatApi:
     async def _with_upstreams(self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]) -> None:
         await self._save(lambda now: msgspec.structs.replace(now, upstreams=how(now.upstreams)))
 
-    async def _save(self, how: Callable[[ApiChoice], ApiChoice]) -> None:
+    async def _save(self, how: Callable[[ApiSettings], ApiSettings]) -> None:
         async with self._changing:
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=how(now.api)))
 
-    async def _apply_lan_or_close(self, choice: ApiChoice) -> None:
+    async def _apply_lan_or_close(self, choice: ApiSettings) -> None:
         try:
             await self._apply_lan(choice)
         except AppError:
@@ -248,7 +248,7 @@ class ChatApi:
                 await self._close()
             raise
 
-    async def _apply_lan(self, choice: ApiChoice) -> None:
+    async def _apply_lan(self, choice: ApiSettings) -> None:
         """Open or close the LAN server as the settings say. Raises BadInput, Refused."""
         async with self._turn:
             if not (choice.on and choice.lan):

@@ -271,7 +271,7 @@ class ThreadShare:
         self._shared_at, most = now, self._threads.most
         if self._yields and self._others is not None:
             with contextlib.suppress(psutil.Error):
-                most = threads_beside_others(most, self._others.look())
+                most = threads_beside_others(most, self._others.busy_cores())
         return most
 
 

@@ -69,7 +69,7 @@ class OtherProgramsLoad:
         self._ours = (psutil.Process(), psutil.Process(pid))
         self._busy_s, self._at_s = self._now()
 
-    def look(self) -> float:
+    def busy_cores(self) -> float:
         """Return the average number of busy cores since the last reading. Raises psutil.Error if the child is gone."""
         busy_s, at_s = self._now()
         spent_s, passed_s = busy_s - self._busy_s, at_s - self._at_s

@@ -14,9 +14,9 @@ from typing import Protocol
 class PowerEvent(StrEnum):
     """A power event that the operating system reports."""
 
-    SLEEPS = "sleeps"
-    ENDS = "ends"
-    STAYS = "stays"  # awake again, or the shutdown was canceled
+    SLEEP = "sleeps"
+    SHUTDOWN = "ends"
+    WAKE = "stays"  # awake again, or the shutdown was canceled
 
 
 PowerCallback = Callable[[PowerEvent], Awaitable[None]]
@@ -36,7 +36,7 @@ class LoopCallback:
     def __call__(self, event: PowerEvent) -> None:
         """Run the callback in the event loop, and wait until it returns or the system's time limit is reached.
 
-        For STAYS, do not wait.
+        For WAKE, do not wait.
         """
         if self._loop.is_closed():
             return
@@ -46,7 +46,7 @@ class LoopCallback:
         except RuntimeError:  # it was closed in the meantime
             telling.close()
             return
-        if event is PowerEvent.STAYS:
+        if event is PowerEvent.WAKE:
             return
         try:
             future.result(self._waits_s)
@@ -60,7 +60,7 @@ class LoopCallback:
 class EventSource(Protocol):
     """A source of power events, opened, polled and closed by one thread."""
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         """Process events for `seconds`. Raises OSError if the source can no longer deliver any."""
         ...
 
@@ -86,6 +86,6 @@ def _poll_until(open_source: Callable[[], EventSource], over: threading.Event) -
     source = open_source()
     try:
         while not over.is_set():
-            source.look(POLL_SECONDS)
+            source.poll(POLL_SECONDS)
     finally:
         source.close()

@@ -48,7 +48,7 @@ def stop_tool(tool: subprocess.Popen[bytes]) -> None:
         tool.wait()
 
 
-class Awake:
+class WakeLock:
     """A request to keep the computer awake. `hold` and `release` may be repeated, but from one thread only: Windows
     tracks the request per thread."""
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 # IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit, 0x38 << 26, with x
 CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
 WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # some wakes report only the first
-MEANS = {WILL_SLEEP: PowerEvent.SLEEPS, WILL_POWER_ON: PowerEvent.STAYS, HAS_POWERED_ON: PowerEvent.STAYS}
+MEANS = {WILL_SLEEP: PowerEvent.SLEEP, WILL_POWER_ON: PowerEvent.WAKE, HAS_POWERED_ON: PowerEvent.WAKE}
 ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # without an answer the system waits for half a minute
 WAITS_SECONDS = 4.5  # longer than app/node/lending/lending_policy.py needs
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
@@ -49,7 +49,7 @@ class RootPower:
         self._source: int | None = iokit.IONotificationPortGetRunLoopSource(self._port)
         core.CFRunLoopAddSource(self._loop, self._source, mode)
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         if self._core.CFRunLoopRunInMode(self._mode, seconds, 0) == NOTHING_TO_RUN:
             raise OSError("the run loop has lost IOKit's port")
 

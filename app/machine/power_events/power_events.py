@@ -31,10 +31,10 @@ DELAY = (
 RETRY_SECONDS = 60.0  # between two attempts to reach the bus
 
 
-MEMBERS = {"PrepareForSleep": PowerEvent.SLEEPS, "PrepareForShutdown": PowerEvent.ENDS}
+MEMBERS = {"PrepareForSleep": PowerEvent.SLEEP, "PrepareForShutdown": PowerEvent.SHUTDOWN}
 
 
-class Delay:
+class SleepInhibitor:
     """A logind inhibitor lock that delays sleep and shutdown until other machines have been informed."""
 
     def __init__(self, start: Start = start_tool) -> None:
@@ -55,7 +55,7 @@ class Delay:
             stop_tool(tool)
 
 
-async def listen(callback: PowerCallback, delay: Delay | None = None, platform: str = sys.platform) -> None:
+async def listen(callback: PowerCallback, delay: SleepInhibitor | None = None, platform: str = sys.platform) -> None:
     """Pass the system's power events to `callback` until canceled.
 
     The system waits until `callback` returns, or until its own time limit is reached.
@@ -69,10 +69,10 @@ async def listen(callback: PowerCallback, delay: Delay | None = None, platform: 
 
         await macos_sleep.listen(callback)
     elif platform == "linux":
-        await _listen_to_logind(callback, delay or Delay())
+        await _listen_to_logind(callback, delay or SleepInhibitor())
 
 
-async def _listen_to_logind(callback: PowerCallback, delay: Delay) -> None:
+async def _listen_to_logind(callback: PowerCallback, delay: SleepInhibitor) -> None:
     level = logging.INFO
     try:
         while True:
@@ -87,7 +87,7 @@ async def _listen_to_logind(callback: PowerCallback, delay: Delay) -> None:
         delay.release()
 
 
-async def _receive_signals(callback: PowerCallback, delay: Delay) -> None:
+async def _receive_signals(callback: PowerCallback, delay: SleepInhibitor) -> None:
     """Connect to the system bus and process logind's signals until the connection fails.
 
     Raises OSError, EOFError or ValueError.
@@ -113,4 +113,4 @@ async def _receive_signals(callback: PowerCallback, delay: Delay) -> None:
                 delay.release()
             else:
                 delay.hold()
-                await callback(PowerEvent.STAYS)
+                await callback(PowerEvent.WAKE)

@@ -77,7 +77,7 @@ class SessionWindow:
             user32.UnregisterClassW(CLASS, self._instance)
             raise OSError("CreateWindowExW was refused")
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         wait = self._user32.MsgWaitForMultipleObjects
         if wait(0, None, False, round(seconds * 1000), ALL_INPUT) == WAIT_FAILED:
             raise OSError("MsgWaitForMultipleObjects was refused")
@@ -94,7 +94,7 @@ class SessionWindow:
             return 1
         if message == END:
             if first:  # otherwise the session continues
-                self._callback(PowerEvent.ENDS)
+                self._callback(PowerEvent.SHUTDOWN)
             return 0
         if message == CLOSE:  # sent by another program; by default it would destroy this window
             return 0
@@ -131,7 +131,7 @@ BY_CALLBACK = 2  # DEVICE_NOTIFY_CALLBACK: winuser.h
 WAITS_SECONDS = 1.5  # Windows waits for two at most
 
 
-MEANS = {SUSPEND: PowerEvent.SLEEPS, RESUMED: PowerEvent.STAYS}
+MEANS = {SUSPEND: PowerEvent.SLEEP, RESUMED: PowerEvent.WAKE}
 
 
 # DEVICE_NOTIFY_CALLBACK_ROUTINE: powrprof.h

@@ -81,7 +81,7 @@ def _default_route_kind() -> LinkKind | None:
             local = route_socket.getsockname()[0]
     except OSError:
         return None
-    carrying = interfaces.carrying_interface(interfaces.interfaces(), local)
+    carrying = interfaces.interface_of_connection(interfaces.interfaces(), local)
     return carrying.kind if carrying else None
 
 
@@ -134,7 +134,7 @@ T = TypeVar("T")
 class OwnerSensors:
     """The sensors for the lending rules. Each is read only if a rule needs it, and most values are cached for seconds.
 
-    `look` can block for some seconds if a system tool hangs, so call it in a thread.
+    `read` can block for some seconds if a system tool hangs, so call it in a thread.
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -149,7 +149,7 @@ class OwnerSensors:
         self._programs: _CachedReading[frozenset[str]] = _CachedReading(PROGRAMS_SECONDS, frozenset)
         self._watched: frozenset[str] = frozenset()
 
-    def look(self, rules: Rules) -> Readings:
+    def read(self, rules: Rules) -> Readings:
         """Return the current readings of the sensors that these rules need."""
         now_s, local = self._clock(), time.localtime()
         programs = frozenset(map(executable, rules.programs))

@@ -23,10 +23,10 @@ MET_FIRST = 4  # addresses where it was reached that are tried before hints; the
 HOSTS_SECONDS = 1.0  # how long the hosts where members were reached are cached
 DIAL_SECONDS = 1.0  # more frequent hints trigger no more calls
 
-Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
+SendTo = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
 
-class KnownPlaces:
+class AddressBook:
     """The known addresses of all members. Calls `dial` on a hint about a member, at most once per second."""
 
     def __init__(
@@ -43,7 +43,7 @@ class KnownPlaces:
         self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
         self._dialled_seconds: dict[MachineId, float] = {}
 
-    def of(self, machine: MachineId) -> tuple[Address, ...]:
+    def addresses(self, machine: MachineId) -> tuple[Address, ...]:
         """Return the addresses to try for `machine`, most likely first; empty if it is no longer a member."""
         if machine not in self._members():
             self._reported.pop(machine, None)
@@ -52,7 +52,7 @@ class KnownPlaces:
         hints = (*self._announced_at(machine), *self._reported.get(machine, ()))
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
 
-    def met_at(self, host: str) -> bool:
+    def was_reached_at(self, host: str) -> bool:
         """Return whether a member was ever reached at `host`. Cached, since every unknown caller is checked."""
         now = self._clock()
         if now >= self._hosts_until_seconds:
@@ -81,11 +81,11 @@ class KnownPlaces:
         self._reported = {machine: at for machine, at in self._reported.items() if machine in members}
         self._hint(named)
 
-    async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:
+    async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], send: SendTo) -> None:
         """Send a newly linked member the addresses of the others, and send the others its address."""
         peers = [machine for machine in self._members() if machine != newcomer]
-        await tell(self._to_tell(up, peers), [newcomer])
-        await tell(self._to_tell(up, [newcomer]), peers)
+        await send(self._to_tell(up, peers), [newcomer])
+        await send(self._to_tell(up, [newcomer]), peers)
 
     def _to_tell(self, up: Mapping[MachineId, PeerLink], machines: Iterable[MachineId]) -> Whereabouts:
         places: dict[str, list[str]] = {}

@@ -37,7 +37,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TxtRecord:
     """The contents of an announcement's TXT record."""
 
     protocol: int
@@ -64,20 +64,20 @@ def id_of(name: str) -> str | None:
     return match.group(1) if match else None
 
 
-def properties(said: Said) -> dict[str, str]:
+def txt_fields(txt: TxtRecord) -> dict[str, str]:
     """Return the fields of an announcement's TXT record."""
-    fields = {"v": str(said.protocol)}
-    if said.name is not None and said.pairing_port is not None:
-        name = clean_name(said.name).encode("utf-8")[:MAX_NAME_BYTES]
-        fields |= {"name": name.decode("utf-8", "ignore"), "pair": str(said.pairing_port)}
-        if said.system in SYSTEMS:
-            fields["os"] = said.system
-        if device := _device(said.device or ""):
+    fields = {"v": str(txt.protocol)}
+    if txt.name is not None and txt.pairing_port is not None:
+        name = clean_name(txt.name).encode("utf-8")[:MAX_NAME_BYTES]
+        fields |= {"name": name.decode("utf-8", "ignore"), "pair": str(txt.pairing_port)}
+        if txt.system in SYSTEMS:
+            fields["os"] = txt.system
+        if device := _device(txt.device or ""):
             fields["dev"] = device.encode("utf-8")[:MAX_NAME_BYTES].decode("utf-8", "ignore")
     return fields
 
 
-def read(text: bytes) -> Said | None:
+def parse_txt(text: bytes) -> TxtRecord | None:
     """Parse a TXT record, and make its texts safe to display. Return None if it is not one of ours."""
     if len(text) > MAX_TXT_BYTES:
         return None
@@ -87,11 +87,11 @@ def read(text: bytes) -> Said | None:
         return None
     name, pairing_port = fields.get(b"name"), _number(fields.get(b"pair"), 1 << 16)
     if name is None or not pairing_port:
-        return Said(protocol)
+        return TxtRecord(protocol)
     system = fields.get(b"os", b"").decode("utf-8", "replace")
     device = _device(fields.get(b"dev", b"").decode("utf-8", "replace"))
     shown = clean_name(name.decode("utf-8", "replace"))
-    return Said(protocol, shown, pairing_port, system if system in SYSTEMS else None, device)
+    return TxtRecord(protocol, shown, pairing_port, system if system in SYSTEMS else None, device)
 
 
 def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:

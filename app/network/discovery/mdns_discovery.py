@@ -37,13 +37,13 @@ from app.core.reasons import os_cause
 from app.network.discovery.announcement import (
     MOST_ADDRESSES,
     SERVICE,
-    Said,
+    TxtRecord,
     believable,
     id_of,
     instance_of,
-    properties,
-    read,
+    parse_txt,
     server_of,
+    txt_fields,
 )
 from app.network.messages import PROTOCOL
 
@@ -69,17 +69,17 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Sighting:
     """The latest announcement received from a machine."""
 
     port: int
-    heard_seconds: float
-    said: Said | None = None
+    seen_seconds: float
+    txt: TxtRecord | None = None
     addresses: tuple[str, ...] = ()
-    told: Announced | None = None
+    reported: Announced | None = None
 
 
-class Hearing(RecordUpdateListener):
+class AnnouncementListener(RecordUpdateListener):
     """A listener that collects the records received by zeroconf. It calls `news` when `take` may return something."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Hearing(RecordUpdateListener):
     ) -> None:
         self._me, self._port, self._is_member = me, port, is_member
         self._clock, self._news = clock, news
-        self._heard: dict[str, _Heard] = {}
+        self._sightings: dict[str, _Sighting] = {}
         self._changed: set[str] = set()
         self._ended: list[AnnouncementEnded] = []
         self._ours: dict[str, float] = {}  # own address -> time until which no other machine may use it
@@ -103,7 +103,7 @@ class Hearing(RecordUpdateListener):
         left = {key: min(until, limit) for key, limit in self._ours.items()}
         still = {key: limit for key, limit in left.items() if limit > self._clock()}
         self._ours = {**still, **dict.fromkeys(addresses, float("inf"))}
-        self._changed.update(self._heard)  # which addresses are believable depends on ours
+        self._changed.update(self._sightings)  # which addresses are believable depends on ours
 
     @property
     def copied_at(self) -> str | None:
@@ -115,25 +115,25 @@ class Hearing(RecordUpdateListener):
     @property
     def oldest_seconds(self) -> float | None:
         """Return when the machine that has been silent the longest was last heard, or None if there is none."""
-        return min((heard.heard_seconds for heard in self._heard.values()), default=None)
+        return min((sighting.seen_seconds for sighting in self._sightings.values()), default=None)
 
     def take(self) -> list[Announced | AnnouncementEnded]:
         """Return the changes since the last call, beginning with the machines that left."""
         now = self._clock()
-        for id16, heard in list(self._heard.items()):
-            if now - heard.heard_seconds > FORGOTTEN_SECONDS:
+        for id16, sighting in list(self._sightings.items()):
+            if now - sighting.seen_seconds > FORGOTTEN_SECONDS:
                 self._drop(id16)
         news: list[Announced | AnnouncementEnded] = list(self._ended)
         self._ended.clear()
         ours = [key for key, until in self._ours.items() if until == float("inf")]
-        for id16 in sorted(self._changed & self._heard.keys()):
-            heard = self._heard[id16]
-            seen = _seen(id16, heard, ours)
-            if seen is None and heard.told is not None:
+        for id16 in sorted(self._changed & self._sightings.keys()):
+            sighting = self._sightings[id16]
+            seen = _seen(id16, sighting, ours)
+            if seen is None and sighting.reported is not None:
                 news.append(AnnouncementEnded(id16))
-            elif seen is not None and seen != heard.told:
+            elif seen is not None and seen != sighting.reported:
                 news.append(seen)
-            heard.told = seen
+            sighting.reported = seen
         self._changed.clear()
         return news
 
@@ -171,18 +171,18 @@ class Hearing(RecordUpdateListener):
                 if record.port != self._port:
                     self._copy_at(f"port {record.port}")
                 continue
-            heard = self._heard.get(id16)
-            if heard is None and self._has_room(id16):
-                heard = self._heard[id16] = _Heard(record.port, now)
-            if heard is not None:
-                heard.port, heard.heard_seconds = record.port, now
+            sighting = self._sightings.get(id16)
+            if sighting is None and self._has_room(id16):
+                sighting = self._sightings[id16] = _Sighting(record.port, now)
+            if sighting is not None:
+                sighting.port, sighting.seen_seconds = record.port, now
                 self._changed.add(id16)
 
     def _texts(self, records: Iterable[DNSText]) -> None:
         for record in records:
             id16 = id_of(record.key)
-            if id16 in self._heard and (said := read(record.text)) is not None:
-                self._heard[id16].said = said
+            if id16 in self._sightings and (txt := parse_txt(record.text)) is not None:
+                self._sightings[id16].txt = txt
                 self._changed.add(id16)
 
     def _hosts(self, records: Iterable[DNSAddress]) -> None:
@@ -192,10 +192,10 @@ class Hearing(RecordUpdateListener):
             id16 = id_of(record.key)
             if id16 == self._me:
                 self._own(_text(record))
-            elif id16 in self._heard and len(hosts.setdefault(id16, [])) < 4 * MOST_ADDRESSES:
+            elif id16 in self._sightings and len(hosts.setdefault(id16, [])) < 4 * MOST_ADDRESSES:
                 hosts[id16].append(_text(record))
         for id16, addresses in hosts.items():
-            self._heard[id16].addresses = tuple(addresses)
+            self._sightings[id16].addresses = tuple(addresses)
             self._changed.add(id16)
 
     def _own(self, address: str) -> None:
@@ -218,14 +218,14 @@ class Hearing(RecordUpdateListener):
         if self._allowance < 1:
             return False
         self._allowance -= 1
-        strangers = [key for key in self._heard if not self._is_member(key)]
+        strangers = [key for key in self._sightings if not self._is_member(key)]
         if len(strangers) >= MOST_STRANGERS:
-            self._drop(min(strangers, key=lambda key: self._heard[key].heard_seconds))
+            self._drop(min(strangers, key=lambda key: self._sightings[key].seen_seconds))
         return True
 
     def _drop(self, id16: str | None) -> None:
-        heard = self._heard.pop(id16, None) if id16 is not None else None
-        if heard is not None and id16 is not None and heard.told is not None:
+        sighting = self._sightings.pop(id16, None) if id16 is not None else None
+        if sighting is not None and id16 is not None and sighting.reported is not None:
             self._ended.append(AnnouncementEnded(id16))
 
     def _purge(self) -> None:
@@ -237,23 +237,23 @@ class Hearing(RecordUpdateListener):
         for records in cache.cache.values():
             for record in records.values():
                 if isinstance(record, DNSPointer) and record.key == SERVICE:
-                    is_known = id_of(record.alias) in self._heard  # without it, no goodbye would be reported
+                    is_known = id_of(record.alias) in self._sightings  # without it, no goodbye would be reported
                 else:
                     id16 = id_of(record.key)
-                    is_known = id16 in self._heard and kept.get(id16, 0) < RECORDS_OF_ONE
+                    is_known = id16 in self._sightings and kept.get(id16, 0) < RECORDS_OF_ONE
                     kept[id16] = kept.get(id16, 0) + 1
                 if not is_known:
                     unwanted.append(record)
         cache.async_remove_records(unwanted)
 
 
-def _seen(id16: str, heard: _Heard, ours: Sequence[str]) -> Announced | None:
+def _seen(id16: str, sighting: _Sighting, ours: Sequence[str]) -> Announced | None:
     """Return the announcement to report, or None if it is incomplete or contains no believable address."""
-    addresses = believable(heard.addresses, ours)
-    if heard.said is None or not addresses:
+    addresses = believable(sighting.addresses, ours)
+    if sighting.txt is None or not addresses:
         return None
-    said = heard.said
-    return Announced(id16, addresses, heard.port, said.protocol, said.name, said.pairing_port, said.system, said.device)
+    txt = sighting.txt
+    return Announced(id16, addresses, sighting.port, txt.protocol, txt.name, txt.pairing_port, txt.system, txt.device)
 
 
 def _text(record: DNSAddress) -> str:
@@ -275,15 +275,15 @@ class Discovery:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._id16, self._port, self._told = id16, port, report
+        self._id16, self._port, self._report = id16, port, report
         self._clock, self._wall_clock = clock, wall_clock
         self._news = asyncio.Event()
-        self.hearing = Hearing(id16, port, is_member, clock, self._news.set)
+        self.listener = AnnouncementListener(id16, port, is_member, clock, self._news.set)
         self._lag = int(id16[:4], 16) / 0xFFFF  # 0 … 1, different on each machine
-        self._said = Said(PROTOCOL)
+        self._txt = TxtRecord(PROTOCOL)
         self._addresses: tuple[str, ...] = ()
         self._spoken_at: tuple[str, ...] = ()
-        self._announced: tuple[Said, tuple[str, ...], tuple[str, ...]] | None = None
+        self._announced: tuple[TxtRecord, tuple[str, ...], tuple[str, ...]] | None = None
         self._zeroconf: AsyncZeroconf | None = None
         self._announced_seconds = self._tried_seconds = float("-inf")
         self._questions: list[float] = []  # when to query next, whatever was heard
@@ -298,12 +298,14 @@ class Discovery:
         """
         self._addresses = tuple(addresses)
         self._spoken_at = self._addresses if speak_at is None else tuple(speak_at)
-        self.hearing.use(self._addresses)
+        self.listener.use(self._addresses)
         self._news.set()
 
-    def window(self, name: str | None, pairing_port: int | None, system: str = "", device: str = "") -> None:
+    def set_pairing_window(
+        self, name: str | None, pairing_port: int | None, system: str = "", device: str = ""
+    ) -> None:
         """Set the name under which the pairing window is open, or None if closed. Only an open one announces it."""
-        self._said = Said(PROTOCOL, name, pairing_port, system or None, device or None)
+        self._txt = TxtRecord(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 
     @property
@@ -319,10 +321,10 @@ class Discovery:
             return Reason("discovery_no_network")
         if self._failure is not None:
             return self._failure
-        if (address := self.hearing.copied_at) is not None:
+        if (address := self.listener.copied_at) is not None:
             return Reason("discovery_identity_copied", {"address": address})
-        heard = self.hearing.itself_seconds
-        silent = heard is None or heard < self._announced_seconds
+        seen = self.listener.itself_seconds
+        silent = seen is None or seen < self._announced_seconds
         waited = self._clock() - self._announced_seconds > ITSELF_SECONDS
         if self._zeroconf is not None and silent and waited:
             return Reason("discovery_no_multicast")
@@ -341,11 +343,11 @@ class Discovery:
                     passed = max(self._wall_clock() - seen_wall, self._clock() - seen)
                     seen_wall, seen = self._wall_clock(), self._clock()
                     if passed > TICK_SECONDS + STOOD_STILL_SECONDS:
-                        self._start_anew()
+                        self._restart()
                     await self._follow(tasks)
                     self._ask_if_due()
-                    for news in self.hearing.take():
-                        self._told(news)
+                    for news in self.listener.take():
+                        self._report(news)
                     await asyncio.sleep(BURST_SECONDS)
         finally:
             await self._close()
@@ -354,7 +356,7 @@ class Discovery:
         due = min(self._questions, default=float("inf")) - self._clock()
         return max(0.0, min(TICK_SECONDS, due))
 
-    def _start_anew(self) -> None:
+    def _restart(self) -> None:
         """Announce and query again after a suspension, during which records may have expired on both sides."""
         self._announced = None
         self._expect_answers()
@@ -371,7 +373,7 @@ class Discovery:
                 await self._close()
             elif self._zeroconf is None:
                 await self._open(tasks)
-            elif self._announced != (self._said, self._addresses, self._spoken_at):
+            elif self._announced != (self._txt, self._addresses, self._spoken_at):
                 await self._announce_again(self._zeroconf, tasks)
         except (OSError, RuntimeError, zeroconf.Error) as error:
             await self._fail(error)
@@ -382,9 +384,9 @@ class Discovery:
         self._tried_seconds = self._clock()
         self._zeroconf = AsyncZeroconf(interfaces=list(self._spoken_at))
         await self._zeroconf.zeroconf.async_wait_for_start()
-        self._zeroconf.zeroconf.async_add_listener(self.hearing, None)
+        self._zeroconf.zeroconf.async_add_listener(self.listener, None)
         # RFC 6762 8.1 requires a 750 ms probe for whether the name is free, but it is a hash of a key. A second machine
-        # with the same name is detected by its addresses (`Hearing._own`).
+        # with the same name is detected by its addresses (`AnnouncementListener._own`).
         sent = await self._zeroconf.async_register_service(self._info(), cooperating_responders=True)
         tasks.create_task(self._sent(sent), name="announce")
         self._failure, self._tried_seconds = None, float("-inf")
@@ -400,13 +402,13 @@ class Discovery:
             self._expect_answers()
 
     def _info(self) -> AsyncServiceInfo:
-        self._announced = self._said, self._addresses, self._spoken_at
+        self._announced = self._txt, self._addresses, self._spoken_at
         self._announced_seconds = self._clock()
         return AsyncServiceInfo(
             SERVICE,
             instance_of(self._id16),
             port=self._port,
-            properties=properties(self._said),
+            properties=txt_fields(self._txt),
             server=server_of(self._id16),
             parsed_addresses=[address.partition("%")[0] for address in self._addresses],
         )
@@ -427,7 +429,7 @@ class Discovery:
         now = self._clock()
         due = [when for when in self._questions if when <= now]
         self._questions = [when for when in self._questions if when > now]
-        oldest = self.hearing.oldest_seconds
+        oldest = self.listener.oldest_seconds
         waited = now - (self._asked_seconds if oldest is None else oldest)
         stale = waited > REFRESH_SECONDS + REFRESH_SPREAD_SECONDS * self._lag
         rested = now - self._asked_seconds > QUESTIONS_APART_SECONDS
@@ -443,7 +445,7 @@ class Discovery:
         if opened is None:
             return
         with suppress(KeyError):  # it never got as far as listening
-            opened.zeroconf.async_remove_listener(self.hearing)
+            opened.zeroconf.async_remove_listener(self.listener)
         try:
             await opened.async_close()
         except (OSError, RuntimeError, zeroconf.Error) as error:

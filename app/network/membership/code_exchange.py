@@ -29,7 +29,7 @@ from app.core.errors import Refused
 from app.core.household.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES
 from app.core.ids import MachineId, clean_name
 from app.network.identity import BadCertificate, Identity, check_profile, verify
-from app.network.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, is_deep, speak_together
+from app.network.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, are_compatible, is_deep
 from app.network.tls import fingerprint
 
 CONTEXT = b"poolhouse pair 1"
@@ -177,7 +177,7 @@ class Doorkeeper:
         Raises Refused if the version is incompatible, BadMessage if the certificate cannot be pinned, and
         WrongProof if the SPAKE2 message is invalid.
         """
-        if not speak_together(hello.version, PROTOCOL):
+        if not are_compatible(hello.version, PROTOCOL):
             raise Refused("version_differs", **self._versions(hello))
         try:
             check_profile(hello.der)

@@ -54,7 +54,7 @@ Addresses = Mapping[MachineId, tuple[Address, ...]]
 log = logging.getLogger(__name__)
 
 
-class _KeptLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StoredLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the household file."""
 
     household: str
@@ -110,7 +110,7 @@ class LogStore:
         is never ignored, since the damaged line may be a removal.
         """
         try:
-            kept = decode_json(self._log.read_bytes(), _KeptLog)
+            kept = decode_json(self._log.read_bytes(), _StoredLog)
             household = HouseholdId(machine_id(kept.household))
             operations = [decode(line) for line in kept.operations]
         except FileNotFoundError:
@@ -143,7 +143,7 @@ def new_household(identity: Identity, name: str) -> Log:
     return Log(household_of(first), (first,))
 
 
-def readable(lines: Iterable[str]) -> list[Operation]:
+def decode_lines(lines: Iterable[str]) -> list[Operation]:
     """Decode the lines that a peer sent, skipping invalid ones."""
     operations = []
     for line in lines:
@@ -154,11 +154,8 @@ def readable(lines: Iterable[str]) -> list[Operation]:
     return operations
 
 
-_told = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
-class Heard:
+class MergeSummary:
     """The result of merging lines from a peer.
 
     n_false: the number of lines that no honest member would relay. n_outside: the number of lines that depend on
@@ -234,12 +231,12 @@ class LogKeeper:
         if member is None or Role.ADMIN not in member.roles:
             raise Refused("not_admin")
 
-    async def found_if_none(self, name: str) -> None:
+    async def create_if_missing(self, name: str) -> None:
         """Create a household if there is none."""
         if self.log is None:
             await self._take(new_household(self._me, name))
 
-    async def merge(self, lines: Sequence[str]) -> Heard:
+    async def merge(self, lines: Sequence[str]) -> MergeSummary:
         """Merge the lines that a peer sent. Raises DoesNotFit if the disk is full.
 
         Messages are merged one after another. Signatures are verified in a thread, so that answers are not delayed.
@@ -247,17 +244,17 @@ class LogKeeper:
         async with self._merging:
             before = self.log
             if before is None:
-                return Heard()
+                return MergeSummary()
             merged, n_none = await asyncio.to_thread(_merged, before, lines)
             n_outside = merged.n_outside
             if merged.new and self.log is not before:  # it has changed since
                 if self.log is None:
-                    return Heard()
+                    return MergeSummary()
                 merged = merge(self.log, merged.new, lambda *_: True, is_fit)
             if merged.new:
                 await self._take(merged.log)
             n_false = len(merged.false) + len(merged.unfit) + n_none
-            return Heard(merged.new, n_false, n_outside)
+            return MergeSummary(merged.new, n_false, n_outside)
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
         """Sign the removal of `machine`, and return the new operations. Raises Refused.
@@ -303,7 +300,7 @@ class LogKeeper:
 
     # the member's side of pairing
 
-    def try_out(
+    def admit_on_trial(
         self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role], called: Iterable[str] = ()
     ) -> Log:
         """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused.
@@ -326,7 +323,7 @@ class LogKeeper:
         self._changed()
         return Log(self.log.household, (*self.log.operations, self._trial))
 
-    async def keep(self, machine: MachineId) -> tuple[Operation, ...]:
+    async def confirm(self, machine: MachineId) -> tuple[Operation, ...]:
         """Make the machine on trial a permanent member, now that its link is up. Return the new operation."""
         trial, self._trial = self._trial, None
         if trial is None or trial.body.machine != machine:
@@ -387,7 +384,7 @@ class LogKeeper:
         try:
             await self._keep_addresses()
         except DoesNotFit as error:
-            _told.warning("where members are cannot be kept: %s", error.reason)
+            log.warning("where members are cannot be kept: %s", error.reason)
 
     async def _keep_addresses(self) -> None:
         """Save the addresses if they differ from those on disk, which also makes up for an earlier call that failed."""
@@ -421,9 +418,9 @@ class LogKeeper:
         """Return whether the log has room for these operations without displacing any that are still in force."""
         assert self.log is not None
         after = merge(self.log, operations, verify, is_fit).log
-        standing = set(after.operations)
-        lost = set(self.log.operations) - standing
-        return standing.issuperset(operations) and all(is_superseded(operation, after) for operation in lost)
+        remaining = set(after.operations)
+        lost = set(self.log.operations) - remaining
+        return remaining.issuperset(operations) and all(is_superseded(operation, after) for operation in lost)
 
     def _no_room(self) -> Refused:
         """Return the error for a full log. The first machine has its own share of it; the others share the rest."""
@@ -483,5 +480,5 @@ class LogKeeper:
 
 def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
     """Merge lines into the log. Return the result and the number of invalid lines. Runs in a thread."""
-    operations = readable(lines)
+    operations = decode_lines(lines)
     return merge(log, operations, verify, is_fit), len(lines) - len(operations)

@@ -45,9 +45,9 @@ from app.network.membership.code_exchange import (
     encode,
 )
 from app.network.membership.household_log import JoinResult
-from app.network.messages import BadMessage, Refuse, sent_facts, understood
-from app.network.sockets import Address, accepted, tune
-from app.network.tls import fingerprint, let_go, pairing_client_context, pairing_server_context, peer_der
+from app.network.messages import BadMessage, Refuse, received_reason, sent_facts
+from app.network.sockets import Address, accept_connection, tune
+from app.network.tls import fingerprint, free_handshake_memory, pairing_client_context, pairing_server_context, peer_der
 from app.network.waiting_room import Entrance, WaitingRoom
 
 HANDSHAKE_SECONDS, CONNECT_SECONDS, GOODBYE_SECONDS = 5.0, 3.0, 1.0
@@ -56,14 +56,14 @@ READ_AHEAD_BYTES = 2 * MAX_PAIR_BYTES
 T = TypeVar("T", bound=PairMessage)
 
 
-class PairWire:
+class PairingConnection:
     """A TLS connection between a newcomer and a member. Each message is JSON, preceded by its length in four bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
 
     @classmethod
-    async def accepted(cls, sock: socket.socket, context: ssl.SSLContext) -> PairWire:
+    async def accept(cls, sock: socket.socket, context: ssl.SSLContext) -> PairingConnection:
         """Perform the server's side of the TLS handshake on an accepted connection. Raises OSError."""
         tune(sock)
         loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class PairWire:
         return cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
     @classmethod
-    async def dialled(cls, address: Address) -> PairWire:
+    async def dial(cls, address: Address) -> PairingConnection:
         """Connect as the newcomer. The server's certificate is read but not verified. Raises OSError."""
         async with asyncio.timeout(CONNECT_SECONDS + HANDSHAKE_SECONDS):
             reader, writer = await asyncio.open_connection(
@@ -96,7 +96,7 @@ class PairWire:
         """Return the certificate that the other side presented, or b"" if there was none."""
         return peer_der(self.writer.get_extra_info("ssl_object")) or b""
 
-    async def __aenter__(self) -> PairWire:
+    async def __aenter__(self) -> PairingConnection:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -122,7 +122,7 @@ class PairWire:
         if isinstance(message, kind):
             return message
         if isinstance(message, PairRefuse):
-            reason = understood(Refuse(code=message.code, facts=message.facts))
+            reason = received_reason(Refuse(code=message.code, facts=message.facts))
             raise Refused(reason.code, **reason.facts)
         raise BadMessage(f"{type(message).__name__} out of order")
 
@@ -148,7 +148,7 @@ class Admission(Protocol):
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused."""
 
-    async def keep(self, machine: MachineId) -> None:
+    async def confirm(self, machine: MachineId) -> None:
         """Make the machine on trial a permanent member, now that its link is up."""
 
     def withdraw(self, machine: MachineId) -> None:
@@ -159,7 +159,7 @@ class Admission(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class PairingParty:
     """The identity, name and version that this machine presents in pairing."""
 
     identity: Identity
@@ -172,7 +172,7 @@ class PairingWindow:
 
     def __init__(
         self,
-        me: Speaker,
+        me: PairingParty,
         admission: Admission,
         sock: socket.socket,
         shown_host: str,
@@ -233,7 +233,7 @@ class PairingWindow:
         self._apply(pairing.Linked(machine))
         if self._state == pairing.Done(machine):
             try:
-                await self._admission.keep(machine)
+                await self._admission.confirm(machine)
             except (DoesNotFit, Refused) as error:  # then it is not a member
                 self._state = pairing.Closed(error.reason)
                 self._changed(self._state)
@@ -282,33 +282,33 @@ class PairingWindow:
 
         while True:
             try:
-                sock, host = await accepted(self._sock)
+                sock, host = await accept_connection(self._sock)
             except OSError:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
-            self._entrance.came(sock, host, start)
+            self._entrance.admit(sock, host, start)
             await asyncio.sleep(0)  # if many arrive at once, each is served before the next can take its place
 
     async def _call(self, sock: socket.socket, _: str) -> None:
         try:
             async with asyncio.timeout(GREETING_SECONDS):
-                wire = await PairWire.accepted(sock, self._context)
+                wire = await PairingConnection.accept(sock, self._context)
             async with wire:
                 async with asyncio.timeout(GREETING_SECONDS):
                     met = await self._greet(wire)
                 if met is not None:
                     self._entrance.room.leave(sock)  # its place can no longer be taken
                     async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
-                        await self._hear(wire, *met)
+                        await self._check_proof(wire, *met)
         except BROKEN as error:
             log.info("pairing attempt ended: %s", error)
-            let_go(error)
+            free_handshake_memory(error)
             sock.close()
         except Exception:  # top of a task: a stranger may end the window only by its rules
             log.exception("pairing attempt")
             sock.close()
 
-    async def _greet(self, wire: PairWire) -> tuple[Doorkeeper, PairProof] | None:
+    async def _greet(self, wire: PairingConnection) -> tuple[Doorkeeper, PairProof] | None:
         """Return the newcomer's proof and the Doorkeeper that checks it, or None if the newcomer was refused.
 
         Several newcomers may be greeted at the same time.
@@ -335,7 +335,7 @@ class PairingWindow:
             raise
         return None
 
-    async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
+    async def _check_proof(self, wire: PairingConnection, keeper: Doorkeeper, proof: PairProof) -> None:
         """Check the newcomer's proof, and admit the newcomer if it is valid. Only one proof is checked at a time."""
         if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted before it is checked
             await wire.refuse(self._why_not())
@@ -362,7 +362,9 @@ class PairingWindow:
             return self._state.why or Reason("pairing_cancelled")
         return Reason("pairing_busy")
 
-    async def _refuse(self, wire: PairWire, commands: tuple[pairing.Command, ...], why: Reason | None = None) -> None:
+    async def _refuse(
+        self, wire: PairingConnection, commands: tuple[pairing.Command, ...], why: Reason | None = None
+    ) -> None:
         drops = [command.why for command in commands if isinstance(command, pairing.Drop)]
         await wire.refuse(why or (drops[0] if drops else pairing.UNFINISHED))
         await asyncio.sleep(CALMING_SECONDS)
@@ -380,7 +382,7 @@ class PairingWindow:
             case _:
                 return ()
 
-    async def _exchange(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
+    async def _exchange(self, wire: PairingConnection, keeper: Doorkeeper, proof: PairProof) -> None:
         confirm = keeper.proved(proof)
         self._must(pairing.ProofAccepted(), pairing.Confirmed)
         await wire.send(confirm)
@@ -401,7 +403,7 @@ class PairingWindow:
             raise BadMessage("the window is closed")
 
 
-async def join(address: Address, code: str, me: Speaker) -> JoinResult:
+async def join(address: Address, code: str, me: PairingParty) -> JoinResult:
     """Join a household as the newcomer: prove knowledge of the code, and receive the household log.
 
     Pairing is complete only when the link to `peer_address` is up. Raises BadInput, Refused or Unreachable.
@@ -410,7 +412,7 @@ async def join(address: Address, code: str, me: Speaker) -> JoinResult:
     if len(digits) != CODE_DIGITS or not (digits.isascii() and digits.isdecimal()):
         raise BadInput("code_form")
     try:
-        wire = await PairWire.dialled(address)
+        wire = await PairingConnection.dial(address)
     except OSError as error:
         raise Unreachable("pairing_unreachable", address=str(address)) from error
     try:
@@ -425,7 +427,7 @@ async def join(address: Address, code: str, me: Speaker) -> JoinResult:
         raise Refused("pairing_odd_certificate", address=str(address)) from error
 
 
-async def _join(wire: PairWire, address: Address, code: str, me: Speaker) -> JoinResult:
+async def _join(wire: PairingConnection, address: Address, code: str, me: PairingParty) -> JoinResult:
     der = wire.server_der()
     nonce = secrets.token_bytes(NONCE_BYTES)
     newcomer = Newcomer(code, me.identity, me.name, me.build, der, nonce)

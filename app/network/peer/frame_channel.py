@@ -17,7 +17,7 @@ import aiohttp
 from aiohttp import web
 
 from app.core.errors import Reason, Unreachable
-from app.network.sockets import send_again_soon
+from app.network.sockets import retransmit_quickly
 from app.network.traffic_limits import LinkPace
 
 MAX_FRAME_BYTES = (16 << 20) + (4 << 10)  # SAFETY.md 5
@@ -162,7 +162,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._over = asyncio.Event()
         transport.set_protocol(self)
         if (sock := transport.get_extra_info("socket")) is not None:
-            send_again_soon(sock)
+            retransmit_quickly(sock)
 
     async def send(self, frame: bytes) -> None:
         """Send a frame; see FrameChannel.send."""
@@ -268,7 +268,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         left, size = memoryview(data), self._pace.slice_bytes
         try:
             while left:
-                await self._pace.leave(min(size, len(left)))
+                await self._pace.wait_to_send(min(size, len(left)))
                 if self._transport.is_closing():
                     return
                 self._transport.write(left[:size])
@@ -279,7 +279,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
 
     def _hold(self, n_bytes: int) -> None:
         """Pause reading for as long as the bandwidth limit requires after `n_bytes`."""
-        waits_s = self._pace.arrive(n_bytes)
+        waits_s = self._pace.count_received(n_bytes)
         if waits_s > 0 and self._held is None and not self._transport.is_closing():
             self._transport.pause_reading()
             self._held = asyncio.get_running_loop().call_later(waits_s, self._let_go)
@@ -321,12 +321,12 @@ class PacedChannel(FrameChannel):
         self._channel, self._pace = channel, pace
 
     async def send(self, frame: bytes) -> None:
-        await self._pace.leave(len(frame))
+        await self._pace.wait_to_send(len(frame))
         await self._channel.send(frame)
 
     async def receive(self) -> bytes:
         frame = await self._channel.receive()
-        await self._pace.arrived(len(frame))
+        await self._pace.wait_after_receiving(len(frame))
         return frame
 
     async def close(self) -> None:

@@ -28,9 +28,9 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.network.messages import MAX_MESSAGE_BYTES
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.sockets import accepted, plain_host, tune
-from app.network.tls import fingerprint, let_go, peer_der
-from app.network.traffic_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPace, TooSlow, pieces_of, whole_body
+from app.network.sockets import accept_connection, plain_host, tune
+from app.network.tls import fingerprint, free_handshake_memory, peer_der
+from app.network.traffic_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPace, TooSlow, body_chunks, whole_body
 from app.network.waiting_room import Entrance, HandshakePace, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0
@@ -151,7 +151,7 @@ class Listener:
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:
-            sock, host = await accepted(self._sock)
+            sock, host = await accept_connection(self._sock)
         except OSError as error:  # the stranger has left already, or file descriptors have run out
             log.info("accept failed: %s", error)
             await asyncio.sleep(0.05)
@@ -163,14 +163,14 @@ class Listener:
         def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
             return tasks.create_task(work, name=name)
 
-        self._entrance.came(sock, host, start)
+        self._entrance.admit(sock, host, start)
 
     async def _welcome(self, sock: socket.socket, host: str) -> None:
         """Perform the TLS handshake, and check that the certificate belongs to a current member."""
         server, context = self._runner.server, self._context
         assert server is not None
         assert context is not None
-        await self._handshakes.turn(host)
+        await self._handshakes.wait_turn(host)
         tune(sock)
         is_welcome = False
         try:
@@ -181,14 +181,14 @@ class Listener:
             is_welcome = connection is not None and not self._barred(connection.machine)
         except OSError as error:  # refused, silent, gone, or not TLS; ssl.SSLError is an OSError
             log.debug("handshake with %s failed: %s", host, error)
-            let_go(error)
+            free_handshake_memory(error)
             sock.close()
         except Exception:  # top of a task: no stranger may take the port down
             log.exception("handshake with %s", host)
             sock.close()
         finally:
             if not is_welcome:
-                self._handshakes.came_to_nothing(host)
+                self._handshakes.count_failure(host)
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
         """Return the connection of a member, or abort any other connection and return None.
@@ -314,8 +314,8 @@ class Listener:
         self.transfers += 1
         try:
             async with (
-                contextlib.aclosing(pieces_of(request.content)) as chunks,
-                contextlib.aclosing(self.pace.arriving(chunks)) as paced,
+                contextlib.aclosing(body_chunks(request.content)) as chunks,
+                contextlib.aclosing(self.pace.pace_receiving(chunks)) as paced,
             ):
                 answer = await self._stages.pieces(request[MEMBER], pipeline, paced)
         finally:

@@ -24,11 +24,11 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId
 from app.core.recovery import fault_table
 from app.decoding import decode
-from app.network.messages import MAX_MESSAGE_BYTES, known
+from app.network.messages import MAX_MESSAGE_BYTES, displayable_reason
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.listener import GUEST_PATH
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.sockets import Address, Through, made_socket, tune
+from app.network.sockets import Address, LocalInterface, create_socket, tune
 from app.network.tls import fingerprint, peer_der
 from app.network.traffic_limits import ANSWER_BYTES, LinkPace, TooLong, TooSlow, whole_body
 
@@ -91,7 +91,7 @@ class GuestClient:
                 continue
             except (aiohttp.ClientError, OSError, RuntimeError) as error:
                 # RuntimeError: this side closed the link, and with it this connection
-                raise explained(self.host, self._address, error) from error
+                raise connection_error(self.host, self._address, error) from error
             if not chunk:
                 return
             yield chunk
@@ -112,7 +112,7 @@ class GuestClient:
             raise Unreachable("peer_offline", name=self.host.name)
         answer = asking.result()
         if isinstance(answer, Exception):
-            raise explained(self.host, self._address, answer) from answer
+            raise connection_error(self.host, self._address, answer) from answer
         return answer
 
 
@@ -137,7 +137,7 @@ class PinnedConnector(aiohttp.TCPConnector):
     """A connector that checks the certificate fingerprint of each connection, beyond the checks of the TLS context."""
 
     def __init__(
-        self, context: ssl.SSLContext, peer: MachineId, through: Through | None, limit: int = CONNECTIONS
+        self, context: ssl.SSLContext, peer: MachineId, through: LocalInterface | None, limit: int = CONNECTIONS
     ) -> None:
         super().__init__(
             ssl=context, limit=limit, keepalive_timeout=REUSE_SECONDS, socket_factory=partial(_socket, through)
@@ -182,7 +182,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         transport = connection.transport if connection is not None else None
         return transport is not None and not transport.is_closing()
 
-    async def leave(self, peer_name: str, pace: LinkPace) -> FrameStream:
+    async def switch_to_frames(self, peer_name: str, pace: LinkPace) -> FrameStream:
         """Switch to raw frames once the other end has switched too. Raises Unreachable."""
         connection = self._answer.connection
         if connection is None or connection.transport is None:
@@ -212,7 +212,7 @@ class PeerClient:
         member: Member,
         address: Address,
         context: ssl.SSLContext,
-        through: Through | None = None,
+        through: LocalInterface | None = None,
         pace: LinkPace | None = None,
     ) -> None:
         self.member, self.address, self.through = member, address, through
@@ -265,10 +265,10 @@ class PeerClient:
         link = await self._websocket(f"data/{pipeline.hex()}", MAX_MESSAGE_BYTES)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                return await link.leave(self.member.name, self.pace)
+                return await link.switch_to_frames(self.member.name, self.pace)
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
-            raise explained(self.member, self.address, error) from error
+            raise connection_error(self.member, self.address, error) from error
         except asyncio.CancelledError:  # repeated attempts must not leak a connection each
             link.release()
             raise
@@ -288,7 +288,7 @@ class PeerClient:
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
         """Stream tensor bytes, preferably in chunks of 1 MiB. Return the peer's answer. Raises like `offer_stage`."""
-        paced = self.pace.leaving(chunks)
+        paced = self.pace.pace_sending(chunks)
         return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
 
     async def close(self) -> None:
@@ -322,7 +322,7 @@ class PeerClient:
                     self._websockets.add(made)
                     return made
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise explained(self.member, self.address, error) from error
+            raise connection_error(self.member, self.address, error) from error
 
     async def _request(
         self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes], total_bytes: int
@@ -338,11 +338,11 @@ class PeerClient:
                     if response.status == 200:
                         return answer
         except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
-            raise explained(self.member, self.address, error) from error
-        raise problem(answer, self.member.name)
+            raise connection_error(self.member, self.address, error) from error
+        raise reported_error(answer, self.member.name)
 
 
-def explained(member: Member, address: Address, error: Exception) -> AppError:
+def connection_error(member: Member, address: Address, error: Exception) -> AppError:
     """Return the AppError for a failed connection. A RuntimeError means that this side closed the link."""
     facts = {"name": member.name, "address": str(address)}
     match error:
@@ -350,7 +350,7 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
             return Refused("peer_is_another", **facts)
         case TimeoutError():
             return Unreachable("peer_silent", **facts)
-        case aiohttp.ClientConnectorError(os_error=cause) if is_held_back(cause, address):
+        case aiohttp.ClientConnectorError(os_error=cause) if is_blocked_by_macos(cause, address):
             return Unreachable("peer_held_back", **facts)
         case aiohttp.ClientConnectorError(os_error=cause):
             refused = int(isinstance(cause, ConnectionRefusedError))  # nothing is listening there
@@ -361,7 +361,7 @@ def explained(member: Member, address: Address, error: Exception) -> AppError:
             return Unreachable("peer_hung_up", **facts)
 
 
-def is_held_back(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
+def is_blocked_by_macos(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
     """Return whether macOS is denying this program access to the local network.
 
     In that case, only neighbors are unreachable, with EHOSTUNREACH. For a machine that is off, macOS reports
@@ -386,9 +386,9 @@ def _waits(total_bytes: int) -> ClientTimeout:
     )
 
 
-def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socket:
+def _socket(through: LocalInterface | None, info: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = info
-    made = made_socket(family, kind, protocol, through)
+    made = create_socket(family, kind, protocol, through)
     tune(made)
     return made
 
@@ -401,7 +401,7 @@ class _Problem(msgspec.Struct, frozen=True):
     facts: dict[str, Fact]
 
 
-def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
+def reported_error(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
     """Return the error that the peer `name` reported. The peer is trusted only in what it says about itself.
 
     The error names no machine but the peer. of_its_pool: it may also name a machine that computes for the peer, as
@@ -415,6 +415,6 @@ def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
     short = Reason(sent.code, sent.facts).mapped(
         lambda _, fact: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
     )
-    understood_reason = known(short)
-    reason = (fault_table.about_requester if of_its_pool else fault_table.limited_to_sender)(understood_reason, name)
+    displayable = displayable_reason(short)
+    reason = (fault_table.about_requester if of_its_pool else fault_table.limited_to_sender)(displayable, name)
     return kind(reason.code, **reason.facts)

@@ -37,7 +37,7 @@ from app.network.messages import (
 )
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
-from app.network.sockets import Address, Through, plain_host
+from app.network.sockets import Address, LocalInterface, plain_host
 from app.network.traffic_limits import Allowance, Flood, Kind
 
 TRY_SECONDS = 3.0  # a firewall that drops packets is silent
@@ -51,13 +51,13 @@ LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can process is cut off
-LEFT_SECONDS = 5.0  # between checks of abandoned paths
+ABANDONED_SECONDS = 5.0  # between checks of abandoned paths
 ROOM_SECONDS = 2.0  # longer than the burst at the start of a link, too short to raise suspicion
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 log = logging.getLogger(__name__)
 
 
-class CallBack:
+class ReachabilityTest:
     """A test of whether a machine can be reached from outside: its peer connects back to it. Implements both sides.
 
     A machine connects only to the address at which its peer claims to listen. hears: returns whether that peer's
@@ -91,7 +91,7 @@ class CallBack:
         finally:
             self._asked = None if self._asked is request else self._asked
 
-    async def heard(self, message: CallMe | Called) -> None:
+    async def handle(self, message: CallMe | Called) -> None:
         match message:
             case Called(request=number):
                 if self._asked and not self._asked.done() and number == self._number:
@@ -127,14 +127,14 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkerProgress:
     """The progress of this machine's workers, sent in every PONG."""
 
     steps_done: int = 0
     busy_seconds: float = 0.0  # in the current step; 0 when idle
 
 
-class Owner(Protocol):
+class LinkEvents(Protocol):
     """The owner of a link, which is notified of its events, one at a time. `connected` always comes first."""
 
     async def connected(self, link: PeerLink) -> None: ...
@@ -142,7 +142,7 @@ class Owner(Protocol):
     def suspect(self, link: PeerLink, doubted: bool) -> None:
         """Handle the peer's silence (`doubted`), or the end of that silence."""
 
-    def work(self) -> Work:
+    def work(self) -> WorkerProgress:
         """Return the progress of this machine's workers."""
 
 
@@ -151,25 +151,25 @@ class PeerProgress:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self.work = Work()
-        self._told_seconds = clock()
-        self._told = asyncio.Event()
+        self.work = WorkerProgress()
+        self._recorded_seconds = clock()
+        self._recorded = asyncio.Event()
 
-    def tell(self, work: Work) -> None:
+    def record(self, work: WorkerProgress) -> None:
         """Record the progress reported in a PONG."""
-        self.work, self._told_seconds = work, self._clock()
-        self._told.set()
+        self.work, self._recorded_seconds = work, self._clock()
+        self._recorded.set()
 
     @property
     def computes(self) -> bool:
         """Return whether the peer recently reported that it is computing."""
-        return self._clock() - self._told_seconds < WORK_FRESH_SECONDS and self.work.busy_seconds > 0
+        return self._clock() - self._recorded_seconds < WORK_FRESH_SECONDS and self.work.busy_seconds > 0
 
     async def renewed(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Request the progress by calling `ask`, and wait until the peer reports it."""
-        self._told.clear()
+        self._recorded.clear()
         await ask()
-        await self._told.wait()
+        await self._recorded.wait()
 
 
 class PingTimer:
@@ -201,14 +201,14 @@ class Paths:
 
     def __init__(self, first: PeerClient) -> None:
         self.first = self.now = first
-        self.left: list[PeerClient] = []  # abandoned paths, whose connections stay open
-        self._has_left = asyncio.Event()
+        self.abandoned: list[PeerClient] = []  # abandoned paths, whose connections stay open
+        self._has_abandoned = asyncio.Event()
 
     def use(self, client: PeerClient) -> None:
         """Open data connections and stages over another path from now on."""
         if self.now is not self.first:
-            self.left.append(self.now)
-            self._has_left.set()
+            self.abandoned.append(self.now)
+            self._has_abandoned.set()
         self.now = client
 
     def back_to_first(self) -> bool:
@@ -218,20 +218,20 @@ class Paths:
         self.use(self.first)
         return True
 
-    async def close_left(self) -> None:
+    async def close_abandoned(self) -> None:
         """Close abandoned paths once nothing uses them. Runs until canceled."""
         while True:
-            await self._has_left.wait()
-            while self.left:
-                for client in [idle for idle in self.left if idle.is_idle]:
+            await self._has_abandoned.wait()
+            while self.abandoned:
+                for client in [idle for idle in self.abandoned if idle.is_idle]:
                     await asyncio.shield(client.close())
-                    self.left.remove(client)
-                await asyncio.sleep(LEFT_SECONDS)
-            self._has_left.clear()
+                    self.abandoned.remove(client)
+                await asyncio.sleep(ABANDONED_SECONDS)
+            self._has_abandoned.clear()
 
     async def close(self) -> None:
         """Close everything that was opened on any path."""
-        clients = {self.first, self.now, *self.left}
+        clients = {self.first, self.now, *self.abandoned}
         await asyncio.gather(*(client.close() for client in clients))
 
 
@@ -264,7 +264,7 @@ class PeerLink:
         self.finished = asyncio.Event()  # set when `run` has returned
         self._socket, self._clock = socket, clock
         self.paths = Paths(client)
-        self.call_back = CallBack(self.send, lambda: self.address, clock, hears)
+        self.reachability = ReachabilityTest(self.send, lambda: self.address, clock, hears)
         self._heard_seconds = clock()
         self._heard = asyncio.Event()
         self._inbox: asyncio.Queue[Message] = asyncio.Queue(WAITING_MESSAGES)
@@ -280,7 +280,7 @@ class PeerLink:
         return self.paths.now.address
 
     @property
-    def through(self) -> Through | None:
+    def through(self) -> LocalInterface | None:
         """Return the interface chosen for data connections, or None."""
         return self.paths.now.through
 
@@ -326,7 +326,7 @@ class PeerLink:
 
     def computes(self) -> bool:
         """Return whether the peer is merely slow: it computed recently, or our bandwidth limit delays frames."""
-        return self.progress.computes or self.paths.now.pace.held_s() > 0
+        return self.progress.computes or self.paths.now.pace.throttled_s() > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) and return the answer (JSON). Raises the peer's AppError, or Unreachable.
@@ -387,14 +387,14 @@ class PeerLink:
             return False
         return True
 
-    async def run(self, owner: Owner, heartbeat: Heartbeat) -> None:
+    async def run(self, owner: LinkEvents, heartbeat: Heartbeat) -> None:
         """Serve the link until it ends for the reason in `ended`. A handler that is still running is canceled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
                     tasks.create_task(self._beat(owner, heartbeat), name=f"beat {self.name}"),
                     tasks.create_task(self._deliver(owner), name=f"deliver {self.name}"),
-                    tasks.create_task(self.paths.close_left(), name=f"left paths to {self.name}"),
+                    tasks.create_task(self.paths.close_abandoned(), name=f"left paths to {self.name}"),
                 )
                 await self._read(owner)
                 with suppress(TimeoutError):  # last words, such as our removal or the peer's goodbye
@@ -410,7 +410,7 @@ class PeerLink:
         """Return the reason for the end of a link if no other one is known."""
         return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
-    async def _read(self, owner: Owner) -> None:
+    async def _read(self, owner: LinkEvents) -> None:
         try:
             while self.ended is None:
                 message = await receive(self._socket)
@@ -427,18 +427,18 @@ class PeerLink:
         except (AppError, OSError, aiohttp.ClientError) as error:
             log.info("link to %s: %s", self.name, error)
 
-    async def _sort(self, message: Message, owner: Owner) -> None:
+    async def _sort(self, message: Message, owner: LinkEvents) -> None:
         match message:
             case Ping(n=n):
                 self._allowance.take(Kind.PING)
                 now = owner.work()
-                busy_s = max(now.busy_seconds, self.paths.now.pace.held_s())  # either makes it slow
+                busy_s = max(now.busy_seconds, self.paths.now.pace.throttled_s())  # either makes it slow
                 pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
                 self._allowance.take(Kind.PONG)
                 self._pings.answered(message.n)
-                self.progress.tell(Work(message.steps_done, message.busy_seconds))
+                self.progress.record(WorkerProgress(message.steps_done, message.busy_seconds))
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:
@@ -453,7 +453,7 @@ class PeerLink:
                 except TimeoutError:
                     raise BadMessage("more messages than can be carried out") from None
 
-    async def _deliver(self, owner: Owner) -> None:
+    async def _deliver(self, owner: LinkEvents) -> None:
         """Deliver messages one after another. Heartbeats do not wait for this: handling a message may take long."""
         if self.ended is not None:
             return  # replaced before it began; its end has been reported
@@ -470,7 +470,7 @@ class PeerLink:
                 if self._floods:  # the rest of the flood would delay the end of the link
                     continue
                 if isinstance(message, CallMe | Called):
-                    await self.call_back.heard(message)
+                    await self.reachability.handle(message)
                 else:
                     await owner.message(self, message)
             except Exception:  # top of a task: one bad message must not end the link
@@ -484,7 +484,7 @@ class PeerLink:
             async with asyncio.timeout(within_seconds):
                 await self.send(Ping(n=n))
 
-    async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
+    async def _beat(self, owner: LinkEvents, beat: Heartbeat) -> None:
         """Send pings and watch for silence, waking in time to declare the peer dead when due."""
         doubted = False
         while True:

@@ -24,15 +24,15 @@ from app.network.messages import (
     HelloAck,
     Message,
     Refuse,
+    are_compatible,
     as_ack,
     encode,
+    received_reason,
     sent_facts,
-    speak_together,
-    understood,
 )
 from app.network.peer.peer_client import CLOSE_SECONDS, PeerClient
-from app.network.peer.peer_link import Heartbeat, Owner, PeerLink, Socket, receive
-from app.network.sockets import Address, Through
+from app.network.peer.peer_link import Heartbeat, LinkEvents, PeerLink, Socket, receive
+from app.network.sockets import Address, LocalInterface
 from app.network.traffic_limits import Allowance, Flood, Kind, LinkPace
 
 HELLO_SECONDS = 2.0
@@ -63,7 +63,7 @@ async def say_hello(
     await socket.send_str(encode(mine).decode("utf-8"))
     answer = await _first(socket, member, within_seconds)
     if isinstance(answer, Refuse):
-        reason = understood(answer)
+        reason = received_reason(answer)
         raise Refused(reason.code, **_of_us_two(reason, {mine.name, our_name}, member))
     if not isinstance(answer, HelloAck):
         raise Refused("peer_speaks_oddly", name=member.name)
@@ -91,7 +91,7 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
         raise Refused(code, **_of_us_two(Reason(code, facts), {mine.name}, member))
     if theirs.id != member.id:
         raise Refused("peer_speaks_oddly", name=member.name)
-    if not speak_together(theirs.protocol, mine.protocol):
+    if not are_compatible(theirs.protocol, mine.protocol):
         versions = Reason("version_differs", version_facts(theirs, mine))
         raise Refused(versions.code, **_of_us_two(versions, {mine.name}, member))
 
@@ -127,12 +127,12 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
     return message
 
 
-class LinkOwner(Owner, Protocol):
+class LinkServices(LinkEvents, Protocol):
     """The owner of all links, which is notified of their events and provides what is needed to create them."""
 
     async def disconnected(self, link: PeerLink) -> None: ...
-    def kept_out(self, machine: MachineId) -> None:
-        """Handle a change in whether a machine responds but refuses a link; see `Links.kept_out`."""
+    def refusal_changed(self, machine: MachineId) -> None:
+        """Handle a change in whether a machine responds but refuses a link; see `LinkManager.refusals`."""
 
     def flooded(self, machine: MachineId) -> None:
         """Abort all other connections of a machine immediately."""
@@ -153,24 +153,24 @@ class _Call:
     attempt: asyncio.Task[PeerLink | None] | None = None
 
 
-class Links:
-    """The links of this machine, by peer. `pursue` and `abandon` control which. `tasks` must outlive the object."""
+class LinkManager:
+    """The links of this machine, by peer. `maintain` and `abandon` control which. `tasks` must outlive the object."""
 
     def __init__(
         self,
         me: MachineId,
-        owner: LinkOwner,
+        owner: LinkServices,
         tasks: asyncio.TaskGroup,
         heartbeat: Heartbeat,
         pace: LinkPace,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.up: dict[MachineId, PeerLink] = {}
-        self.through: dict[MachineId, Through] = {}  # our interface from which to dial each
+        self.chosen_interfaces: dict[MachineId, LocalInterface] = {}  # our interface from which to dial each
         self.failed: dict[MachineId, Reason] = {}  # why the last call failed, for machines without a link
         # Machines that answered twice in a row but refused a link, and why. Whatever they reported last while linked,
         # such as that they are closing, is outdated.
-        self.kept_out: dict[MachineId, Reason] = {}
+        self.refusals: dict[MachineId, Reason] = {}
         # whether a machine's announcements are received
         self.hears: Callable[[MachineId], bool | None] = lambda _: None
         self._me, self._owner, self._tasks = me, owner, tasks
@@ -180,7 +180,7 @@ class Links:
         self._over = False
         self._allowances: dict[MachineId, Allowance] = {}
 
-    def pursue(self, member: Member) -> None:
+    def maintain(self, member: Member) -> None:
         """Maintain a link to `member` until `abandon` is called. Does nothing after `close`."""
         if member.id not in self._calls and not self._over:
             name = f"keep a link to {member.name}"
@@ -197,7 +197,7 @@ class Links:
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
-    def leave_behind(self, own_hosts: Collection[str]) -> None:
+    def drop_stale(self, own_hosts: Collection[str]) -> None:
         """Close and redial the links that use an address which this machine no longer has.
 
         Nothing else would detect that they are dead. Their data connections end with them and are reopened. Closing
@@ -214,7 +214,7 @@ class Links:
     async def abandon(self, machine: MachineId, why: Reason) -> None:
         """End the link to `machine` and stop dialing it."""
         call = self._calls.pop(machine, None)
-        self._has_not_failed(machine)
+        self._clear_failure(machine)
         if call is not None:
             call.task.cancel()
         link = self.up.get(machine)
@@ -236,7 +236,7 @@ class Links:
         """
         if not addresses:
             raise Unreachable("peer_address_unknown", name=member.name)
-        through, tried = self.through.get(member.id), addresses[:ADDRESSES_TRIED]
+        through, tried = self.chosen_interfaces.get(member.id), addresses[:ADDRESSES_TRIED]
         try:
             client, socket = await self._race(member, tried, through)
         except (Unreachable, Refused):  # another machine may have the address on that interface
@@ -290,17 +290,17 @@ class Links:
             link = await self._welcome(member, socket, host)
         except AppError as error:
             if error.reason.code == "version_differs":  # possibly only that side can dial
-                self._has_failed(member.id, error.reason)
+                self._record_failure(member.id, error.reason)
             refuse = Refuse(code=error.reason.code, facts=sent_facts(error.reason.facts))
             with suppress(OSError, aiohttp.ClientError):
                 await socket.send_str(encode(refuse).decode("utf-8"))
             return
-        await self.carry(link)
+        await self.serve(link)
 
-    def take(self, link: PeerLink) -> None:
-        """Register a link from `call` as up. The caller must call `carry` next."""
+    def register(self, link: PeerLink) -> None:
+        """Register a link from `call` as up. The caller must call `serve` next."""
         self.up[link.peer] = link
-        self._has_not_failed(link.peer)
+        self._clear_failure(link.peer)
 
     async def reach(self, member: Member, address: Address) -> None:
         """Link to a member at an address that the user entered. The address is remembered like any other.
@@ -313,8 +313,8 @@ class Links:
         if member.id in self.up:
             await self.drop(link)
             return
-        self.take(link)
-        self._tasks.create_task(self.carry(link), name=f"link to {member.name}")
+        self.register(link)
+        self._tasks.create_task(self.serve(link), name=f"link to {member.name}")
 
     async def drop(self, link: PeerLink) -> None:
         """Discard a link that was never run."""
@@ -323,7 +323,7 @@ class Links:
         await link.close(Reason("link_doubled", {"name": link.name}))
         link.finished.set()
 
-    async def carry(self, link: PeerLink) -> None:
+    async def serve(self, link: PeerLink) -> None:
         """Serve a link that is up, until it ends."""
         try:
             await link.run(self._owner, self._heartbeat)
@@ -362,7 +362,7 @@ class Links:
             context = self._owner.dialling_context(member)
             client = PeerClient(member, address, context, pace=self._pace)
             link = self._made(socket, client, theirs, dialled=False)
-            self.take(link)
+            self.register(link)
             return link
 
     async def _keep(self, member: Member) -> None:
@@ -373,7 +373,7 @@ class Links:
             link = None if member.id in self.up else await self._attempt(member, call)
             if link is not None:
                 patience_seconds = REDIAL_SECONDS
-                await self.carry(link)
+                await self.serve(link)
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if member.id in self.up else patience_seconds):
@@ -405,28 +405,28 @@ class Links:
             link = await self.call(member, addresses)
         except AppError as error:
             log.debug("dialling %s: %s", member.name, error.reason)
-            self._has_failed(member.id, error.reason)
+            self._record_failure(member.id, error.reason)
             return None
         if member.id in self.up:  # the other side's call got through while we waited
             await self.drop(link)
             return None
-        self.take(link)  # not left to the waiter, since `_make_way` looks at once
+        self.register(link)  # not left to the waiter, since `_make_way` looks at once
         return link
 
-    def _has_failed(self, machine: MachineId, why: Reason) -> None:
+    def _record_failure(self, machine: MachineId, why: Reason) -> None:
         """Record a failed call. Only two in a row mean a refusal: a machine that shuts down also hangs up."""
         before, self.failed[machine] = self.failed.get(machine), why
         if why.code in ANSWERED:
-            if before is not None and before.code == why.code and self.kept_out.get(machine) != why:
-                self.kept_out[machine] = why
-                self._owner.kept_out(machine)
-        elif self.kept_out.pop(machine, None):
-            self._owner.kept_out(machine)
+            if before is not None and before.code == why.code and self.refusals.get(machine) != why:
+                self.refusals[machine] = why
+                self._owner.refusal_changed(machine)
+        elif self.refusals.pop(machine, None):
+            self._owner.refusal_changed(machine)
 
-    def _has_not_failed(self, machine: MachineId) -> None:
+    def _clear_failure(self, machine: MachineId) -> None:
         self.failed.pop(machine, None)
-        if self.kept_out.pop(machine, None):
-            self._owner.kept_out(machine)
+        if self.refusals.pop(machine, None):
+            self._owner.refusal_changed(machine)
 
     async def _make_way(self, machine: MachineId, theirs: Hello) -> None:
         """Decide between an incoming link and an existing link or call to the same machine. Raises Refused."""
@@ -455,7 +455,7 @@ class Links:
         return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS
 
     async def _race(
-        self, member: Member, addresses: Sequence[Address], through: Through | None
+        self, member: Member, addresses: Sequence[Address], through: LocalInterface | None
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
         """Dial all addresses in parallel. Return the first connection that opens, and close the others."""
         context = self._owner.dialling_context(member)

@@ -63,10 +63,10 @@ MOST_END_BYTES, MOST_SPEED_DIGITS = 96, 13
 NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # interface names of all systems; for display only
 ECHO, GIVE, DONE, BUSY = b"\x01", b"\x05", b"\x06", b"\x07"
 log = logging.getLogger(__name__)
-Found = TypeVar("Found")
-Opening = Callable[[], Awaitable[FrameChannel]]
-Asking = Callable[[FrameChannel, str], Awaitable[Found]]
-EndOf = Callable[[str, str], LinkEnd]
+Result = TypeVar("Result")
+OpenChannel = Callable[[], Awaitable[FrameChannel]]
+Measurement = Callable[[FrameChannel, str], Awaitable[Result]]
+DescribeEnd = Callable[[str, str], LinkEnd]
 """Returns our interface behind a connection, given both its addresses, ours first."""
 
 
@@ -126,7 +126,7 @@ class _Window:
             self.best_rate = max(self.best_rate, (total - had) / (now - then))
 
 
-async def pour(
+async def send_chunks(
     channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
     """Send chunks as the window allows. Return the rate at which they arrived (bytes/s) and the bytes sent.
@@ -183,12 +183,12 @@ class Measured:
     far: LinkEnd  # the other end's interface, as it claims
 
 
-def said_of(end: LinkEnd) -> bytes:
+def encode_end(end: LinkEnd) -> bytes:
     """Encode a description of our end of the link for the other side: its kind, card speed and name."""
     return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
 
 
-def end_said(text: bytes) -> LinkEnd:
+def decode_end(text: bytes) -> LinkEnd:
     """Decode the other side's description of its end, and make it safe to display. Invalid parts become unknown."""
     kind, _, rest = text[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
@@ -209,18 +209,20 @@ def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
 class Probes:
     """The probes of a node. At most one runs at a time, and none while `busy()` returns true."""
 
-    def __init__(self, busy: Callable[[], bool], end_of: EndOf, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, busy: Callable[[], bool], end_of: DescribeEnd, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._busy, self._end_of, self._clock = busy, end_of, clock
         self._active = False
         self._poured = 0  # bytes sent by the probe being served
         self._given: dict[MachineId, deque[tuple[float, int]]] = {}  # when each probe began, and bytes sent
 
     @property
-    def is_barred(self) -> bool:
+    def is_busy(self) -> bool:
         """Return whether this machine has work to do that a measurement would disturb."""
         return self._busy()
 
-    async def measure(self, open_channel: Opening, name: str) -> Measured:
+    async def measure(self, open_channel: OpenChannel, name: str) -> Measured:
         """Measure the link to the machine `name` over a probe channel. Takes up to about 3 s.
 
         Raises Busy as soon as either end has work to do, Unreachable if the other side is silent, and Refused if it
@@ -228,12 +230,12 @@ class Probes:
         """
         return await self._alone(open_channel, name, self._measured)
 
-    async def round_trips(self, open_channel: Opening, name: str) -> RoundTrips:
+    async def round_trips(self, open_channel: OpenChannel, name: str) -> RoundTrips:
         """Measure only the round trips, with a few kilobytes. Raises like `measure`."""
         return await self._alone(open_channel, name, self._round_trips)
 
-    async def _alone(self, open_channel: Opening, name: str, work: Asking[Found]) -> Found:
-        if self._active or self.is_barred:
+    async def _alone(self, open_channel: OpenChannel, name: str, work: Measurement[Result]) -> Result:
+        if self._active or self.is_busy:
             raise Busy("probe_busy_here")
         self._active = True
         try:
@@ -276,7 +278,7 @@ class Probes:
             return await self._received(channel, name)
 
         round_trips = await self._round_trips(channel, name)
-        out, _ = await pour(channel, receive)
+        out, _ = await send_chunks(channel, receive)
         await channel.send(GIVE)
         back, far = await self._absorbed(channel, receive, name)
         if out is None or back is None:
@@ -314,7 +316,7 @@ class Probes:
                 raise Refused("peer_speaks_oddly", name=name)
             samples.append((self._clock(), total))
             await channel.send(answer)
-        return rate_of(samples), end_said(message[1:])
+        return rate_of(samples), decode_end(message[1:])
 
     async def _served(self, channel: FrameChannel, end: LinkEnd) -> None:
         """Answer echoes and chunks until GIVE, then send chunks. Raises Busy, ValueError."""
@@ -332,8 +334,8 @@ class Probes:
                 await channel.send(answer)
             elif message == GIVE:
                 self._poured = MOST_BYTES  # until known; a broken-off probe counts in full
-                _, self._poured = await pour(channel, lambda: self._received(channel, ""))
-                await channel.send(DONE + said_of(end))
+                _, self._poured = await send_chunks(channel, lambda: self._received(channel, ""))
+                await channel.send(DONE + encode_end(end))
                 return
             else:
                 raise ValueError("not of a probe")

@@ -14,14 +14,14 @@ from app.core.household.household import Machine
 from app.core.household.membership import Member
 from app.core.household.operations import Add, OperationId, Role
 from app.core.ids import MachineId, clean_name, is_taken, name_key
-from app.machine.settings import Choices
+from app.machine.settings import SettingsStore
 from app.network.network import Network
 
 
 class Naming:
     """The name of this machine. `changed` is called with each new name."""
 
-    def __init__(self, choices: Choices, changed: Callable[[str], None]) -> None:
+    def __init__(self, choices: SettingsStore, changed: Callable[[str], None]) -> None:
         self._choices, self._changed = choices, changed
         self._news = asyncio.Event()
         self._wanted: tuple[OperationId, str] | None = None

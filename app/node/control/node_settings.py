@@ -20,7 +20,7 @@ from app.machine.interfaces import USED_BY_DEFAULT, Interface, interfaces
 from app.machine.keyring_store import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.settings import Choices, NodeOptions, Settings, load
+from app.machine.settings import NodeOptions, Settings, SettingsStore, load
 from app.network.network import Network
 from app.node.downloads.models_folder import existing
 from app.node.links.discovery_service import DiscoveryService, choice_of
@@ -33,7 +33,7 @@ class OwnSettings:
         self,
         home: Home,
         options: NodeOptions,
-        choices: Choices,
+        choices: SettingsStore,
         network: Network,
         finding: DiscoveryService,
         folders: ModelsFolders,

@@ -33,10 +33,10 @@ from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.ids import machine_id
 from app.decoding import decode
-from app.machine.settings import Choices
+from app.machine.settings import SettingsStore
 from app.network.network import Network
 from app.network.peer.listener import MEMBER, MODELS_PATH
-from app.network.peer.peer_client import GuestClient, problem
+from app.network.peer.peer_client import GuestClient, reported_error
 from app.network.peer.peer_link import PeerLink
 from app.network.traffic_limits import LinkPace, TooLong, TooSlow, whole_body
 from app.node.downloads.download_source import PeerCopy
@@ -79,7 +79,7 @@ class ModelServer:
     def __init__(
         self,
         has: Has,
-        choices: Choices,
+        choices: SettingsStore,
         pace: LinkPace,
         called: Callable[[Path], str],
         changed: Callable[[], None],
@@ -171,7 +171,7 @@ class ModelServer:
             await answer.prepare(request)
             async with (
                 aclosing(self._chunks(file, start, total)) as chunks,
-                aclosing(self._pace.leaving(chunks)) as paced,
+                aclosing(self._pace.pace_sending(chunks)) as paced,
             ):
                 async for chunk in paced:
                     await _taken(answer, chunk)
@@ -287,7 +287,7 @@ class MemberFiles:
         path = f"/{self._record.sha256}/{number}"
         async with machine.request("GET", path, headers=headers) as answer:
             if answer.status not in (200, 206):
-                raise problem(await _short(answer), self._record.source)
+                raise reported_error(await _short(answer), self._record.source)
             facts, begins = _stands(answer, start)
             async with aclosing(machine.chunks(answer)) as chunks:
                 yield Body(facts, begins, _Content(chunks))

@@ -42,7 +42,7 @@ from app.core.reasons import said, sentence
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.secret_stores import TokenStore
-from app.machine.settings import Choices
+from app.machine.settings import SettingsStore
 from app.network.network import Network
 from app.node.control.shelf_routes import Models
 from app.node.downloads.download_source import DownloadServices, PeerCopy, promised
@@ -115,7 +115,7 @@ class ModelSources:
     def __init__(
         self,
         home: Home,
-        choices: Choices,
+        choices: SettingsStore,
         shelf: Shelf,
         stages: StageStore,
         in_use: Callable[[], Collection[str]],
@@ -141,7 +141,7 @@ class ModelSources:
             self.pins.keep,
         )
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
-        self.downloads = Downloads(self.folders, shelf, around, arrived=network.pace.arrived)
+        self.downloads = Downloads(self.folders, shelf, around, arrived=network.pace.wait_after_receiving)
         shelf.why_away = self.folders.why_away
         moving = FolderServices(self.folders, shelf, self.downloads, in_use, changed, Disk())
         self.folder = ModelsFolder(moving, choices, home.root)

@@ -24,7 +24,7 @@ from app.catalog.transfers.move_model import delete_path, move_path, sweep_unfin
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, Reason
 from app.core.reasons import os_cause, said, sentence
 from app.machine.models_folders import ModelsFolders
-from app.machine.settings import Choices, ModelsChoice
+from app.machine.settings import ModelsChoice, SettingsStore
 from app.node.cancellation import in_thread
 from app.node.downloads.downloads import Downloads
 from app.node.downloads.transfer_rate import TransferRate
@@ -173,7 +173,7 @@ class Move:
         for folder in folders.all:
             if folder not in (folders.now, folders.own):
                 try:
-                    if folders.give_up(folder):
+                    if folders.release(folder):
                         self.given_up.add(folder)
                 except OSError as error:
                     log.info("the empty folder %s stays: %s", folder, error)
@@ -204,7 +204,7 @@ def existing(folder: Path) -> Path:
 class ModelsFolder:
     """The models folder of a node. `run` watches whether its folders are reachable and continues an unfinished move."""
 
-    def __init__(self, around: FolderServices, choices: Choices, root: Path) -> None:
+    def __init__(self, around: FolderServices, choices: SettingsStore, root: Path) -> None:
         self._around, self._choices, self._root = around, choices, root
         self._folders = around.folders
         self._elsewhere: dict[Path, tuple[int, int]] = {}  # number and bytes of the models in each
@@ -316,7 +316,7 @@ class ModelsFolder:
 
     async def _chosen(self, choice: ModelsChoice) -> None:
         await self._choices.change(lambda now: structs.replace(now, models=choice))
-        self._folders.follow(choice)
+        self._folders.use(choice)
         await self._look()
 
     def _begin(self, moving: str) -> None:
@@ -435,7 +435,7 @@ class ModelsFolder:
 
         def work() -> None:
             try:
-                why = self._folders.look(folder)
+                why = self._folders.check_reachable(folder)
                 held = list(stored_models(folder)) if why is None else []
             finally:  # a finished thread stays alive for a moment
                 is_back.set()
@@ -460,7 +460,7 @@ class ModelsFolder:
         folders, shelf = self._folders, self._around.shelf
         for entry in shelf.entries():
             path = Path(entry.path)
-            place = folders.of(path)
+            place = folders.folder_of(path)
             if place is None or place in folders.unreachable or path.exists():
                 continue
             inside = path.relative_to(place)

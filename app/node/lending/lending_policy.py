@@ -55,7 +55,7 @@ from app.core.reasons import sentence
 from app.machine import settings
 from app.machine.hardware import devices
 from app.machine.sensors.owner_activity import OwnerSensors
-from app.machine.settings import Choices
+from app.machine.settings import SettingsStore
 from app.node.verification.spare_memory import SpareMemory
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class LendingPolicy:
 
     def __init__(
         self,
-        choices: Choices,
+        choices: SettingsStore,
         uses: Callable[[], tuple[int, int, int]],
         is_lender: Callable[[], bool],
         used_by: Callable[[], list[str]],
@@ -421,7 +421,7 @@ class LendingPolicy:
 
     async def _sense(self) -> None:
         rules = self.rules
-        senses = await asyncio.to_thread(self._senser.look, rules)
+        senses = await asyncio.to_thread(self._senser.read, rules)
         if rules is self.rules:  # otherwise the change of rules causes another reading
             before, self._senses = self.watts(), senses
             self._judge()

@@ -10,12 +10,12 @@ from app.api.snapshot import Snapshot
 from app.core.errors import Reason
 from app.core.lending.policy import Battery
 from app.machine.power_events.event_callbacks import PowerEvent
-from app.machine.power_events.keep_awake import Awake
+from app.machine.power_events.keep_awake import WakeLock
 from app.machine.sensors import owner_activity
 
 LOOK_SECONDS = 5.0  # well below the idle time after which any system sleeps
 UNDER_WAY = ("starting", "running", "checking")  # states of a download
-WHY = {PowerEvent.SLEEPS: Reason("pause_sleep"), PowerEvent.ENDS: Reason("pause_shutdown")}
+WHY = {PowerEvent.SLEEP: Reason("pause_sleep"), PowerEvent.SHUTDOWN: Reason("pause_shutdown")}
 
 
 def is_needed(snapshot: Snapshot, battery: Battery | None) -> bool:
@@ -36,11 +36,11 @@ def is_needed(snapshot: Snapshot, battery: Battery | None) -> bool:
 
 async def stay_awake(
     snapshot: Callable[[], Snapshot],
-    awake: Awake | None = None,
+    awake: WakeLock | None = None,
     battery: Callable[[], Battery | None] = owner_activity.battery,
 ) -> None:
     """Keep the computer awake while needed, until cancelled."""
-    held = awake or Awake()
+    held = awake or WakeLock()
     try:
         while True:
             if is_needed(snapshot(), battery()):
@@ -64,7 +64,7 @@ class Terms(Protocol):
 
 async def follow(terms: Terms, going: PowerEvent) -> None:
     """Act on a power event of the system."""
-    if going is PowerEvent.STAYS:
+    if going is PowerEvent.WAKE:
         terms.stay()
     else:
         await terms.leave(WHY[going])

@@ -23,7 +23,7 @@ from app.core.household.household import Announced, AnnouncementEnded, Machine
 from app.core.ids import MachineId, clean_name
 from app.core.reasons import sentence
 from app.machine.interfaces import Interface, interfaces, usable_interfaces
-from app.machine.settings import Choices, NodeOptions, Settings, load, save
+from app.machine.settings import NodeOptions, Settings, SettingsStore, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.network import Network
@@ -73,7 +73,9 @@ def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
 class DiscoveryService:
     """Runs discovery for one node. `tell` receives events about strangers."""
 
-    def __init__(self, network: Network, choices: Choices, choice: Choice, tell: Callable[[facts.Event], None]) -> None:
+    def __init__(
+        self, network: Network, choices: SettingsStore, choice: Choice, tell: Callable[[facts.Event], None]
+    ) -> None:
         self._network, self._choices, self.choice, self._tell = network, choices, choice, tell
         self._near: dict[str, Announced] = {}
         self._looked = False  # at the interfaces, at least once
@@ -82,7 +84,7 @@ class DiscoveryService:
 
     async def run(self) -> None:
         """Run discovery until cancelled. When turned off, only follow this machine's own addresses."""
-        self._network.calls.hears = self.hears
+        self._network.link_manager.hears = self.hears
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
             if self.choice.on:
@@ -93,9 +95,9 @@ class DiscoveryService:
         window = self._network.window
         if window is not None and not window.ended and window.seconds_left:
             name, port = clean_name(self._choices.now.name), window.address.port
-            self._discovery.window(name, port, system_name(), device)
+            self._discovery.set_pairing_window(name, port, system_name(), device)
         else:
-            self._discovery.window(None, None)
+            self._discovery.set_pairing_window(None, None)
 
     def members_changed(self) -> None:
         """Update the strangers, since some may have become members or the reverse."""
@@ -141,7 +143,7 @@ class DiscoveryService:
             self._near[news.id16] = news
         else:
             self._near.pop(news.id16, None)
-        self._network.places.note_announcement(news)
+        self._network.address_book.note_announcement(news)
         self._tell(news)
 
     def _is_member(self, id16: str) -> bool:
@@ -158,11 +160,11 @@ class DiscoveryService:
                 self._there = frozenset(interface.name for interface in every)
                 usable_now = usable_interfaces(every, self.choice.interfaces)
                 addresses, speak_at = served(usable_now, self.choice.bind)
-                self._network.places.own = likeliest(addresses)
+                self._network.address_book.own = likeliest(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
                 # Read again, because a link may use an address that came and went between two looks.
-                self._network.calls.leave_behind(_hosts(await asyncio.to_thread(_glance)))
+                self._network.link_manager.drop_stale(_hosts(await asyncio.to_thread(_glance)))
             await asyncio.sleep(WATCH_SECONDS)
 
 
@@ -176,7 +178,7 @@ async def reach(network: Network, machine: Machine, address: str) -> Reached:
     """Connect to a machine of the household at an address that a person gave. Raises Unreachable or Refused."""
     if machine.id == network.id:
         raise BadInput("peer_is_this", name=machine.name)
-    await network.calls.reach(network.members[machine.id], Address.parse(address))
+    await network.link_manager.reach(network.members[machine.id], Address.parse(address))
     return Reached(MachineRef(machine.id, machine.name))
 
 

@@ -21,7 +21,7 @@ from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
 from app.network.network import Network
-from app.network.sockets import Address, Through
+from app.network.sockets import Address, LocalInterface
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ C = TypeVar("C", bound=LinkInterfaces)
 Tried = tuple[MachineId, str, Address]
 TRY_SECONDS = 3.0  # a slower reply means it is no better, and measurements wait for it
 MOST_TRIED = 1_000  # forged announcements may name many addresses
-By = dict[MachineId, Through]
+By = dict[MachineId, LocalInterface]
 
 
 class BetterInterfaces:
@@ -184,12 +184,12 @@ def checked(interfaces: Iterable[Interface], name: str) -> None:
         raise BadInput("interface_down", interface=name)
 
 
-def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
+def through_of(interfaces: Iterable[Interface], name: str) -> LocalInterface | None:
     """Return the interface if connections can leave through it now."""
     match = next((interface for interface in interfaces if interface.name == name), None)
     if match is None or not match.is_up or not match.addresses:
         return None
-    return Through(match.name, match.addresses)
+    return LocalInterface(match.name, match.addresses)
 
 
 def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:

@@ -21,7 +21,7 @@ from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.household.link import Link, LinkEnd, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import sentence
-from app.machine.interfaces import USED_BY_DEFAULT, Interface, carrying_interface, interfaces, usable_interfaces
+from app.machine.interfaces import USED_BY_DEFAULT, Interface, interface_of_connection, interfaces, usable_interfaces
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network import measured_paths
@@ -192,7 +192,7 @@ class LinkRegistry:
 
     def end(self, own: str, other: str) -> LinkEnd:
         """Return this machine's interface behind a connection between these addresses."""
-        carrier = carrying_interface(self._interfaces, own, other)
+        carrier = interface_of_connection(self._interfaces, own, other)
         return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
 
     # events
@@ -293,7 +293,7 @@ class LinkRegistry:
         return report
 
     def _follow_choices(self) -> None:
-        through, members = self._network.calls.through, self._network.members
+        through, members = self._network.link_manager.chosen_interfaces, self._network.members
         self._preferred.apply(through, self._interfaces, members)
 
     def _forget_addresses(self, machine: MachineId) -> None:
@@ -309,7 +309,7 @@ class LinkRegistry:
                     await self._measure(machine)
                 return
             except Busy:
-                if tried == TRIES_BY_HAND - 1 or self._network.probes.is_barred:
+                if tried == TRIES_BY_HAND - 1 or self._network.probes.is_busy:
                     raise
             await asyncio.sleep(BY_HAND_SECONDS * (1 + self._chance.random()))
 
@@ -358,7 +358,7 @@ class LinkRegistry:
         addresses_now = list(dict.fromkeys((present, *addresses)))[:WAYS]
         for way in (way for way in addresses_now if way not in paths):
             try:
-                paths[way] = await measured_paths.measured(self._network, machine, way)
+                paths[way] = await measured_paths.measure(self._network, machine, way)
                 self._ways[machine, way] = True
             except Busy as error:
                 refusal = error
@@ -367,8 +367,8 @@ class LinkRegistry:
                 refusal = refusal or error
                 self._ways[machine, way] = False
         if paths:
-            self._take(machine, measured_paths.chosen(list(paths.values()), present), present)
-        elif refusal and not isinstance(refusal, Busy) and machine in self._network.calls.through:
+            self._take(machine, measured_paths.choose(list(paths.values()), present), present)
+        elif refusal and not isinstance(refusal, Busy) and machine in self._network.link_manager.chosen_interfaces:
             self._preferred.leads_nowhere(machine)  # this is reported, and the next best is used
             self._follow_choices()
             self._forget_addresses(machine)
@@ -381,7 +381,7 @@ class LinkRegistry:
 
     def _take(self, machine: MachineId, best: measured_paths.Path, present: Address) -> None:
         if best.address != present or best.through != self._network.link(machine).through:
-            measured_paths.change_to(self._network, machine, best.address, best.through)
+            measured_paths.switch_to(self._network, machine, best.address, best.through)
             by = best.through.name if best.through else "whatever leads there"
             log.info("frames for %s go to %s by %s from now on", machine[:8], best.address, by)
         self._note(machine, best)
@@ -390,18 +390,18 @@ class LinkRegistry:
         """Return whether an address is worth a try. It must not need an interface that is used only by choice."""
         if not self._ways.get((machine, way), True):
             return False
-        if through := self._network.calls.through.get(machine):
+        if through := self._network.link_manager.chosen_interfaces.get(machine):
             return through.has(socket.AF_INET6 if ":" in way.host else socket.AF_INET)
         own = own_host_towards(way.host)
         if own is None:
             return False
-        by = carrying_interface(self._interfaces, own, way.host)
+        by = interface_of_connection(self._interfaces, own, way.host)
         return by is None or by.kind in USED_BY_DEFAULT | {LinkKind.LOOPBACK} or by.name in self._chosen
 
     def _note(self, machine: MachineId, path: measured_paths.Path) -> None:
         if machine not in self._network.members:
             return
-        by = carrying_interface(self._interfaces, path.own_host, path.address.host)
+        by = interface_of_connection(self._interfaces, path.own_host, path.address.host)
         link = link_of(path, by).held_to(self._limit(machine))
         self._known[machine] = Known(link, str(path.address), time.time())
         save(self._file, self._known)

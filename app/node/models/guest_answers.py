@@ -19,7 +19,7 @@ from app.core.household.operations import Role
 from app.core.wire_json import LineCutter
 from app.decoding import decode
 from app.network.network import Network
-from app.network.peer.peer_client import GuestClient, problem
+from app.network.peer.peer_client import GuestClient, reported_error
 from app.network.traffic_limits import TooLong, TooSlow, whole_body
 from app.node.control.asking import AnswerPart, part_of
 from app.node.known_household import Rights
@@ -122,11 +122,11 @@ class GuestAnswers:
         host = await self.host_for(order.model or "")
         async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
             if answer.status != 200:
-                raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
+                raise reported_error(await _whole(host, answer), host.host.name, of_its_pool=True)
             async with aclosing(_lines(host.chunks(answer))) as lines:
                 async for line in lines:
                     if line.error is not None:
-                        raise problem(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
+                        raise reported_error(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
                     if (part := part_of(line)) is not None:
                         yield part
                     if isinstance(part, Answer):
@@ -166,7 +166,7 @@ async def _offers(host: GuestClient) -> HostOffers:
     async with host.request("GET", "/models") as answer:
         body = await _whole(host, answer)
         if answer.status != 200:
-            raise problem(body, host.host.name)
+            raise reported_error(body, host.host.name)
         try:
             return decode(body, HostOffers)
         except (ValueError, RecursionError):

@@ -124,7 +124,7 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
     """Return the lender's reason together with its name, because lenders do not name themselves. A reason that this
     version has no sentence for is generalized."""
-    reason = fault_table.limited_to_sender(messages.understood(message), name)
+    reason = fault_table.limited_to_sender(messages.received_reason(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.classify(reason).fault is not Fault.MEMORY:
         return fault_table.loss_error(Reason("lender_said", facts))
@@ -184,7 +184,7 @@ class NetworkLenders:
         return self._network.link(machine)
 
     def is_down(self, machine: MachineId) -> bool:
-        return self._network.calls.is_down(machine)
+        return self._network.link_manager.is_down(machine)
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
         return self.answers.expect(machine, pipeline)

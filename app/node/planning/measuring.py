@@ -358,7 +358,7 @@ class Measuring:
             answer = await self._measure_remote(machine, question, again=key in self._doubted)
             if isinstance(answer, messages.SpeedMeasured):
                 break
-            reason = fault_table.limited_to_sender(messages.understood(answer), name)
+            reason = fault_table.limited_to_sender(messages.received_reason(answer), name)
             if reason.code != "speed_busy":
                 raise Refused(reason.code, **reason.facts)
             await asyncio.sleep(RETRY_S)

@@ -27,7 +27,7 @@ class Talker:
         self.told_before_it_went_on: list[PowerEvent] = []
         self.is_open = True
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         assert threading.current_thread() is self.thread
         time.sleep(0.001)
         for word in self._words:
@@ -50,14 +50,14 @@ async def test_the_system_waits_until_it_was_told_and_is_left_at_the_end() -> No
     heard = LoopCallback(asyncio.get_running_loop(), tell, LONG)
 
     def opened() -> Talker:
-        made.append(Talker(heard, [PowerEvent.SLEEPS, PowerEvent.STAYS], power_events))
+        made.append(Talker(heard, [PowerEvent.SLEEP, PowerEvent.WAKE], power_events))
         return made[0]
 
     async with asyncio.TaskGroup() as tasks:
         hearing = tasks.create_task(run_source(opened), name="hear")
-        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEP, PowerEvent.WAKE])
         hearing.cancel()
-    assert made[0].told_before_it_went_on[0] is PowerEvent.SLEEPS
+    assert made[0].told_before_it_went_on[0] is PowerEvent.SLEEP
     assert made[0].thread is not threading.current_thread()
     assert not made[0].is_open
 
@@ -66,7 +66,7 @@ async def test_a_source_that_is_lost_is_closed_and_said() -> None:
     closed: list[bool] = []
 
     class Lost:
-        def look(self, seconds: float) -> None:
+        def poll(self, seconds: float) -> None:
             raise OSError("gone")
 
         def close(self) -> None:
@@ -82,8 +82,8 @@ async def test_nobody_is_waited_for_longer_than_the_system_waits() -> None:
         await asyncio.Event().wait()
 
     heard = LoopCallback(asyncio.get_running_loop(), tell, 0.01)
-    await asyncio.to_thread(heard, PowerEvent.SLEEPS)
-    await asyncio.to_thread(heard, PowerEvent.ENDS)
+    await asyncio.to_thread(heard, PowerEvent.SLEEP)
+    await asyncio.to_thread(heard, PowerEvent.SHUTDOWN)
 
 
 async def test_what_goes_wrong_stays_here(caplog: pytest.LogCaptureFixture) -> None:
@@ -91,7 +91,7 @@ async def test_what_goes_wrong_stays_here(caplog: pytest.LogCaptureFixture) -> N
         raise ValueError("wrong")
 
     caplog.set_level("INFO", event_callbacks.__name__)
-    await asyncio.to_thread(LoopCallback(asyncio.get_running_loop(), tell, LONG), PowerEvent.ENDS)
+    await asyncio.to_thread(LoopCallback(asyncio.get_running_loop(), tell, LONG), PowerEvent.SHUTDOWN)
     assert "ends: ValueError('wrong')" in caplog.text
 
 
@@ -102,7 +102,7 @@ def test_a_node_that_has_ended_is_told_nothing() -> None:
     async def tell(_: PowerEvent) -> None:
         raise AssertionError
 
-    LoopCallback(loop, tell, LONG)(PowerEvent.SLEEPS)
+    LoopCallback(loop, tell, LONG)(PowerEvent.SLEEP)
 
 
 def test_a_node_that_ends_at_this_moment_is_told_nothing() -> None:
@@ -118,7 +118,7 @@ def test_a_node_that_ends_at_this_moment_is_told_nothing() -> None:
     loop = Ending()
     loop.close()
     loop.closes_once_asked = True
-    LoopCallback(loop, tell, LONG)(PowerEvent.SLEEPS)
+    LoopCallback(loop, tell, LONG)(PowerEvent.SLEEP)
     loop.closes_once_asked = False
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from app.machine.power_events.keep_awake import LINUX, MACOS, Awake, start_tool
+from app.machine.power_events.keep_awake import LINUX, MACOS, WakeLock, start_tool
 
 LIVES = (sys.executable, "-c", "import sys; sys.stdin.read()")
 REFUSED = (sys.executable, "-c", "raise SystemExit(1)")
@@ -25,13 +25,13 @@ class Tools:
         return self.made[-1]
 
 
-def held(awake: Awake) -> bool:
+def held(awake: WakeLock) -> bool:
     return awake.is_held
 
 
 def test_it_is_held_once_and_released() -> None:
     tools = Tools(LIVES)
-    awake = Awake("linux", tools)
+    awake = WakeLock("linux", tools)
     awake.hold()
     awake.hold()
     assert held(awake) is True
@@ -54,7 +54,7 @@ def test_the_tool_ends_with_its_pipe() -> None:
 
 def test_who_is_refused_does_not_ask_again_and_again() -> None:
     tools = Tools(REFUSED)
-    awake = Awake("darwin", tools)
+    awake = WakeLock("darwin", tools)
     awake.hold()
     tools.made[0].wait(10)
     for _ in range(3):
@@ -71,7 +71,7 @@ def test_without_the_tool_nothing_happens() -> None:
     def missing(_: Sequence[str]) -> subprocess.Popen[bytes]:
         raise FileNotFoundError("systemd-inhibit")
 
-    awake = Awake("linux", missing)
+    awake = WakeLock("linux", missing)
     awake.hold()
     assert held(awake) is False
     awake.release()

@@ -106,13 +106,13 @@ async def test_the_mac_sleeps_once_the_others_were_told_and_says_when_it_is_awak
     ]  # fmt: skip
     async with asyncio.TaskGroup() as tasks:
         hearing = tasks.create_task(run_source(lambda: mac.power(heard)), name="hear")
-        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEP, PowerEvent.WAKE])
         mac.said = [(WILL_SLEEP, 8), (WILL_POWER_ON, 9)]  # and never that it has powered on
-        await until(lambda: power_events[2:] == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events[2:] == [PowerEvent.SLEEP, PowerEvent.WAKE])
         hearing.cancel()
     assert mac.allowed == [
-        (-3, []), (5, []), (0x7FFF_0000_0006, [PowerEvent.SLEEPS]),
-        (8, [PowerEvent.SLEEPS, PowerEvent.STAYS, PowerEvent.SLEEPS]),
+        (-3, []), (5, []), (0x7FFF_0000_0006, [PowerEvent.SLEEP]),
+        (8, [PowerEvent.SLEEP, PowerEvent.WAKE, PowerEvent.SLEEP]),
     ]  # fmt: skip
     assert mac.done == ["add", "remove", "deregister", "close", "destroy"]
 
@@ -124,7 +124,7 @@ async def test_a_mac_whose_lender_does_not_come_to_an_end_sleeps_all_the_same() 
     mac = Mac([])
     mac.said = [(WILL_SLEEP, 1)]
     power = mac.power(LoopCallback(asyncio.get_running_loop(), tell, 0.01))
-    await asyncio.to_thread(power.look, 1.0)
+    await asyncio.to_thread(power.poll, 1.0)
     assert mac.allowed == [(1, [])]
 
 
@@ -160,5 +160,5 @@ async def test_the_mac_itself_takes_the_registration_and_gives_it_back() -> None
 
     for _ in range(2):
         power = macos_sleep._open_root_power(LoopCallback(asyncio.get_running_loop(), tell, LONG))
-        power.look(0.05)
+        power.poll(0.05)
         power.close()

@@ -12,7 +12,7 @@ import pytest
 
 from app.machine.power_events.event_callbacks import PowerEvent
 from app.machine.power_events.keep_awake import start_tool
-from app.machine.power_events.power_events import DELAY, Delay, listen
+from app.machine.power_events.power_events import DELAY, SleepInhibitor, listen
 from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
 
 LIVES = (sys.executable, "-c", "import sys; sys.stdin.read()")
@@ -38,7 +38,7 @@ class Tools:
 
 def test_sleep_is_held_up_by_one_tool_until_it_is_released() -> None:
     tools = Tools()
-    delay = Delay(tools)
+    delay = SleepInhibitor(tools)
     delay.hold()
     delay.hold()
     assert tools.asked == [DELAY]
@@ -51,7 +51,7 @@ def test_where_there_is_no_such_tool_nothing_is_held_up() -> None:
     def none(_: Sequence[str]) -> subprocess.Popen[bytes]:
         raise FileNotFoundError("systemd-inhibit")
 
-    delay = Delay(none)
+    delay = SleepInhibitor(none)
     delay.hold()
     delay.release()
 
@@ -72,7 +72,7 @@ async def heard() -> AsyncGenerator[tuple[list[PowerEvent], Tools]]:
         power_events.append(going)
 
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(listen(tell, Delay(tools)), name="listen")
+        task = group.create_task(listen(tell, SleepInhibitor(tools)), name="listen")
         yield power_events, tools
         task.cancel()
     assert tools.n_alive == 0
@@ -84,13 +84,13 @@ async def test_sleep_and_its_end_and_a_shutdown_are_told(own_bus: None, heard: t
     with Logind() as logind:
         await until(lambda: tools.n_alive == 1)
         logind.say("PrepareForSleep", True)
-        await until(lambda: power_events == [PowerEvent.SLEEPS])
+        await until(lambda: power_events == [PowerEvent.SLEEP])
         await until(lambda: tools.n_alive == 0)  # now it may sleep
         logind.say("PrepareForSleep", False)
-        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
+        await until(lambda: power_events == [PowerEvent.SLEEP, PowerEvent.WAKE])
         logind.say("SessionNew", True)
         logind.say("PrepareForShutdown", True)
-        await until(lambda: power_events[2:] == [PowerEvent.ENDS])
+        await until(lambda: power_events[2:] == [PowerEvent.SHUTDOWN])
 
 
 @linux
@@ -101,7 +101,7 @@ async def test_others_than_the_system_are_not_believed(own_bus: None, heard: tup
         other.say("PrepareForSleep", True)
         logind.say("PrepareForShutdown", True)
         await until(lambda: bool(power_events))
-    assert power_events == [PowerEvent.ENDS]
+    assert power_events == [PowerEvent.SHUTDOWN]
 
 
 async def test_without_a_bus_nothing_is_said(

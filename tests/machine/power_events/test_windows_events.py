@@ -173,8 +173,8 @@ async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
             system.callback(None, RESUMED_BY_USER, None)  # said after the other, where a person woke it
 
         await asyncio.to_thread(sleep)
-        await until(lambda: power_events == [PowerEvent.SLEEPS, PowerEvent.STAYS])
-    assert before_sleep == [PowerEvent.SLEEPS]
+        await until(lambda: power_events == [PowerEvent.SLEEP, PowerEvent.WAKE])
+    assert before_sleep == [PowerEvent.SLEEP]
     assert system.ended == 1
 
 
@@ -195,7 +195,7 @@ async def test_the_session_ends_once_the_others_were_told() -> None:
         assert power_events == []
         desktop.asks = [(QUERY_END, 0, 0), (END, 1, 0)]
         await until(lambda: desktop.answers[4:] == [1, 0])
-        assert power_events == [PowerEvent.ENDS]
+        assert power_events == [PowerEvent.SHUTDOWN]
         hearing.cancel()
     assert desktop.done == ["destroy", "unregister"]
 
@@ -246,6 +246,6 @@ async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
         assert await asyncio.to_thread(user32.SendMessageW, window, QUERY_END, 0, 0) == 1
         assert power_events == []
         await asyncio.to_thread(user32.SendMessageW, window, END, 1, 0)
-        assert power_events == [PowerEvent.ENDS]
+        assert power_events == [PowerEvent.SHUTDOWN]
         hearing.cancel()
     assert not user32.FindWindowW(CLASS, CLASS)

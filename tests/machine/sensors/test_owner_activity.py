@@ -214,18 +214,18 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch
     monkeypatch.setattr(owner_activity, "network", says("network", "vpn"))
     now = [100.0]
     senser = OwnerSensors(clock=lambda: now[0])
-    assert senser.look(Rules(gpu=False, screen=False)).gpu_percent is None
+    assert senser.read(Rules(gpu=False, screen=False)).gpu_percent is None
     assert requests == []
     rules = Rules(idle_s=60, programs=("Game.exe",), network=True)
     for now[0] in (100.0, 101.0, 104.9):
-        seen = senser.look(rules)
+        seen = senser.read(rules)
         assert (seen.idle_s, seen.programs, seen.gpu_percent) == (1.0, frozenset({"game"}), 5.0)
         assert (seen.full_screen, seen.network) == (False, "vpn")
     assert sorted(requests) == ["gpu", "idle", "network", "programs", "screen"]
     for now[0] in (105.0, 110.0, 129.9):
-        senser.look(rules)
+        senser.read(rules)
     assert (requests.count("idle"), requests.count("programs"), requests.count("gpu")) == (4, 3, 1)
-    senser.look(Rules(programs=("other",)))  # changed: asked at once
+    senser.read(Rules(programs=("other",)))  # changed: asked at once
     assert requests.count("programs") == 4
 
 
@@ -343,7 +343,7 @@ def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(monkeypatch: pytest.
 
 
 def test_a_look_on_this_very_machine() -> None:
-    seen = OwnerSensors().look(Rules(idle_s=1.0, programs=("no-such-program",)))
+    seen = OwnerSensors().read(Rules(idle_s=1.0, programs=("no-such-program",)))
     assert seen.programs == frozenset()
     assert 0 <= seen.weekday <= 6
     assert 0 <= seen.minute < 1440

@@ -11,7 +11,7 @@ from app.core.household.household import Announced, AnnouncementEnded
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.network.discovery.address_book import DIAL_SECONDS, KnownPlaces
+from app.network.discovery.address_book import DIAL_SECONDS, AddressBook
 from app.network.messages import BadMessage, Message, Whereabouts, decode, encode
 from app.network.sockets import Address
 from tests.network.nodes import Nodes, pair, until
@@ -33,7 +33,7 @@ class Known:
     def __post_init__(self) -> None:
         for machine in (DEN, ATTIC):
             self.members[machine] = Member(machine, b"", "x", frozenset({Role.LENDER}))
-        self.places = KnownPlaces(
+        self.places = AddressBook(
             lambda: self.members, lambda m: self.met.get(m, ()), self.dialled.append, lambda: self.now
         )
 
@@ -42,9 +42,9 @@ def test_an_announced_member_is_dialled_there() -> None:
     known = Known()
     known.places.note_announcement(SEEN)
     assert known.dialled == [ATTIC]
-    assert known.places.of(ATTIC) == (Address("192.168.1.21", 4243), Address("fd00::21", 4243))
+    assert known.places.addresses(ATTIC) == (Address("192.168.1.21", 4243), Address("fd00::21", 4243))
     known.places.note_announcement(AnnouncementEnded(SEEN.id16))
-    assert known.places.of(ATTIC) == ()
+    assert known.places.addresses(ATTIC) == ()
 
 
 def test_a_stranger_is_not_dialled_until_it_is_a_member() -> None:
@@ -53,14 +53,14 @@ def test_a_stranger_is_not_dialled_until_it_is_a_member() -> None:
     known.places.note_announcement(SEEN)
     assert known.dialled == []
     known.members[ATTIC] = Member(ATTIC, b"", "x", frozenset())
-    assert known.places.of(ATTIC)[0] == Address("192.168.1.21", 4243)
+    assert known.places.addresses(ATTIC)[0] == Address("192.168.1.21", 4243)
 
 
 def test_hints_come_after_where_it_was_met_and_push_nothing_out() -> None:
     known = Known()
     known.met[ATTIC] = tuple(Address("10.0.0.1", n) for n in range(1, 7))
     known.places.note_announcement(SEEN)
-    addresses = known.places.of(ATTIC)
+    addresses = known.places.addresses(ATTIC)
     assert addresses[:4] == known.met[ATTIC][:4]
     assert set(known.met[ATTIC]) < set(addresses)
 
@@ -71,7 +71,7 @@ def test_a_flood_of_hints_makes_few_calls() -> None:
         known.now = n * 0.01
         known.places.note_announcement(Announced(SEEN.id16, (f"10.0.{n // 250}.{n % 250 + 1}",), 1, 1))
     assert len(known.dialled) <= known.now / DIAL_SECONDS + 2
-    assert len(known.places.of(ATTIC)) == 1
+    assert len(known.places.addresses(ATTIC)) == 1
 
 
 def test_what_a_member_says_is_believed_of_its_own_network_only() -> None:
@@ -79,8 +79,8 @@ def test_what_a_member_says_is_believed_of_its_own_network_only() -> None:
     said = ["192.168.1.21:4243", "8.8.8.8:53", "127.0.0.1:22", "den-pc:1", "::1", "", "x" * 64]
     for places in (said[:4], said[4:]):
         known.places.learn(Whereabouts(machines={ATTIC: places, STRANGER: ["10.0.0.9:1"]}), BY)
-    assert known.places.of(ATTIC) == (Address("192.168.1.21", 4243),)
-    assert known.places.of(STRANGER) == ()
+    assert known.places.addresses(ATTIC) == (Address("192.168.1.21", 4243),)
+    assert known.places.addresses(STRANGER) == ()
     assert set(known.dialled) == {ATTIC}
 
 
@@ -117,8 +117,8 @@ async def test_old_places_push_out_no_living_one() -> None:
     for message in said:
         assert isinstance(message, Whereabouts)
         known.places.learn(message, BY)
-    assert living in known.places.of(ATTIC)
-    assert len(known.places.of(ATTIC)) == 4
+    assert living in known.places.addresses(ATTIC)
+    assert len(known.places.addresses(ATTIC)) == 4
 
 
 @pytest.mark.parametrize(

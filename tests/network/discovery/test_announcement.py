@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from app.network.discovery.announcement import (
     MOST_ADDRESSES,
     SERVICE,
-    Said,
+    TxtRecord,
     believable,
     id_of,
     instance_of,
-    properties,
-    read,
+    parse_txt,
     server_of,
+    txt_fields,
 )
 
 ID = "0123456789abcdef"
@@ -45,17 +45,17 @@ def test_other_names_are_nobodys(name: str) -> None:
 
 
 def test_the_name_is_told_only_with_an_open_window() -> None:
-    assert properties(Said(1)) == properties(Said(1, "den-pc", None)) == {"v": "1"}
-    result = properties(Said(1, "den-pc", 4243, "macOS", "Apple M3\n Max"))
+    assert txt_fields(TxtRecord(1)) == txt_fields(TxtRecord(1, "den-pc", None)) == {"v": "1"}
+    result = txt_fields(TxtRecord(1, "den-pc", 4243, "macOS", "Apple M3\n Max"))
     assert (result["os"], result["dev"]) == ("macOS", "Apple M3 Max")
-    assert "os" not in properties(Said(1, "den-pc", 4243, "TempleOS", ""))
-    assert properties(Said(1, None, None, "Linux", "EPYC")) == {"v": "1"}
-    assert properties(Said(1, "den-pc", 4243)) == {"v": "1", "name": "den-pc", "pair": "4243"}
+    assert "os" not in txt_fields(TxtRecord(1, "den-pc", 4243, "TempleOS", ""))
+    assert txt_fields(TxtRecord(1, None, None, "Linux", "EPYC")) == {"v": "1"}
+    assert txt_fields(TxtRecord(1, "den-pc", 4243)) == {"v": "1", "name": "den-pc", "pair": "4243"}
 
 
 @given(st.text(max_size=100), st.integers(1, 65535))
 def test_what_is_announced_is_read(name: str, port: int) -> None:
-    said = read(txt(properties(Said(1, name, port))))
+    said = parse_txt(txt(txt_fields(TxtRecord(1, name, port))))
     assert said is not None
     assert (said.protocol, said.pairing_port) == (1, port)
     assert said.name
@@ -68,33 +68,33 @@ def test_what_is_announced_is_read(name: str, port: int) -> None:
     [
         (b"", None),
         (b"\x00", None),
-        (b"\x03v=1", Said(1)),
-        (b"\x03V=1\x03v=9", Said(1)),  # the first counts, in any case
+        (b"\x03v=1", TxtRecord(1)),
+        (b"\x03V=1\x03v=9", TxtRecord(1)),  # the first counts, in any case
         (b"\x04v=-1", None),
         (b"\x09v=1234567", None),
         (b"\x08v=\xd9\xa3", None),
-        (b"\xffv=1", Said(1)),  # cut short
-        (b"\x03v=1\x06pair=0\x06name=x", Said(1)),
-        (b"\x03v=1\x0apair=99999\x06name=x", Said(1)),
-        (b"\x03v=1\x06name=x", Said(1)),  # without a door no name
-        (b"\x03v=1\x06pair=7\x0bname=\x1b[31m\x07", Said(1, "[31m", 7)),
-        (b"\x03v=1\x06pair=7\x05name=", Said(1, "unnamed", 7)),
-        (b"\x03v=1\x06pair=7\x06name=x\x08os=Linux\x08dev=EPYC", Said(1, "x", 7, "Linux", "EPYC")),
-        (b"\x03v=1\x06pair=7\x06name=x\x08os=Amiga\x08dev=\x1b\x07\x00\x0a", Said(1, "x", 7)),
-        (b"\x03v=1\x06pair=7\x06name=x\x7fdev=" + b"y" * 123, Said(1, "x", 7, None, "y" * 40)),
-        (b"\x03v=1\x08os=Linux\x08dev=EPYC", Said(1)),  # without a door nothing of it
-        (b"\x03v=1\x06pair=7\x08name=\xff\xfex", Said(1, "\ufffd\ufffdx", 7)),
-        (b"\x03v=1" + b"\xffname=" + b"x" * 250 + b"\x06pair=7", Said(1, "x" * 64, 7)),
+        (b"\xffv=1", TxtRecord(1)),  # cut short
+        (b"\x03v=1\x06pair=0\x06name=x", TxtRecord(1)),
+        (b"\x03v=1\x0apair=99999\x06name=x", TxtRecord(1)),
+        (b"\x03v=1\x06name=x", TxtRecord(1)),  # without a door no name
+        (b"\x03v=1\x06pair=7\x0bname=\x1b[31m\x07", TxtRecord(1, "[31m", 7)),
+        (b"\x03v=1\x06pair=7\x05name=", TxtRecord(1, "unnamed", 7)),
+        (b"\x03v=1\x06pair=7\x06name=x\x08os=Linux\x08dev=EPYC", TxtRecord(1, "x", 7, "Linux", "EPYC")),
+        (b"\x03v=1\x06pair=7\x06name=x\x08os=Amiga\x08dev=\x1b\x07\x00\x0a", TxtRecord(1, "x", 7)),
+        (b"\x03v=1\x06pair=7\x06name=x\x7fdev=" + b"y" * 123, TxtRecord(1, "x", 7, None, "y" * 40)),
+        (b"\x03v=1\x08os=Linux\x08dev=EPYC", TxtRecord(1)),  # without a door nothing of it
+        (b"\x03v=1\x06pair=7\x08name=\xff\xfex", TxtRecord(1, "\ufffd\ufffdx", 7)),
+        (b"\x03v=1" + b"\xffname=" + b"x" * 250 + b"\x06pair=7", TxtRecord(1, "x" * 64, 7)),
         (b"\x03v=1" + 40 * (b"\xffname=" + b"x" * 250), None),  # 10 kB
     ],
 )
-def test_odd_text_is_read_as_far_as_it_makes_sense(text: bytes, said: Said | None) -> None:
-    assert read(text) == said
+def test_odd_text_is_read_as_far_as_it_makes_sense(text: bytes, said: TxtRecord | None) -> None:
+    assert parse_txt(text) == said
 
 
 @given(st.binary(max_size=1200))
 def test_any_bytes_are_read_without_an_error(text: bytes) -> None:
-    said = read(text)
+    said = parse_txt(text)
     assert said is None or 0 <= said.protocol < 1 << 16
 
 

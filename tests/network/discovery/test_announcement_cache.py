@@ -13,8 +13,8 @@ from zeroconf._cache import DNSCache
 from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
-from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
-from app.network.discovery.mdns_discovery import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, Hearing
+from app.network.discovery.announcement import SERVICE, TxtRecord, instance_of, server_of, txt_fields
+from app.network.discovery.mdns_discovery import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, AnnouncementListener
 
 ME, ATTIC, KITCHEN = "d" * 16, "a" * 16, "c" * 16
 HERE, THERE = "192.168.1.20", "192.168.1.21"
@@ -30,8 +30,10 @@ class Air:
     news: int = 0
 
     def __post_init__(self) -> None:
-        self.hearing = Hearing(ME, 4242, lambda id16: id16 in self.members, lambda: self.now, self._called)
-        self.hearing.use((HERE,))
+        self.listener = AnnouncementListener(
+            ME, 4242, lambda id16: id16 in self.members, lambda: self.now, self._called
+        )
+        self.listener.use((HERE,))
 
     def _called(self) -> None:
         self.news += 1
@@ -40,12 +42,12 @@ class Air:
         """Deliver a packet as zeroconf does: updates first, then the cache, then the end of the packet."""
         moment = current_time_millis()
         updates = [RecordUpdate(record, self.cache.async_get_unique(record)) for record in records]  # type: ignore[arg-type]
-        self.hearing.async_update_records(cast("Zeroconf", self), moment, updates)
+        self.listener.async_update_records(cast("Zeroconf", self), moment, updates)
         self.cache.async_add_records([record for record in records if not record.is_expired(moment)])
-        self.hearing.async_update_records_complete()
+        self.listener.async_update_records_complete()
 
     def take(self) -> list[Announced | AnnouncementEnded]:
-        return self.hearing.take()
+        return self.listener.take()
 
 
 @pytest.fixture
@@ -54,10 +56,10 @@ def air() -> Air:
 
 
 def announced(
-    id16: str, *addresses: str, port: int = 4243, said: Said | None = None, ttl: int | None = None
+    id16: str, *addresses: str, port: int = 4243, said: TxtRecord | None = None, ttl: int | None = None
 ) -> list[DNSRecord]:
     info = AsyncServiceInfo(
-        SERVICE, instance_of(id16), port=port, properties=properties(said or Said(1)),
+        SERVICE, instance_of(id16), port=port, properties=txt_fields(said or TxtRecord(1)),
         server=server_of(id16), parsed_addresses=list(addresses),
     )  # fmt: skip
     return [info.dns_pointer(ttl), info.dns_service(ttl), info.dns_text(ttl), *info.dns_addresses(ttl)]
@@ -74,7 +76,7 @@ def test_an_announcement_is_told_once(air: Air) -> None:
 def test_what_changed_is_told_again(air: Air) -> None:
     air.packet(*announced(ATTIC, THERE))
     air.take()
-    air.packet(*announced(ATTIC, "192.168.1.99", said=Said(1, "attic-pc", 4244)))
+    air.packet(*announced(ATTIC, "192.168.1.99", said=TxtRecord(1, "attic-pc", 4244)))
     assert air.take() == [Announced(ATTIC, ("192.168.1.99",), 4243, 1, "attic-pc", 4244)]
 
 
@@ -119,32 +121,32 @@ def test_records_that_do_not_fit_together_are_nothing(air: Air) -> None:
 
 def test_our_own_announcement_is_known_and_is_nobody(air: Air) -> None:
     air.packet(*announced(ME, HERE, port=4242))
-    assert (air.take(), air.hearing.copied_at) == ([], None)
-    assert air.hearing.itself_seconds == air.now
+    assert (air.take(), air.listener.copied_at) == ([], None)
+    assert air.listener.itself_seconds == air.now
 
 
 def test_somebody_with_our_identity_is_noticed_for_a_while(air: Air) -> None:
     air.packet(*announced(ME, "192.168.1.66", port=4242))
-    assert (air.take(), air.hearing.copied_at) == ([], "192.168.1.66")
+    assert (air.take(), air.listener.copied_at) == ([], "192.168.1.66")
     air.now += FORGOTTEN_SECONDS + 1
-    assert air.hearing.copied_at is None
+    assert air.listener.copied_at is None
     air.packet(*announced(ME, HERE, port=1))  # a copied home on this very computer
-    assert air.hearing.copied_at == "port 1"
+    assert air.listener.copied_at == "port 1"
 
 
 def test_an_address_that_we_left_is_not_somebody_else(air: Air) -> None:
-    air.hearing.use(("192.168.1.30",))
+    air.listener.use(("192.168.1.30",))
     air.packet(*announced(ME, HERE, port=4242))
-    assert air.hearing.copied_at is None
+    assert air.listener.copied_at is None
     air.now += OWN_ADDRESSES_SECONDS + 1
     air.packet(*announced(ME, HERE, port=4242))
-    assert air.hearing.copied_at == HERE
+    assert air.listener.copied_at == HERE
 
 
 def test_where_we_are_decides_whom_we_believe(air: Air) -> None:
     air.packet(*announced(ATTIC, "203.0.113.9"))
     assert air.take() == []
-    air.hearing.use(("203.0.113.20",))
+    air.listener.use(("203.0.113.20",))
     assert air.take() == [Announced(ATTIC, ("203.0.113.9",), 4243, 1)]
 
 
@@ -155,14 +157,14 @@ def test_a_flood_of_strangers_is_bounded_and_members_get_through(air: Air) -> No
     chance = random.Random(7)
     for n in range(10_000):
         air.now += 0.0002
-        air.packet(*announced(f"{chance.getrandbits(64):016x}", THERE, said=Said(1, "x" * 64, 1)))
+        air.packet(*announced(f"{chance.getrandbits(64):016x}", THERE, said=TxtRecord(1, "x" * 64, 1)))
         if n == 9_000:
             air.packet(*announced(KITCHEN, "192.168.1.22"))
     heard += air.take()
     seen = {news.id16 for news in heard if isinstance(news, Announced)}
     assert {ATTIC, KITCHEN} <= seen
     assert len(seen) <= MOST_STRANGERS + 1
-    assert len(air.hearing._heard) <= MOST_STRANGERS + 1
+    assert len(air.listener._sightings) <= MOST_STRANGERS + 1
     assert sum(map(len, air.cache.cache.values())) < 2_000
 
 
@@ -174,9 +176,9 @@ def test_a_slow_flood_pushes_out_whoever_was_silent_longest(air: Air) -> None:
         air.packet(*announced(f"{n:016x}", THERE))
         if n % 20 == 0:
             air.packet(*announced(ATTIC, THERE))
-    assert ATTIC in air.hearing._heard
-    assert KITCHEN not in air.hearing._heard
-    assert len(air.hearing._heard) == MOST_STRANGERS
+    assert ATTIC in air.listener._sightings
+    assert KITCHEN not in air.listener._sightings
+    assert len(air.listener._sightings) == MOST_STRANGERS
 
 
 def test_one_packet_full_of_records_stays_small(air: Air) -> None:
@@ -206,7 +208,7 @@ def test_any_mixture_of_records_is_borne(air: Air, seed: int) -> None:
             for record in announced(
                 chance.choice(ids), *chance.sample([HERE, THERE, "8.8.8.8", "fe80::1", "::1"], 2),
                 port=chance.choice([0, 1, 4242, 65535]), ttl=chance.choice([None, 0, 1]),
-                said=chance.choice([Said(1), Said(65535, "\x00\u202e", 1)]),
+                said=chance.choice([TxtRecord(1), TxtRecord(65535, "\x00\u202e", 1)]),
             )
         ]  # fmt: skip
         air.packet(*chance.sample(list(records), len(records)))
@@ -222,7 +224,7 @@ def test_the_wire_brings_nothing_but_what_is_announced() -> None:
     import socket
 
     out = DNSOutgoing(0x8400)
-    for record in announced(ATTIC, THERE, said=Said(1, "den", 1)):
+    for record in announced(ATTIC, THERE, said=TxtRecord(1, "den", 1)):
         out.add_answer_at_time(record, 0)
     (raw,) = out.packets()
     assert len(raw) < 300

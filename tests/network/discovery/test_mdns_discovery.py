@@ -15,7 +15,7 @@ from zeroconf import DNSOutgoing
 from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
-from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
+from app.network.discovery.announcement import SERVICE, TxtRecord, instance_of, server_of, txt_fields
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.messages import PROTOCOL
 from tests.network.nodes import until
@@ -99,10 +99,10 @@ async def test_machines_appear_change_and_go(start: Start) -> None:
     await until(lambda: ATTIC in den.near and DEN in attic.near)
     assert den.near[ATTIC] == Announced(ATTIC, (LOOPBACK,), 4002, protocol=PROTOCOL)
 
-    attic.discovery.window("attic\x1b-pc", 4003)
+    attic.discovery.set_pairing_window("attic\x1b-pc", 4003)
     await until(lambda: den.near[ATTIC].name == "attic-pc")
     assert den.near[ATTIC].pairing_port == 4003
-    attic.discovery.window(None, None)
+    attic.discovery.set_pairing_window(None, None)
     await until(lambda: den.near[ATTIC].name is None)
 
     leaving.cancel()
@@ -129,12 +129,12 @@ async def test_after_sleep_it_announces_itself_again(start: Start) -> None:
     den = Machine(DEN, 4001)
     start(den)
     discovery = den.discovery
-    await until(lambda: discovery.hearing.itself_seconds)
+    await until(lambda: discovery.listener.itself_seconds)
     at_start = discovery._announced_seconds
     den.slept_seconds = 3600.0
     await until(lambda: discovery._announced_seconds > at_start)
     again = discovery._announced_seconds
-    await until(lambda: (discovery.hearing.itself_seconds or 0.0) >= again)
+    await until(lambda: (discovery.listener.itself_seconds or 0.0) >= again)
 
 
 async def test_a_copied_identity_is_named_and_harms_nobody(start: Start) -> None:
@@ -206,7 +206,7 @@ def _forged(chance: random.Random) -> bytes:
     """An announcement of `0123456789abcdef` that may be right, or wrong in any way."""
     id16 = "0123456789abcdef"
     name = chance.choice(["den-pc", "\x1b[31m\u202e\x00", "x" * 64, None])
-    text: dict[str, str] | bytes = properties(Said(1, name, chance.choice([0, 1, 65535])))
+    text: dict[str, str] | bytes = txt_fields(TxtRecord(1, name, chance.choice([0, 1, 65535])))
     if chance.random() < 0.2:
         text = b"\x03v=1" + 31 * (b"\xffname=" + b"x" * 250)  # 8 kB, the most a packet holds
     info = AsyncServiceInfo(

@@ -14,7 +14,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.machine.paths import write_atomically
 from app.network.identity import Identity
-from app.network.membership.household_log import LogStore, new_household, readable, signed
+from app.network.membership.household_log import LogStore, decode_lines, new_household, signed
 from app.network.sockets import Address
 from tests.network.nodes import an_identity
 
@@ -97,4 +97,4 @@ def test_lines_that_are_none_are_left_out(me: Identity) -> None:
     from app.core.household.operations import encode
 
     first = new_household(me, "den").operations[0]
-    assert readable(["x", encode(first).decode(), "{}"]) == [first]
+    assert decode_lines(["x", encode(first).decode(), "{}"]) == [first]

@@ -22,9 +22,9 @@ from app.network.membership.household_log import JoinResult, new_household, sign
 from app.network.membership.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
+    PairingConnection,
+    PairingParty,
     PairingWindow,
-    PairWire,
-    Speaker,
     join,
 )
 from app.network.sockets import Address, listening_socket
@@ -50,7 +50,7 @@ class Door:
         self.states: list[pairing.State] = []
         self.clock = Clock()
         sock = listening_socket("127.0.0.1", 0)
-        me = Speaker(member, "member", "0.1")
+        me = PairingParty(member, "member", "0.1")
         self.window = PairingWindow(me, self, sock, "127.0.0.1", (), self.states.append, self.clock)
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
@@ -59,7 +59,7 @@ class Door:
         operation = signed(self.member, body)
         return Log(self.log.household, (*self.log.operations, operation))
 
-    async def keep(self, machine: MachineId) -> None:
+    async def confirm(self, machine: MachineId) -> None:
         self.kept.append(machine)
 
     def withdraw(self, machine: MachineId) -> None:
@@ -69,7 +69,7 @@ class Door:
         return 4242
 
     async def join(self, code: str | None = None) -> JoinResult:
-        speaker = Speaker(self.new, "new", "0.1")
+        speaker = PairingParty(self.new, "new", "0.1")
         return await join(self.window.address, code or self.window.code, speaker)
 
     @property
@@ -167,7 +167,7 @@ async def test_cancelled_by_the_user(door: Door) -> None:
 
 async def test_who_has_no_proof_keeps_nobody_waiting_and_has_used_no_try(door: Door) -> None:
     """Anybody can greet, with any certificate; only who is told the code has more to say."""
-    wires = [await PairWire.dialled(door.window.address) for _ in range(CALLERS_OF_ONE_NETWORK)]
+    wires = [await PairingConnection.dial(door.window.address) for _ in range(CALLERS_OF_ONE_NETWORK)]
     try:
         for wire in wires:
             greeting = Newcomer("000000", door.new, "new", "0.1", wire.server_der(), b"n" * 32)
@@ -188,7 +188,7 @@ async def test_those_who_greet_again_and_again_keep_pairing_open(door: Door) -> 
         nonlocal n_greeted
         while True:
             with suppress(OSError, EOFError, AppError):
-                wire = await PairWire.dialled(door.window.address)
+                wire = await PairingConnection.dial(door.window.address)
                 async with wire:
                     der = wire.server_der()
                     greeting = Newcomer("000000", door.new, "new", "0.1", der, b"n" * 32)
@@ -206,7 +206,7 @@ async def test_those_who_greet_again_and_again_keep_pairing_open(door: Door) -> 
 
 
 async def test_while_one_is_let_in_the_others_are_told_so(door: Door) -> None:
-    wire = await PairWire.dialled(door.window.address)
+    wire = await PairingConnection.dial(door.window.address)
     async with wire:
         first = Newcomer(door.window.code, door.new, "new", "0.1", wire.server_der(), b"n" * 32)
         await wire.send(first.hello())
@@ -226,7 +226,7 @@ async def test_numbers_that_are_none_cost_a_try_each_and_no_more(door: Door) -> 
         await until(lambda: door.window.tries_left == n)
 
     for left in (2, 1, 0):
-        wire = await PairWire.dialled(door.window.address)
+        wire = await PairingConnection.dial(door.window.address)
         async with wire:
             new = Newcomer(door.window.code, door.new, "new", "0.1", wire.server_der(), b"n" * 32)
             await wire.send(msgspec.structs.replace(new.hello(), spake=b"A" + b"\xff" * 32))
@@ -239,7 +239,7 @@ async def test_numbers_that_are_none_cost_a_try_each_and_no_more(door: Door) -> 
 
 
 async def test_who_breaks_off_after_its_proof_has_used_a_try(door: Door) -> None:
-    wire = await PairWire.dialled(door.window.address)
+    wire = await PairingConnection.dial(door.window.address)
     async with wire:
         new = Newcomer(door.window.code, door.new, "new", "0.1", wire.server_der(), b"n" * 32)
         await wire.send(new.hello())
@@ -258,7 +258,7 @@ async def test_silent_strangers_do_not_block_the_door(door: Door) -> None:
 
 @pytest.mark.parametrize("kind", ["order", "long", "json", "other"])
 async def test_messages_that_have_no_place_end_the_attempt(door: Door, kind: str) -> None:
-    wire = await PairWire.dialled(door.window.address)
+    wire = await PairingConnection.dial(door.window.address)
     async with wire:
         raw = {"long": b"\xff\xff\xff\xff", "json": b"\x00\x00\x00\x02{}"}.get(kind)
         if raw:
@@ -280,12 +280,12 @@ async def test_messages_that_have_no_place_end_the_attempt(door: Door, kind: str
 @pytest.mark.parametrize("code", ["", "12345", "1234567", "12345x", "１２３４５６"])
 async def test_a_code_has_six_digits(door: Door, code: str) -> None:
     with pytest.raises(BadInput):
-        await join(door.window.address, code, Speaker(door.new, "new", "0.1"))
+        await join(door.window.address, code, PairingParty(door.new, "new", "0.1"))
     assert door.window.tries_left == 3
 
 
 async def test_nobody_there_or_something_else(door: Door) -> None:
-    speaker = Speaker(door.new, "new", "0.1")
+    speaker = PairingParty(door.new, "new", "0.1")
     with pytest.raises(Unreachable):
         await join(Address("127.0.0.1", 1), "123456", speaker)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.network.sockets import Through, made_socket
+from app.network.sockets import LocalInterface, create_socket
 from testbed.namespaces import Lan
 from tests.network.namespaces import lan
 
@@ -21,7 +21,10 @@ KILOBYTES = 32 << 10  # less than a socket takes before it is read
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has only one address of its loopback")
 def test_a_connection_has_the_address_of_its_interface() -> None:
     name = "lo" if sys.platform == "linux" else "Loopback"
-    with socket.create_server(("127.0.0.1", 0)) as server, made_socket(*TCP, Through(name, ("127.0.0.2",))) as made:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        create_socket(*TCP, LocalInterface(name, ("127.0.0.2",))) as made,
+    ):
         made.connect(server.getsockname())
         accepted, peer = server.accept()
         accepted.close()
@@ -30,21 +33,21 @@ def test_a_connection_has_the_address_of_its_interface() -> None:
 
 def test_an_interface_that_is_not_there_or_has_no_such_address_is_an_error() -> None:
     with pytest.raises(OSError, match="no address of this family"):
-        made_socket(*TCP, Through("eth0", ("fe80::1%eth0",)))
+        create_socket(*TCP, LocalInterface("eth0", ("fe80::1%eth0",)))
     with pytest.raises(OSError, match=r".+"):
-        made_socket(*TCP, Through("nowhere9", ("203.0.113.7",)))
+        create_socket(*TCP, LocalInterface("nowhere9", ("203.0.113.7",)))
 
 
 def test_without_one_the_system_chooses() -> None:
-    with made_socket(*TCP, None) as made:
+    with create_socket(*TCP, None) as made:
         assert made.family == socket.AF_INET
 
 
 def test_an_address_beyond_the_own_cable_is_preferred() -> None:
-    through = Through("eth0", ("fe80::1%eth0", "10.0.0.2", "fd00::2"))
+    through = LocalInterface("eth0", ("fe80::1%eth0", "10.0.0.2", "fd00::2"))
     assert through.host(socket.AF_INET6) == "fd00::2"
     assert through.host(socket.AF_INET) == "10.0.0.2"
-    assert not Through("eth0", ("10.0.0.2",)).has(socket.AF_INET6)
+    assert not LocalInterface("eth0", ("10.0.0.2",)).has(socket.AF_INET6)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are Linux's")
@@ -52,7 +55,7 @@ def test_of_two_cables_in_one_network_the_chosen_one_carries_it() -> None:
     with lan(2) as made:
         second = _second_cable(made)
         assert _carried_by(made, None) == "eth0"
-        assert _carried_by(made, Through("eth1", (second,))) == "eth1"
+        assert _carried_by(made, LocalInterface("eth1", (second,))) == "eth1"
 
 
 def _second_cable(made: Lan) -> str:
@@ -67,11 +70,11 @@ def _second_cable(made: Lan) -> str:
     return "10.231.90.77"
 
 
-def _carried_by(made: Lan, through: Through | None) -> str:
+def _carried_by(made: Lan, through: LocalInterface | None) -> str:
     """Return the interface of computer 0 that carries some kilobytes to computer 1."""
     before = [_sent(made, "eth0"), _sent(made, "eth1")]
     server = made.on(1, lambda: socket.create_server((made.address(1), 0)))
-    client = made.on(0, lambda: made_socket(*TCP, through))
+    client = made.on(0, lambda: create_socket(*TCP, through))
     with server, client:
         client.settimeout(5)
         client.connect(server.getsockname())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.network import traffic_limits
-from app.network.traffic_limits import TooLong, TooSlow, allowed_seconds, pieces_of, whole_body
+from app.network.traffic_limits import TooLong, TooSlow, allowed_seconds, body_chunks, whole_body
 
 
 class Clock:
@@ -46,14 +46,14 @@ async def test_one_byte_a_second_is_too_slow() -> None:
     clock = Clock()
     sender = Sender(clock, iter([(1.0, b"x")] * 60))
     with pytest.raises(TooSlow):
-        _ = [chunk async for chunk in pieces_of(sender, clock)]
+        _ = [chunk async for chunk in body_chunks(sender, clock)]
     assert 10 <= clock.now <= 11
 
 
 async def test_a_slow_reader_is_not_the_senders_fault() -> None:
     clock = Clock()
     total = 0
-    async for chunk in pieces_of(Sender(clock, iter([(0.1, b"x" * 1000)] * 50)), clock):
+    async for chunk in body_chunks(Sender(clock, iter([(0.1, b"x" * 1000)] * 50)), clock):
         clock.now += 5
         total += len(chunk)
     assert total == 50_000

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from app.core.ids import PipelineId
-from app.network.peer.peer_client import CONNECTIONS, OPEN_SECONDS, PinnedConnector, _WebSocket, is_held_back
+from app.network.peer.peer_client import CONNECTIONS, OPEN_SECONDS, PinnedConnector, _WebSocket, is_blocked_by_macos
 from app.network.sockets import Address
 from tests.network.nodes import Nodes
 
@@ -30,7 +30,7 @@ from tests.network.nodes import Nodes
 )
 def test_macos_may_keep_us_from_our_own_network(number: int, host: str, platform: str, held_back: bool) -> None:
     cause = OSError(number, os.strerror(number))
-    assert is_held_back(cause, Address(host, 4242), platform) is held_back
+    assert is_blocked_by_macos(cause, Address(host, 4242), platform) is held_back
 
 
 async def test_as_many_data_connections_as_ever_are_opened_one_after_the_other(nodes: Nodes) -> None:

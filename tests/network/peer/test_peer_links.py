@@ -33,7 +33,7 @@ from app.network.peer import peer_client
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_link import PeerLink, receive
 from app.network.peer.peer_links import check_greeting, say_hello
-from app.network.sockets import Through
+from app.network.sockets import LocalInterface
 from tests.network.nodes import QUICK, SOON_SECONDS, Node, Nodes, at, pair, until
 from tests.network.test_messages import HELLO, OPEN
 
@@ -248,12 +248,12 @@ async def test_dialling_reports_what_is_wrong(nodes: Nodes) -> None:
     assert unreachable.value.reason.code == "peer_offline"
     member = den.network.members[attic.network.id]
     with pytest.raises(Unreachable) as unreachable:
-        await den.network.calls.call(member, [])
+        await den.network.link_manager.call(member, [])
     assert unreachable.value.reason.code == "peer_address_unknown"
     from app.network.sockets import Address
 
     with pytest.raises(Unreachable) as unreachable:
-        await den.network.calls.call(member, [Address("127.0.0.1", 1)] * 2)
+        await den.network.link_manager.call(member, [Address("127.0.0.1", 1)] * 2)
     assert unreachable.value.reason.code == "peer_unreachable"
 
 
@@ -261,24 +261,24 @@ async def test_who_comes_back_in_another_version_is_not_taken_for_closed(nodes: 
     den, attic = await nodes.open("den", QUICK), await nodes.prepare("attic")
     async with attic.network:
         await pair(den, attic)
-    calls, machine = den.network.calls, attic.network.id
+    calls, machine = den.network.link_manager, attic.network.id
     await until(lambda: machine in calls.failed)
-    assert (calls.kept_out, den.outside) == ({}, [])  # nobody is there: that is no sign
+    assert (calls.refusals, den.outside) == ({}, [])  # nobody is there: that is no sign
     again = await nodes.prepare("attic", port=attic.network.port)
     was = again.network.hello
     again.network.hello = lambda: msgspec.structs.replace(was(), protocol=PROTOCOL + 9)  # type: ignore[method-assign]
     async with again.network:
-        await until(lambda: machine in calls.kept_out)
-        assert calls.kept_out[machine].code == "version_differs"
+        await until(lambda: machine in calls.refusals)
+        assert calls.refusals[machine].code == "version_differs"
         assert den.outside == [machine]
     calls.hint(machine)
-    await until(lambda: machine not in calls.kept_out)
+    await until(lambda: machine not in calls.refusals)
     assert den.outside == [machine] * 2
 
 
 async def test_a_machine_that_moved_is_reached_where_a_person_says(nodes: Nodes) -> None:
     den, attic = await gone(nodes)
-    calls, member = den.network.calls, den.network.members[attic.network.id]
+    calls, member = den.network.link_manager, den.network.members[attic.network.id]
     await until(lambda: attic.network.id in calls.failed)
     home = nodes.home("attic")
     (home.household / "addresses.json").unlink()  # it does not know where den is either
@@ -302,11 +302,11 @@ async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialled_anew(
     assert old.own_host == "127.0.0.1"
     for stays in ("127.0.0.1", "127.0.0.2", "::1", "192.168.1.7", ""):  # no interface has 127.0.0.2
         monkeypatch.setattr(PeerLink, "own_host", stays)
-        den.network.calls.leave_behind(frozenset({"127.0.0.1", "192.168.1.7"}))
+        den.network.link_manager.drop_stale(frozenset({"127.0.0.1", "192.168.1.7"}))
     await asyncio.sleep(0)
     assert old.ended is None
     monkeypatch.setattr(PeerLink, "own_host", "192.168.1.9")
-    den.network.calls.leave_behind(frozenset({"192.168.1.7"}))  # also where the lost one was never seen
+    den.network.link_manager.drop_stale(frozenset({"192.168.1.7"}))  # also where the lost one was never seen
     await until(lambda: old.ended is not None and old.ended.code == "link_lost")
     await until(lambda: den.network.links.get(other) not in (None, old))
 
@@ -345,9 +345,9 @@ async def test_a_call_that_is_given_up_at_any_moment_leaves_no_socket(
 async def test_nobody_is_dialled_once_all_links_were_closed(nodes: Nodes) -> None:
     """The log may change while a node takes its leave; it would wait for that call for ever."""
     den, attic = await nodes.paired("den", "attic")
-    links, member = den.network.calls, den.network.members[attic.network.id]
+    links, member = den.network.link_manager, den.network.members[attic.network.id]
     await links.close(Reason("shutting_down"))
-    links.pursue(member)
+    links.maintain(member)
     assert not links._calls
 
 
@@ -368,7 +368,7 @@ class Replies:
 
 async def test_the_dialling_side_checks_the_answer_too(nodes: Nodes) -> None:
     den = await nodes.open("den")
-    await den.network._log.found_if_none("den")
+    await den.network._log.create_if_missing("den")
     member = den.network.members[den.network.id]
     theirs = msgspec.structs.replace(as_ack(den.network.hello()), instance="c" * 32)
     mine = Hello(**HELLO)  # type: ignore[arg-type]
@@ -405,7 +405,7 @@ async def test_who_calls_itself_as_another_is_called_as_the_household_calls_it(n
 @pytest.mark.parametrize("code", ["identity_copied", "link_doubled", "peer_floods"])
 async def test_who_refuses_a_link_names_nobody_but_itself_and_us(nodes: Nodes, code: str) -> None:
     den = await nodes.open("den")
-    await den.network._log.found_if_none("den")
+    await den.network._log.create_if_missing("den")
     member, mine = den.network.members[den.network.id], Hello(**HELLO)  # type: ignore[arg-type]
     for name, named in (("kitchen", "den"), (mine.name, mine.name), ("renamed", "renamed")):
         refuse = encode(Refuse(code=code, facts={"name": name})).decode()
@@ -420,8 +420,8 @@ async def test_another_machine_at_that_address_on_the_chosen_interface_is_gone_a
     """Two networks may both have a 192.168.1.20."""
     monkeypatch.setattr("app.network.peer.peer_links.SIMULTANEOUS_SECONDS", 0.0)  # whichever id is the smaller
     den, attic = await nodes.paired("den", "attic")
-    calls, member = den.network.calls, den.network.members[attic.network.id]
-    calls.through[attic.network.id] = Through("eth0", ("192.0.2.1",))
+    calls, member = den.network.link_manager, den.network.members[attic.network.id]
+    calls.chosen_interfaces[attic.network.id] = LocalInterface("eth0", ("192.0.2.1",))
     raced = calls._race
 
     async def race(*to: Any) -> Any:

@@ -17,7 +17,7 @@ from app.network import measured_paths
 from app.network.peer import frame_channel as channels
 from app.network.peer import peer_client, probe
 from app.network.peer.frame_channel import FrameChannel, MemoryChannel
-from app.network.peer.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, end_said, round_trips_of, said_of
+from app.network.peer.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, decode_end, encode_end, round_trips_of
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, measured, pair, until
 
@@ -35,8 +35,8 @@ def test_the_figures_of_round_trips() -> None:
 @pytest.mark.parametrize(
     ("expected", "end"),
     [
-        (said_of(LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)), LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
-        (said_of(LinkEnd()), LinkEnd()),
+        (encode_end(LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)), LinkEnd(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
+        (encode_end(LinkEnd()), LinkEnd()),
         (b"wifi", LinkEnd(LinkKind.WIFI)),  # of a version that says no more
         (b"carrier pigeon", LinkEnd()),
         (b"wifi 99999999999999999999 wlan0", LinkEnd(LinkKind.WIFI, "wlan0")),
@@ -47,7 +47,7 @@ def test_the_figures_of_round_trips() -> None:
     ],
 )
 def test_the_other_end_is_shown_only_where_it_can_be(expected: bytes, end: LinkEnd) -> None:
-    assert end_said(expected) == end
+    assert decode_end(expected) == end
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ async def test_strangers_may_not_measure_and_lenders_may(nodes: Nodes) -> None:
     with pytest.raises(AppError):
         await measured(attic, den)
     with pytest.raises(AppError):
-        await measured_paths.measured(loft.network, den.network.id, at(den))
+        await measured_paths.measure(loft.network, den.network.id, at(den))
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Unreachable
 from app.network.messages import Called, CallMe, Message, decode, encode
 from app.network.peer import peer_link
-from app.network.peer.peer_link import AGAIN_SECONDS, CallBack
+from app.network.peer.peer_link import AGAIN_SECONDS, ReachabilityTest
 from app.network.sockets import Address
 
 
@@ -33,26 +33,26 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-async def reached(near: CallBack) -> bool | None:
+async def reached(near: ReachabilityTest) -> bool | None:
     """Return the far machine's report about it."""
     called = await near.ask()
     assert called is not None
     return called.reached
 
 
-def two(near_port: int, clock: list[float], hears: bool | None = None) -> tuple[CallBack, CallBack]:
+def two(near_port: int, clock: list[float], hears: bool | None = None) -> tuple[ReachabilityTest, ReachabilityTest]:
     """Both ends of a link; the near one listens at that port."""
 
     async def to_far(message: Message) -> None:
         assert isinstance(message, CallMe | Called)
-        await far.heard(message)
+        await far.handle(message)
 
     async def to_near(message: Message) -> None:
         assert isinstance(message, CallMe | Called)
-        await near.heard(message)
+        await near.handle(message)
 
-    near = CallBack(to_far, lambda: Address("127.0.0.1", 1), lambda: clock[0])
-    far = CallBack(to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], lambda: hears)
+    near = ReachabilityTest(to_far, lambda: Address("127.0.0.1", 1), lambda: clock[0])
+    far = ReachabilityTest(to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], lambda: hears)
     return near, far
 
 
@@ -94,10 +94,10 @@ async def test_silence_and_a_lost_link_say_nothing(monkeypatch: pytest.MonkeyPat
         raise Unreachable("peer_closed", name="den")
 
     for send in (swallow, lost):
-        assert await CallBack(send, lambda: Address("127.0.0.1", 1)).ask() is None
+        assert await ReachabilityTest(send, lambda: Address("127.0.0.1", 1)).ask() is None
 
 
 async def test_an_answer_nobody_asked_for_changes_nothing(port: int) -> None:
     near, _ = two(port, [0.0])
-    await near.heard(Called(request=7, reached=False))
+    await near.handle(Called(request=7, reached=False))
     assert await reached(near) is True

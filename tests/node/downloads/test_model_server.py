@@ -16,7 +16,7 @@ import pytest
 from app.api.downloads import Giving
 from app.core.errors import Unreachable
 from app.network.peer.listener import MODELS_PATH
-from app.network.peer.peer_client import GuestClient, problem
+from app.network.peer.peer_client import GuestClient, reported_error
 from app.network.traffic_limits import LinkPace
 from app.node.downloads.model_peers import MOST_ASKED, ModelServer
 from tests.network.nodes import opened
@@ -97,7 +97,7 @@ async def test_nothing_else_is_given(asking: Asking, path: str) -> None:
     assert status in (400, 404, 409)
     assert b"nobody gets" not in body
     if status == 409:
-        assert problem(body, "den").reason.code == "copy_gone"
+        assert reported_error(body, "den").reason.code == "copy_gone"
     assert all(name in ("a" * 64, "b" * 64) for name in asking.asked)  # no other name came so far
 
 

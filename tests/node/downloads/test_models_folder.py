@@ -329,14 +329,14 @@ async def test_a_disk_that_hangs_is_away_and_blocks_nobody(
     monkeypatch.setattr("app.node.downloads.models_folder.HANGS_SECONDS", 0.02)
     answer = asyncio.Event()
     loop = asyncio.get_running_loop()
-    look = computer.folders.look
+    look = computer.folders.check_reachable
 
     def hangs(folder: Path) -> Any:
         if folder == disk:
             asyncio.run_coroutine_threadsafe(answer.wait(), loop).result()
         return look(folder)
 
-    monkeypatch.setattr(computer.folders, "look", hangs)
+    monkeypatch.setattr(computer.folders, "check_reachable", hangs)
     result = await computer.until(lambda now: bool(now.reason))
     assert "cannot be reached" in (result.reason or "")
     answer.set()

@@ -24,7 +24,7 @@ from app.core.lending.lending import Working
 from app.core.lending.policy import Battery, Readings, Rules
 from app.core.reasons import said
 from app.machine.sensors.owner_activity import OwnerSensors
-from app.machine.settings import Choices, Settings, load, save
+from app.machine.settings import Settings, SettingsStore, load, save
 from app.node.lending import lending_policy
 from app.node.lending.lending_policy import LendingPolicy
 from tests.node.pool import BUSY, TestNode, node, paired
@@ -255,7 +255,7 @@ class Owner(OwnerSensors):
     def __init__(self) -> None:
         self.now = Readings(0.0)
 
-    def look(self, rules: Rules) -> Readings:
+    def read(self, rules: Rules) -> Readings:
         return replace(self.now, now_s=time.monotonic())
 
 
@@ -286,7 +286,7 @@ class Bench:
         self.owner, self.layers = Owner(), Layers()
         self.may = True
         self.rules = LendingPolicy(
-            Choices(path, load(path)), lambda: (len(self.layers.hosts), 0, 0), lambda: self.may,
+            SettingsStore(path, load(path)), lambda: (len(self.layers.hosts), 0, 0), lambda: self.may,
             list, lambda: None, lambda _: None, self.owner,
         )  # fmt: skip
 

@@ -99,7 +99,7 @@ async def test_no_path_of_this_machine_is_told(bench: Bench, monkeypatch: pytest
     assert isinstance(failed, messages.StageFailed)
     assert failed.code == "gguf_truncated"
     assert folder not in str(failed.facts)
-    assert "layer file" in said(messages.understood(failed))
+    assert "layer file" in said(messages.received_reason(failed))
 
 
 @pytest.mark.parametrize(

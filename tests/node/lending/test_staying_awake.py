@@ -9,7 +9,7 @@ import pytest
 
 from app.api.snapshot import Snapshot
 from app.core.lending.policy import Battery
-from app.machine.power_events.keep_awake import Awake
+from app.machine.power_events.keep_awake import WakeLock
 from app.node.lending import sleep
 from app.node.lending.sleep import is_needed, stay_awake
 from tests.node.partial_snapshot import partial_snapshot
@@ -44,7 +44,7 @@ def test_what_keeps_it_awake(more: Json, battery: Battery | None, needed: bool) 
     assert is_needed(partial_snapshot(IDLE | more), battery) is needed
 
 
-class Noted(Awake):
+class Noted(WakeLock):
     """Keeps what was asked."""
 
     def __init__(self) -> None:

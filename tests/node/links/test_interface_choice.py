@@ -127,17 +127,17 @@ async def test_a_link_that_ends_during_a_trial_of_another_interface_harms_nobody
     book._known[far] = msgspec.structs.replace(known, link=wrong)
     await book._check_interfaces()
     tried = measured_paths.round_trips
-    up = dict(den.network.calls.up)
+    up = dict(den.network.link_manager.up)
 
     async def and_ends(*way: Any) -> RoundTrips:
         round_trips = await tried(*way)
-        den.network.calls.up.clear()  # as when its cable is pulled
+        den.network.link_manager.up.clear()  # as when its cable is pulled
         return round_trips
 
     monkeypatch.setattr(measured_paths, "round_trips", and_ends)
     await book._try_better_interfaces()
     assert not book._better.found
-    den.network.calls.up.update(up)
+    den.network.link_manager.up.update(up)
 
 
 async def test_what_leads_nowhere_within_seconds_is_no_better_way_and_not_tried_again(

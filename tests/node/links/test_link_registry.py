@@ -217,7 +217,7 @@ async def test_the_better_of_two_ways_is_taken_and_named(nodes: Nodes, tmp_path:
     book = book_of(den, tmp_path / "links.json")
     # so slow that a busy computer makes no way without it as slow
     with relay(attic.network.port, Faults(rate_bits_per_s=5e6, delay_s=0.002)) as slow:
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", slow.port))
+        measured_paths.switch_to(den.network, far, Address("127.0.0.1", slow.port))
         await book._measure(far)
         assert link.address == at(attic)
         assert book.snapshot()[far].measured_address == str(at(attic))
@@ -235,7 +235,7 @@ async def test_a_better_way_that_is_heard_of_is_taken_and_a_false_one_is_not(
         slow = Address("127.0.0.1", relayed.port)
         heard = [slow]
         monkeypatch.setattr(den.network, "addresses", lambda machine: tuple(heard))
-        measured_paths.change_to(den.network, far, slow)
+        measured_paths.switch_to(den.network, far, slow)
         async with running(book_of(den, tmp_path / "links.json")) as book:
             book.connected(far)
             await until(lambda: book.link(far))
@@ -258,7 +258,7 @@ async def test_when_the_way_in_use_goes_another_one_is_taken(
     far, link = attic.network.id, den.network.link(attic.network.id)
     book = book_of(den, tmp_path / "links.json")
     with relay(attic.network.port, Faults()) as relayed:
-        measured_paths.change_to(den.network, far, Address("127.0.0.1", relayed.port))
+        measured_paths.switch_to(den.network, far, Address("127.0.0.1", relayed.port))
     await book._measure(far)
     assert link.address == at(attic)
     assert book._known[far].address == str(at(attic))

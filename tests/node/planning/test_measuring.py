@@ -184,7 +184,7 @@ async def test_a_lender_may_say_no(tmp_path: Path, changes: dict[str, Any], code
             setattr(lender.machine, name, value)
         refused = await lender.answer(order_of(lender))
         assert isinstance(refused, SpeedRefused)
-        assert messages.understood(refused).code == code
+        assert messages.received_reason(refused).code == code
         assert str(tmp_path) not in str(refused.facts)
 
 
