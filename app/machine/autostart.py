@@ -24,14 +24,14 @@ from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
 from app.machine.sensors.owner_activity import tool_output
 
-HIDDEN = "--hidden"  # shows only the tray icon
-NODE = "node"  # the command that runs without a window
+HIDDEN = "--hidden"  # show only the tray icon
+NODE = "node"  # the subcommand that runs without a window
 
 
 class Entry(Protocol):
     """An entry in an operating system's list of programs to start at sign-in."""
 
-    where: str  # shown to a person
+    where: str  # shown to the user
 
     def is_on(self) -> bool: ...
     def write(self, command: Sequence[str]) -> None: ...
@@ -102,7 +102,7 @@ def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]
     Python interpreter. Raises Refused if there is none."""
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
-        return image  # otherwise they belong to another AppImage, which started us
+        return image  # otherwise the variables belong to another AppImage, which started this program
     if getattr(sys, "frozen", False):
         return sys.executable
     name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"
@@ -112,7 +112,7 @@ def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]
     return str(beside)
 
 
-# Linux: the desktop entry for sign-in (freedesktop.org, Autostart 0.5)
+# Linux: a desktop entry in the autostart folder (freedesktop.org, Autostart 0.5)
 
 DESKTOP_FILE = "poolhouse.desktop"
 RESERVED = frozenset(" \t\n\"'\\><~|&;$*?#()`")  # characters that require quotes in Exec
@@ -193,7 +193,7 @@ def _exec_argument(text: str) -> str:
 
 
 # Linux without a screen: a systemd user unit that runs the node (systemd.unit(5), systemd.service(5)). It is enabled by
-# the same link that `systemctl --user enable` creates; nothing is started or stopped here.
+# the same link that `systemctl --user enable` creates. Nothing is started or stopped here.
 
 UNIT_FILE = "poolhouse.service"
 UNIT_HEADER = "# Made by `poolhouse autostart`, which removes it again."
@@ -226,7 +226,7 @@ class UserUnit:
 
     def remove(self) -> None:
         self._link.unlink(missing_ok=True)
-        with suppress(OSError):  # it contains other links, or does not exist
+        with suppress(OSError):  # the folder contains other links, or does not exist
             self._link.parent.rmdir()
         if self._is_ours():
             self._path.unlink()
@@ -260,7 +260,7 @@ def _unit_argument(text: str) -> str:
     return f'"{inner}"'.replace("%", "%%").replace("$", "$$")
 
 
-# macOS: a launch agent of this user. Follows the system's manual; not yet run there.
+# macOS: a launch agent of this user. Written from Apple's documentation and not yet tested on a Mac.
 
 LABEL = "org.poolhouse.Poolhouse"
 Run = Callable[[Sequence[str]], str | None]
@@ -284,7 +284,7 @@ class LaunchAgent:
     def write(self, command: Sequence[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path, agent_plist(command))
-        self._run(("launchctl", "enable", f"{_domain()}/{LABEL}"))  # overrides the switch in the system's settings
+        self._run(("launchctl", "enable", f"{_domain()}/{LABEL}"))  # overrides the switch in System Settings
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -324,7 +324,7 @@ def _domain() -> str:
     return f"gui/{os.getuid()}" if hasattr(os, "getuid") else "gui"
 
 
-# Windows: a value in this user's Run key. Follows the system's manual; not yet run there.
+# Windows: a value in this user's Run key. Written from Microsoft's documentation and not yet tested on Windows.
 
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"

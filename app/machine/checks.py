@@ -120,7 +120,7 @@ def disk(home: Home) -> Check:
     free = shutil.disk_usage(_existing(folder)).free
     cause = Reason("check_disk", {"free_bytes": free, "folder": str(folder)})
     ok = _enough(free, MIN_DISK_BYTES, LOW_DISK_BYTES)
-    if ok is not False and folders.now != folders.own:  # the folder in the home is checked with the home
+    if ok is not False and folders.now != folders.own:  # the default folder is checked together with the home
         try:
             folders.check_writable(folder)
         except DoesNotFit as error:
@@ -151,7 +151,7 @@ def writable(home: Home) -> Check:
     folder = _existing(home.root)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(SOME_BYTES))  # an empty file would fit on a full disk
+            file.write(bytes(SOME_BYTES))  # an empty file would fit even on a full disk
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         cure = Reason("cure_disk" if full else "cure_home_unwritable")

@@ -22,14 +22,14 @@ from app.core.household.link import LinkKind
 
 USED_BY_DEFAULT = frozenset(
     [LinkKind.ETHERNET, LinkKind.WIFI, LinkKind.THUNDERBOLT, LinkKind.UNKNOWN]
-)  # kinds that join the computers of a household, as far as we can tell
+)  # kinds that normally connect the computers of a household
 SYS_NET = Path("/sys/class/net")
 MAX_BITS_PER_S = 10**12  # some drivers report 2^32-1 Mb/s for "unknown"
 LISTING_SECONDS = 5.0
 SIOCETHTOOL, ETHTOOL_GDRVINFO, DRIVER_INFO_BYTES = 0x8946, 3, 196  # linux/sockios.h, ethtool.h
 MAX_LAYERS = 4  # a VLAN on a bridge on a bond on a card
 ARPHRD_LOOPBACK = 772  # linux/if_arp.h
-# Windows: the class of network adapters, and the meaning of their Characteristics
+# Windows: the registry key of network adapters, and the bits of their Characteristics
 ADAPTERS = r"SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}"
 CONNECTIONS = r"SYSTEM\CurrentControlSet\Control\Network\{4D36E972-E325-11CE-BFC1-08002BE10318}"
 NCF_VIRTUAL, NCF_PHYSICAL = 0x1, 0x4
@@ -46,7 +46,7 @@ class Interface:
     is_up: bool
     addresses: tuple[str, ...]
     mtu: int | None = None
-    negotiated_bits_per_s: int | None = None  # only of physical cards that report it
+    negotiated_bits_per_s: int | None = None  # known only for physical cards
 
 
 def interfaces() -> tuple[Interface, ...]:
@@ -252,7 +252,7 @@ def windows_facts(name: str, adapter: Mapping[str, object]) -> WindowsFacts:
     )
 
 
-# Names of interfaces that programs create, on any system
+# Names of interfaces that software creates, on any system
 _VIRTUAL_NAME = re.compile(
     r"docker|br-[0-9a-f]{12}$|podman|cni|flannel|cali|lxcbr|lxdbr|virbr|vnet\d|vmnet|vboxnet|vmenet"
     r"|vethernet|vmware|virtualbox|hyper-v|npcap|awdl|llw|anpi|ap\d|bridge1\d\d|dummy|ifb|gif\d|stf\d"
@@ -293,8 +293,8 @@ class LinuxFacts:
     loopback: bool = False
     wireless: bool = False
     tun_flags: int | None = None
-    lower: tuple[LinuxFacts, ...] = ()  # the interfaces below it: ports of a bridge, slaves of a bond
-    is_port: bool = False  # of a bridge, which has the addresses
+    lower: tuple[LinuxFacts, ...] = ()  # the interfaces beneath it: ports of a bridge, members of a bond
+    is_port: bool = False  # whether it belongs to a bridge, which then has the addresses
 
 
 def linux_kind(facts: LinuxFacts) -> LinkKind:
@@ -315,7 +315,8 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
             is_tap = facts.tun_flags is not None and not facts.tun_flags & IFF_TUN
             return LinkKind.VIRTUAL if is_tap else LinkKind.VPN
         case "veth":
-            # Inside a container or namespace, a veth is its cable. The end on the host is a bridge's port.
+            # Inside a container or namespace, a veth acts as the network card. Its end on the host is a port of a
+            # bridge.
             return LinkKind.VIRTUAL if facts.is_port else LinkKind.ETHERNET
         case driver if driver in _SOFTWARE:
             return _best([linux_kind(part) for part in facts.lower if part.driver != "veth"])
@@ -374,8 +375,8 @@ def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
 class WindowsFacts:
     """The facts in the registry that determine the kind of a Windows adapter."""
 
-    name: str  # as shown to people: "Wi-Fi", "vEthernet (WSL)"
-    description: str = ""  # the driver's own name
+    name: str  # as Windows displays it: "Wi-Fi", "vEthernet (WSL)"
+    description: str = ""  # the driver's name for the adapter
     if_type: int | None = None
     virtual: bool = False  # without a card: NCF_VIRTUAL and not NCF_PHYSICAL
 

@@ -18,7 +18,7 @@ from app.core.errors import BadInput, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine.paths import Home, write_atomically
 
-# Windows encrypts a file for its user. Not yet run there.
+# Windows encrypts the file for its user. Not yet tested on Windows.
 
 CRYPTPROTECT_UI_FORBIDDEN = 0x1  # wincrypt.h: a service must never open a dialog
 
@@ -64,8 +64,8 @@ def unprotect(protected: bytes) -> bytes:
 T = TypeVar("T")
 
 SERVICE = "Poolhouse"
-KEYRING_SECONDS = 10.0  # an unlock dialog blocks the caller; the user has this long to answer
-SECURE_BACKENDS = (  # all others, such as keyrings.alt, may store secrets unencrypted
+KEYRING_SECONDS = 10.0  # an unlock dialog blocks the call until the user answers, at most for this long
+SECURE_BACKENDS = (  # all other backends, such as keyrings.alt, may store secrets unencrypted
     "keyring.backends.SecretService",
     "keyring.backends.libsecret",
     "keyring.backends.kwallet",
@@ -188,7 +188,7 @@ async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
             value = call()
         except Exception as error:  # noqa: BLE001  top of a thread: handed to the caller whole
             failure = error
-        with contextlib.suppress(RuntimeError):  # the loop ended while a dialog was open
+        with contextlib.suppress(RuntimeError):  # the event loop was closed while a dialog was open
             loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=work, name="keyring", daemon=True).start()
@@ -215,7 +215,7 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
     if await asyncio.to_thread(file.path.exists):
         return file
     if (home.identity / "identity.pem").exists():
-        return ring  # the keyring was used when the identity was created; if it is missing now, it is locked
+        return ring  # the identity was created with the keyring, so a keyring that is missing now is locked
     try:
         secure = await in_daemon_thread(_has_secure_keyring, KEYRING_SECONDS)
     except (TimeoutError, OSError, RuntimeError):

@@ -15,7 +15,7 @@ from app.decoding import decode
 from app.machine.paths import expanded
 from app.machine.settings import UNCHOSEN, ModelsChoice
 
-MARKER = "poolhouse-models.json"  # distinguishes our folder from another disk mounted at the same path
+MARKER = "poolhouse-models.json"  # distinguishes our folder from another disk that is mounted at the same path
 NAME = "Poolhouse models"
 MAX_MARKER_BYTES = 4096
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -27,7 +27,7 @@ class Marker(msgspec.Struct, frozen=True):
 
     owner: str
     about: str = "Poolhouse keeps models in this folder. Without this file it does not find them."
-    made: bool = False  # created by Poolhouse, which never deletes a folder that a person created
+    made: bool = False  # whether Poolhouse created the folder; only then may it delete it
 
 
 class ModelsFolders:
@@ -145,7 +145,7 @@ class ModelsFolders:
 
     def _in(self, folder: Path, new: bool) -> Path:
         if new and not folder.exists() and folder.parent.is_dir():
-            return folder  # it is created when it is claimed
+            return folder  # `claim` will create it
         if folder.exists() and not folder.is_dir():
             raise BadInput("models_folder_file", folder=str(folder))
         if not folder.is_dir():

@@ -103,7 +103,7 @@ class Home:
             for directory in (self.root, *self._inside()):
                 directory.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             for directory in (self.root, self.identity, self.household):
-                directory.chmod(PRIVATE_DIR)  # it may have been created with another mode
+                directory.chmod(PRIVATE_DIR)  # an existing directory may have another mode
         except OSError as error:
             raise BadInput("home_unusable", path=str(self.root), why=os_cause(error)) from error
         return self
@@ -132,7 +132,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
     Raises OSError, in which case the old file is unchanged and no temporary file remains.
     """
-    # A unique name, so that two writers never share a partial file.
+    # The name is unique, so that two writers never share a partial file.
     handle, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:  # mkstemp creates it with mode 0600
@@ -174,7 +174,7 @@ def python_environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, search_path] if search_path else [OURS]), **more}
 
 
-# Commands for another machine use that machine's home, and the demo has its own homes.
+# Commands that are meant for another machine, and the demo, use other homes.
 _COMMAND = re.compile(
     r"`(poolhouse(?![^`]*--home)(?: (?!demo)[^`]+?)?)( --[^`]*)?`"
     r"(?![^`.]*\b(?:there|on (?:a|an admin|another|the other) machine)\b)"

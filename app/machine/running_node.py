@@ -59,7 +59,7 @@ class HomeLock:
 
     def remove(self) -> None:
         """Release the lock and delete its file. Raises OSError."""
-        # Windows cannot delete an open file, and another process could open it before it is deleted
+        # Windows cannot delete an open file, so another process may open it before it is deleted
         if sys.platform == "win32":
             self.release()
         self._path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # environment variable of a node started by the window
+BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # environment variable that is set if the window started the node
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -96,9 +96,9 @@ class Runtime(msgspec.Struct, frozen=True):
     port: int
     token: str
     version: str
-    home: str = ""  # the home that this file belongs to, as a copied home includes a copy of it
-    folder: int = 0  # the inode of that home, which stays the same when it is renamed
-    by_window: bool = False  # started by a window; the next window may end it
+    home: str = ""  # the home to which this file belongs; a copied home contains a copy of the file
+    folder: int = 0  # the inode of that home, which a rename does not change
+    by_window: bool = False  # started by a window, so that the next window may stop it
 
 
 def of_this_process(path: Path, port: int, token: str, version: str) -> Runtime:

@@ -58,7 +58,7 @@ class SecretMap:
                 text = await (await self._store()).read()
             try:
                 self._secrets = decode(text, dict[str, str]) if text else {}
-            except ValueError:  # a new map would overwrite secrets that a backup could restore
+            except ValueError:  # an empty map would overwrite secrets that could be restored from a backup
                 place = await self._place()
                 raise Refused("secret_unread", path=place, why=Reason("file_damaged")) from None
         return self._secrets
@@ -78,7 +78,7 @@ class SecretMap:
 FIRST = "default"
 
 
-MAX_KEYS = 16  # a system's keyring holds little more than two thousand characters
+MAX_KEYS = 16  # some keyrings limit an entry to little more than two thousand characters
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
@@ -198,8 +198,8 @@ class TokenStore:
 
 CHAT_KEY_BYTES = 32
 CHAT_KEY = "chat key"
-CHAT_KEY_FILE = "chat-key"  # not in the identity folder: a new identity must not affect the chats
-IN_KEYRING = "in the keyring"  # content of the file if the key is in the keyring
+CHAT_KEY_FILE = "chat-key"  # not in the identity folder, so that a new identity does not affect the chats
+IN_KEYRING = "in the keyring"  # content of the file if the keyring holds the key
 
 
 class ChatKey:
@@ -234,7 +234,7 @@ class ChatKey:
                 return known
             with _about_chats():
                 place = await self._place()
-                is_taken = await place.read() is not None  # something that is not a key must not be overwritten
+                is_taken = await place.read() is not None  # anything that is not a key must not be overwritten
             key = base64.b64encode(secrets.token_bytes(CHAT_KEY_BYTES)).decode("ascii")
             if is_taken or not await self._is_kept(place, key):
                 raise Refused("history_key_unkept", place=_place_of(place))
@@ -294,5 +294,5 @@ def _locked(code: str) -> Iterator[None]:
         yield
     except Refused as error:
         if error.reason.code != "identity_locked":
-            raise  # an error about a file already names it
+            raise  # an error about a file already names the file
         raise Refused(code) from None

@@ -18,7 +18,7 @@ from app.core.reasons import os_cause
 from app.decoding import decode
 from app.machine.paths import write_atomically
 
-MAX_CONCURRENT_REQUESTS = 32  # requests of one key at once (SAFETY.md 7)
+MAX_CONCURRENT_REQUESTS = 32  # of one key (SAFETY.md 7)
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -32,10 +32,10 @@ class Upstream(msgspec.Struct, frozen=True, omit_defaults=True):
     """Another OpenAI-compatible server to which whole requests may be sent. Its API key is in the keystore."""
 
     url: str  # up to and including /v1
-    models: dict[str, str]  # name here -> name there
-    cap_tokens: int  # total tokens, including prompts, after which nothing more is sent
+    models: dict[str, str]  # local model name -> the server's name for it
+    cap_tokens: int  # after this many tokens in total, including prompts, nothing more is sent
     on: bool = False
-    certificate: str = ""  # PEM; the server's own, if no authority signed it
+    certificate: str = ""  # the server's own certificate as PEM, if no public authority signed it
 
 
 class ApiSettings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,14 +43,14 @@ class ApiSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     on: bool = False
     port: int = 47114
-    may_load: bool = False  # programs may change the loaded model
-    ollama_open: bool = False  # Ollama's routes need no key, as most of its clients cannot send one
+    may_load: bool = False  # client programs may change the loaded model
+    ollama_open: bool = False  # Ollama's routes need no key, since most of its clients cannot send one
     lan: bool = False  # also serves other computers on the network, over TLS
     at_once: Annotated[int, Meta(ge=1, le=MAX_CONCURRENT_REQUESTS)] = MAX_CONCURRENT_REQUESTS  # for each key
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] = 0  # for each key; 0 means no limit
-    host_names: tuple[str, ...] = ()  # additional names by which programs may address this computer
+    host_names: tuple[str, ...] = ()  # additional host names by which client programs may address this computer
     origins: tuple[str, ...] = ()  # web pages and apps that may send requests from a browser
-    limits: dict[str, KeyLimits] = {}  # limits of single keys, by name
+    limits: dict[str, KeyLimits] = {}  # limits of individual keys, by name
     upstreams: dict[str, Upstream] = {}
 
     def at_once_of(self, key: str) -> int:
@@ -69,8 +69,8 @@ class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     path: str = ""  # the chosen folder; "" means the one in the home
     former: tuple[str, ...] = ()  # previously chosen folders that may still contain models
-    owner: str = ""  # the owner in the marker of each of our folders
-    moving: Literal["", "parts", "all"] = ""  # a move that continues after a restart
+    owner: str = ""  # the owner ID in the marker of each of our folders
+    moving: Literal["", "parts", "all"] = ""  # a move of models in progress, which continues after a restart
 
 
 UNCHOSEN = ModelsChoice()
@@ -82,8 +82,8 @@ ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole",
 class Pause(msgspec.Struct, frozen=True):
     """A manual pause of lending. It survives a restart of the node."""
 
-    until: float | None = None  # Unix time; None means until it is resumed
-    stopped: bool = False  # everything was taken back at once
+    until: float | None = None  # Unix time; None means until the user resumes lending
+    stopped: bool = False  # all lent memory was reclaimed immediately
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,15 +92,15 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     lending: Rules = Rules()
     pause: Pause | None = None
-    given_name: str = ""  # the name given to the last start; only a different one counts as a new choice
-    renamed: str = ""  # the household's last renaming of this machine that was adopted
+    given_name: str = ""  # the name given to the last start, so that only a different one counts as a new choice
+    renamed: str = ""  # the last renaming of this machine by the household that it adopted
     port: int = 0
-    discovery: bool = True  # find machines nearby, and be found by them
-    interfaces: tuple[str, ...] = ()  # names of interfaces to use although they are left out by default, such as VPNs
+    discovery: bool = True  # find machines nearby, and let them find this one
+    interfaces: tuple[str, ...] = ()  # names of interfaces to use although they are not used by default, such as VPNs
     api: ApiSettings = ApiSettings()
     models: ModelsChoice = UNCHOSEN
-    look_for_updates: bool = False  # once a day; otherwise only on request
-    share_models: bool = False  # hosts of the household may copy models downloaded here
+    look_for_updates: bool = False  # once a day; otherwise only at the user's request
+    share_models: bool = False  # hosts of the household may copy the models downloaded here
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class NodeOptions:
 
     home: Path | None = None  # None means this user's default home
     name: str | None = None
-    port: int | None = None  # of the household's listener; 0 means any free port
+    port: int | None = None  # of the listener for members; 0 means any free port
     lend_bytes: int | None = None
-    limit_bytes: int | None = None  # for all models here, this owner's and others'
+    limit_bytes: int | None = None  # for all models on this computer, the owner's and those of other machines
     bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
     discovery: bool = True
-    interfaces: tuple[str, ...] = ()  # to use in addition to those used by default
-    threads: int | None = None  # of each worker; None means the number found to be fastest
+    interfaces: tuple[str, ...] = ()  # used in addition to those used by default
+    threads: int | None = None  # of each worker; None means the fastest number
 
 
 class SettingsStore:

@@ -21,15 +21,15 @@ from app.machine.running_node import HomeLock
 from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
 
-NAMES = (  # everything that we create in a home; anything else remains
+NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
     "identity", "household", "models", "stages", "window", "logs", "measuring", "checking", "runtime.json",
     "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", CHAT_KEY_FILE,
 )  # fmt: skip
-_MODEL = re.compile(  # a complete model, a part of one, or one being moved
+_MODEL = re.compile(  # a complete model, a partial one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
 ASIDE = (".old-", ".part")  # suffixes of files set aside by `reset` and of interrupted writes
-WINDOW_LOCK = "window.lock"  # may still be held by a window that erases the home as it ends
+WINDOW_LOCK = "window.lock"  # may still be held by a window that erases the home as it closes
 SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # in addition to the passphrase
 
 
@@ -102,7 +102,7 @@ def _delete_models(home: Home, erased: Erased) -> None:
     try:
         choice = load(home.settings_file).models
     except (Damaged, OSError):
-        return  # without the settings, the folders are unknown
+        return  # the folders are unknown without the settings
     folders = ModelsFolders(home.downloaded, choice)
     for folder in folders.all:
         if folder == folders.own:
@@ -130,7 +130,7 @@ def _delete(root: Path, lock: HomeLock, erased: Erased) -> None:
         lock.remove()
         if root.is_dir() and not any(root.iterdir()):
             root.rmdir()
-    except OSError as error:  # its parent belongs to another user; an empty folder remains
+    except OSError as error:  # the parent folder belongs to another user, so the empty home remains
         erased.left.append(_left_behind(root, error))
 
 

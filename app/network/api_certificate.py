@@ -25,10 +25,10 @@ from app.network.identity import Write
 log = logging.getLogger(__name__)
 
 FILE = "api.pem"
-LASTS = dt.timedelta(days=820)  # Apple's systems accept at most 825
+LASTS = dt.timedelta(days=820)  # lifetime of the server certificate; Apple's systems accept at most 825 days
 STAYS = dt.timedelta(days=7300)  # lifetime of the root certificate
 RENEWED_BEFORE = dt.timedelta(days=30)
-EARLIEST = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)  # an earlier time means that the clock's battery is empty
+EARLIEST = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)  # an earlier time means that the clock has lost its battery
 NAME = "Poolhouse"
 
 
@@ -46,7 +46,7 @@ def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[
         case [shown, root] if _is_good_long(root, now):
             if _fits(shown, addresses, now):
                 return _pem(root)
-        case _:  # none yet, or one without a root, made by the first builds
+        case _:  # there is no certificate yet, or only one without a root, made by the first builds
             root = _root(key, now)
     secret = key.private_bytes(
         serialization.Encoding.PEM,
@@ -134,7 +134,7 @@ def _signed(
         subject_name=subject,
         public_key=public,
         serial_number=x509.random_serial_number(),
-        not_valid_before=since - dt.timedelta(days=1),  # clocks differ
+        not_valid_before=since - dt.timedelta(days=1),  # clocks of other computers may be slow
         not_valid_after=until,
     )
     own = (ski, False), (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski), False)

@@ -36,14 +36,14 @@ from app.network.tls import fingerprint
 log = logging.getLogger(__name__)
 
 LEAVE_REQUEST = "leave"
-LEAVING_NODE_SECONDS = 10.0  # a node told to stop is ended after eight (app/node/start.py)
+LEAVING_NODE_SECONDS = 10.0  # a node that is told to stop is killed after eight seconds (app/node/start.py)
 LOOK_SECONDS = 0.1
 
 Write = Callable[[Path, bytes], None]
 """Replace a file atomically, with private permissions, and flush it to disk. Raises OSError."""
 PEM_NAME, HOUSEHOLD_NAME = "identity.pem", "household.json"
-PENDING = "identity.pem.new"  # until its passphrase is stored
-ANEW = "anew"  # marks that the user requested a new identity
+PENDING = "identity.pem.new"  # name of the file until its passphrase is stored
+ANEW = "anew"  # name of the file which shows that the user requested a new identity
 PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
@@ -171,7 +171,7 @@ async def _begun(home: NodeHome, keystore: Keystore) -> Identity | None:
     Raises Refused("identity_missing").
     """
     if await asyncio.to_thread((home.identity / ANEW).exists):
-        return None  # the user requested a new one
+        return None  # the user requested a new identity
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = await keystore.read()
     begun = await asyncio.to_thread(pending.exists)
@@ -199,7 +199,7 @@ async def reset(home: NodeHome) -> None:
             if directory.exists():
                 directory.rename(directory.with_name(f"{directory.name}.old-{suffix}"))
         home.create()
-        home.write(home.identity / ANEW, b"")  # since the keyring still holds the old passphrase
+        home.write(home.identity / ANEW, b"")  # because the keyring still holds the old passphrase
 
     await asyncio.to_thread(put_aside)
 
@@ -243,7 +243,7 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
         _check_fields(certificate, key)
         _check_extensions(certificate.extensions, key)
         if not der.endswith(SIGNATURE_TAIL + certificate.signature):
-            raise BadCertificate("signature in another form")  # it would give one certificate two ids
+            raise BadCertificate("signature in another form")  # a second encoding would give one certificate two ids
         key.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise BadCertificate(str(error)) from error
@@ -312,7 +312,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
     try:
         key = serialization.load_pem_private_key(content, passphrase.encode("utf-8"))
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise keystore.lost() from error  # most likely the wrong passphrase
+        raise keystore.lost() from error  # most likely, the passphrase is wrong
     if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
         raise Damaged("identity_damaged", path=str(pem))
     return Identity(fingerprint(der), der, pem, passphrase, key)

@@ -14,8 +14,8 @@ from app.network.peer.peer_client import PeerClient
 from app.network.peer.probe import Measured, RoundTrips
 from app.network.sockets import Address, LocalInterface, plain_host
 
-FRAME_BYTES = 64 << 10  # hidden states of eight tokens, of width 4096 in f16
-MUCH_BETTER = 1.5  # how many times quicker a path must be to replace the current one
+FRAME_BYTES = 64 << 10  # the hidden states of eight tokens, with a width of 4096, in f16
+MUCH_BETTER = 1.5  # how many times faster a path must be to replace the current one
 
 
 @dataclass(frozen=True, slots=True)

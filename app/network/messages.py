@@ -23,23 +23,23 @@ from app.core.reasons import SENTENCES, can_be_said
 from backends.contract import KEPT_STATES, KvType
 
 PROTOCOL = 6
-# Versions 1 to 5 were never released. Up to 4, an f16 row has no exponent and an 8-bit row has one scale, so hidden
-# states would be misread; 5 does not support nested reasons. From now on, the newer side leaves out whatever the older
-# one does not know.
+# Versions 1 to 5 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
+# so hidden states would be misread. Version 5 does not support nested reasons. From now on, the newer side leaves out
+# anything that the older one does not know.
 OLDEST_PROTOCOL = 6
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
 MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
 MOST_SECONDS, MOST_STEP, MOST_RATE, MOST_BITS = 1e9, 1e3, 1e13, 1 << 50
-MOST_INTERFACE = 32  # characters of a name; 64 links stay far below the longest message
+MOST_INTERFACE = 32  # characters of a name; a message with 64 links stays far below the size limit
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
-Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # a machine, or the SHA-256 of a file
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # the id of a machine, or the SHA-256 of a file
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
@@ -76,7 +76,7 @@ class _Greeting(_Message, frozen=True):
     protocol: Count
     build: Name
     id: Id
-    instance: Pipeline  # random at every start; one id with two of these means a copied disk image
+    instance: Pipeline  # random at each start; two instances of one id mean a copied disk image
     name: Name
     engines: Annotated[list[Text], msgspec.Meta(max_length=16)]
     lendable_bytes: Bytes
@@ -145,7 +145,7 @@ class Status(_Message, frozen=True, tag="status"):
     used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
     engine: Text = ""
     watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
-    # Its owner's limit; 0 means none.
+    # The owner's bandwidth limit; 0 means none.
     link_mbit: Annotated[int, msgspec.Meta(ge=0, le=LINK_MOST_MBIT)] = 0
 
 
@@ -169,7 +169,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     engine: Text
     kv: KvType = KvType.F16
     kept_states: Annotated[int, msgspec.Meta(ge=0, le=KEPT_STATES)] = KEPT_STATES
-    kept_rows: Count = 1  # prompt rows after which a state is kept
+    kept_rows: Count = 1  # prompt rows after which a recurrent state is stored
 
 
 class StageProgress(_Message, frozen=True, tag="stage_progress"):
@@ -372,7 +372,7 @@ def received_reason(message: Refuse | StageFailed | StageLost | SpeedRefused) ->
 
 def displayable_reason(reason: Reason) -> Reason:
     """Make a received reason safe to display. Return `peer_refused` if this version has no sentence for it."""
-    named = ("self", "code")  # these would clash with arguments of the error
+    named = ("self", "code")  # these names would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
     return plain if reason.code in SENTENCES and can_be_said(plain) else Reason("peer_refused")

@@ -289,7 +289,7 @@ class Network:
         member = self.members.get(machine)
         operations = await self._log.remove(machine, kept)
         assert member is not None
-        with suppress(TimeoutError):  # a blocked machine learns of it when it returns
+        with suppress(TimeoutError):  # a machine whose link is blocked learns of it later
             async with asyncio.timeout(REMOVED_SECONDS / 2):
                 await self._spread(operations, but=None)
         await self._reconcile()
@@ -316,10 +316,10 @@ class Network:
     # Admission: called by the pairing window
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
-        assert self._window is not None  # it is the caller
+        assert self._window is not None  # the window calls this method
         called = [self._local.offer().name, *(link.name for link in self.link_manager.up.values())]
         granted = self._log.admit_on_trial(machine, der, name, self._window.roles, called)
-        self._open_port()  # at once, since the newcomer is about to connect
+        self._open_port()  # now, since the newcomer is about to connect
         return granted
 
     async def confirm(self, machine: MachineId) -> None:
@@ -349,7 +349,7 @@ class Network:
             await self._window.linked(link.peer)
         try:
             await self._log.remember(link.peer, link.address)
-        except DoesNotFit as error:  # the machine was reached all the same
+        except DoesNotFit as error:  # the machine was reached nevertheless
             log.warning("where %s is cannot be kept: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link, batch)
@@ -398,7 +398,7 @@ class Network:
         """Link to the member that admitted this machine, and start serving the link."""
         await self._log.remember(host.id, result.peer_address)
         link = await self.link_manager.call(host, (result.peer_address,))
-        self.link_manager.register(link)  # before anything else dials
+        self.link_manager.register(link)  # now, before anything else dials this machine
         try:
             await self._log.settle()
         except AppError:
@@ -422,7 +422,8 @@ class Network:
             members = {} if self._log.dismissed else self._log.confirmed
             gone = {machine for machine in self._reported_members or {} if machine not in members}
             strangers = {peer for peer in self.link_manager.up if peer not in self._let_in()}
-            if members != self._reported_members:  # first, so that a removed machine does not look like a lost one
+            # before links are closed, so that a removed machine does not look like a lost one
+            if members != self._reported_members:
                 self._reported_members = dict(members)
                 self._handlers.members_changed(members)
             for machine in (gone | strangers) - {self.id}:

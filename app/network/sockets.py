@@ -17,13 +17,13 @@ from app.core.reasons import os_cause
 LINUX_BIND_TO_DEVICE = 25  # asm-generic/socket.h
 MACOS_BOUND_IF, MACOS_BOUND_IF_6 = 25, 125  # netinet/in.h, netinet6/in6.h
 
-# A backstop behind our own heartbeats (SAFETY.md 5): idle time, interval, number of probes.
+# A fallback for our own heartbeats (SAFETY.md 5): idle time, interval and number of probes.
 KEEPALIVE_IDLE_SECONDS, KEEPALIVE_EVERY_SECONDS, KEEPALIVE_PROBES = 2, 1, 3
 UNACKED_MILLISECONDS = 5000
 BACKLOG = 128
-# Lost data is retransmitted after a usual round trip plus this time, then after twice that, and so on. By default,
-# systems wait at least 200 ms and at most minutes. Must exceed the 40 ms after which Linux acknowledges data without a
-# response.
+# Lost data is retransmitted after a usual round trip plus this time, then after twice as long, and so on. By default,
+# systems wait between 200 ms and several minutes. The value must exceed 40 ms, the delay after which Linux acknowledges
+# data to which there is no response.
 SENT_AGAIN_MICROSECONDS, SENT_AGAIN_MOST_MILLISECONDS = 50_000, 1000
 LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = 44, 45  # linux/tcp.h; older kernels reject them
 MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE since 3.10
@@ -73,7 +73,8 @@ def _tie(sock: socket.socket, through: LocalInterface) -> None:
         raise OSError(errno.EADDRNOTAVAIL, f"{through.name} has no address of this family")
     if sys.platform == "linux":
         name = through.name.encode() + b"\0"
-        with contextlib.suppress(PermissionError):  # before Linux 5.7: its address must suffice
+        # not permitted before Linux 5.7, where binding to the address must suffice
+        with contextlib.suppress(PermissionError):
             sock.setsockopt(socket.SOL_SOCKET, LINUX_BIND_TO_DEVICE, name)
     elif sys.platform == "darwin":
         index = socket.if_nametoindex(through.name)
@@ -170,7 +171,7 @@ async def accept_connection(sock: socket.socket) -> tuple[socket.socket, str]:
         readable = loop.create_future()
         try:
             loop.add_reader(sock.fileno(), _wake, readable)
-        except NotImplementedError:  # Windows: its loop can wait for accepts, but not for readiness
+        except NotImplementedError:  # Windows: its event loop can wait for accepts, but not for readiness
             connection, peer = await loop.sock_accept(sock)
             return connection, plain_host(peer[0])
         try:
@@ -198,7 +199,7 @@ def tune(sock: socket.socket) -> None:
         if sys.platform == "linux":
             option = socket.TCP_USER_TIMEOUT
             sock.setsockopt(socket.IPPROTO_TCP, option, UNACKED_MILLISECONDS)
-            option = LINUX_TCP_RTO_MAX_MS  # a path that recovers is used again within a second
+            option = LINUX_TCP_RTO_MAX_MS  # so that a path that recovers is used again within a second
             sock.setsockopt(socket.IPPROTO_TCP, option, SENT_AGAIN_MOST_MILLISECONDS)
 
 

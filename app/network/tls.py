@@ -18,7 +18,7 @@ from app.core.ids import MachineId
 log = logging.getLogger(__name__)
 
 # openssl/x509_vfy.h: X509_V_FLAG_NO_CHECK_TIME, which Python does not define. The profile fixes the dates of every
-# pinned certificate (app/network/identity.py), so checking them proves nothing, and a clock before 2020 would lock
+# pinned certificate (app/network/identity.py), so checking them proves nothing, whereas a clock before 2020 would lock
 # everyone out.
 NO_CHECK_TIME = 0x200000
 
@@ -35,7 +35,7 @@ def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequen
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags |= NO_CHECK_TIME
     context.load_cert_chain(cert, password=lambda: passphrase)
-    for pin in pins:  # one by one, so that an unreadable certificate excludes only its own machine
+    for pin in pins:  # one at a time, so that an unreadable certificate excludes only its own machine
         try:
             context.load_verify_locations(cadata=pin)
         except (ssl.SSLError, ValueError) as error:

@@ -20,8 +20,8 @@ from app.network.messages import BadMessage
 
 MAX_MANIFEST_BYTES = 16 << 20
 ANSWER_BYTES = 16 << 20  # the list of a large model's missing pieces is long
-STALL_SECONDS = 9.5  # without a single byte; reported and closed within ten
-START_SECONDS = 30.0  # for the first 64 KiB; each of these bytes earns its share of the time beyond a stall
+STALL_SECONDS = 9.5  # without receiving a byte, so that a stall is reported within ten
+START_SECONDS = 30.0  # for the first 64 KiB, each byte of which earns its share of the time beyond a stall
 START_BYTES = 64 << 10
 MIN_BYTES_PER_SECOND = 16 << 10
 CHUNK_BYTES = 1 << 20
@@ -88,8 +88,8 @@ def allowed_seconds(received: int) -> float:
 
 BARRED_SECONDS = 60.0
 
-BURST_S = 0.02  # unused time that may be made up at once; a decoded token mostly fits
-SLICE_S = 0.02  # sent in one go; users of one bucket wait no longer than this for each other
+BURST_S = 0.02  # of unused time that can be made up for; enough for a decoded token in most cases
+SLICE_S = 0.02  # duration of a slice, for which other users of the same bucket have to wait
 LEAST_SLICE_BYTES, MOST_SLICE_BYTES = 4 << 10, 256 << 10
 BYTES_OF_MBIT = 125_000
 
@@ -129,15 +129,15 @@ class Flood(BadMessage):
 class Kind(Enum):
     """A kind of event that counts toward a member's allowance: its maximum burst, and its sustained rate per second."""
 
-    PING = 300, 50.0  # one per second is usual
-    PONG = 1_000, 100.0  # as many as we requested
-    STATUS = 40, 8.0  # a node reports changes at most four times a second
-    MESSAGE = 2_000, 100.0  # the longest log needs 512
+    PING = 300, 50.0  # usually one per second
+    PONG = 1_000, 100.0  # as many as this machine requested
+    STATUS = 40, 8.0  # a node reports changes at most four times per second
+    MESSAGE = 2_000, 100.0  # the longest log needs 512 messages
     LINE = 12_288, 200.0  # of the household log; three times the longest log
     FALSE_LINE = 16, 1 / 60  # no honest member relays these; each costs a signature check
     # Lines that depend on operations unknown here. A log is sent in order, so there are hardly any.
     OUTSIDE_LINE = 512, 2.0
-    LINK = 60, 1.0  # links begun: each replaces the last one, and resends everything
+    LINK = 60, 1.0  # each new link replaces the last one and sends everything again
 
     @property
     def burst(self) -> float:

@@ -25,16 +25,16 @@ from typing import Any, Generic, TypeVar
 
 from app.network.sockets import plain_host
 
-BURST, PER_SECOND = 16.0, 4.0  # for a host where a member was reached, which may be barred or removed by now
-OTHERS_BURST, OTHERS_PER_SECOND = 64.0, 16.0  # all other hosts together
+BURST, PER_SECOND = 16.0, 4.0  # for a host at which a member was reached, which may be barred or removed by now
+OTHERS_BURST, OTHERS_PER_SECOND = 64.0, 16.0  # for all other hosts together
 OTHERS = ""
-MOST_PACED_HOSTS = 256  # remembered
+MOST_PACED_HOSTS = 256  # that are remembered
 
 PLACES, PLACES_OF_ONE_NETWORK = 64, 8
-MOST_HOSTS = 64  # remembered
-FIRST_BYTE_SECONDS = 1.0  # the dialing side speaks first, at once
-NETWORK_BITS = 64  # of an IPv6 address; a machine chooses the others itself
-LOOK_SECONDS = 0.02  # between looks for the rest of a first message, and where the loop cannot wait for bytes
+MOST_HOSTS = 64  # that are remembered
+FIRST_BYTE_SECONDS = 1.0  # the dialing side speaks first, and does so immediately
+NETWORK_BITS = 64  # of an IPv6 address; a machine can choose the remaining bits
+LOOK_SECONDS = 0.02  # between checks for the rest of a first message, and where the loop cannot wait for bytes
 TLS_HANDSHAKE, TLS_HEADER_BYTES, TLS_RECORD_BYTES = 22, 5, 1 << 14
 Connection = TypeVar("Connection")
 
@@ -223,7 +223,7 @@ class Entrance:
     async def _receive(self, sock: socket.socket, host: str) -> None:
         try:
             await first_message(sock, FIRST_BYTE_SECONDS, self._patience_seconds)
-        except OSError:  # it left or is silent; TimeoutError is an OSError
+        except OSError:  # the other side left or is silent (TimeoutError is an OSError)
             sock.close()
             return
         self.room.spoke(sock)
@@ -232,7 +232,7 @@ class Entrance:
     def _ended(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
         self.room.leave(sock)
         self._tasks.pop(sock, None)
-        if task.cancelled():  # possibly before it started
+        if task.cancelled():  # possibly before the task started
             sock.close()
 
 
@@ -264,7 +264,7 @@ async def _readable(sock: socket.socket) -> None:
     ready: asyncio.Future[None] = loop.create_future()
     try:
         loop.add_reader(sock.fileno(), _set, ready)
-    except NotImplementedError:  # Windows: its loop can wait for reads, but not for readiness
+    except NotImplementedError:  # Windows: its event loop can wait for reads, but not for readiness
         while True:
             with contextlib.suppress(BlockingIOError):
                 sock.recv(1, socket.MSG_PEEK)

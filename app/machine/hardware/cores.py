@@ -34,7 +34,7 @@ class Threads:
         return Threads(limit, min(self.begin, limit))
 
 
-YIELD_SHARE = 0.4  # of a core: other programs' use above this takes one thread from ours
+YIELD_SHARE = 0.4  # of a core; if other programs use more than this, our workers give up a thread
 
 
 def threads_beside_others(most: int, others_cores: float) -> int:
@@ -46,7 +46,7 @@ def threads_beside_others(most: int, others_cores: float) -> int:
 
 
 LINUX = Path("/sys/devices/system/cpu")
-FAST_SHARE = 0.7  # of the fastest core's speed; with slower cores, the others would wait at the end of each layer
+FAST_SHARE = 0.7  # of the fastest core's speed; fast cores would wait for slower ones at the end of each layer
 FREQUENCY = Path("cpufreq/cpuinfo_max_freq")
 SIBLINGS = (Path("topology/core_cpus_list"), Path("topology/thread_siblings_list"))  # new name, old name
 CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
@@ -94,7 +94,7 @@ def fast_cores() -> Cores:
 def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
     """Return the fast cores among the `allowed` ones, by the capacity or maximum frequency in sysfs, or None."""
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
-    # cpu_capacity is exact, but exists only on some kernels and if cores differ
+    # cpu_capacity is exact, but exists only on some kernels and only if cores differ
     for file in (Path("cpu_capacity"), FREQUENCY):
         speeds = {cpu: _number(place / file) for cpu, place in places.items()}
         if len(set(speeds.values())) > 1:

@@ -79,7 +79,7 @@ class OtherProgramsLoad:
     def _now(self) -> tuple[float, float]:
         """Return the processor time that other programs have used so far, and the current time, both in seconds."""
         times = psutil.cpu_times()
-        # the time of virtual machines is already part of the user time
+        # the time of virtual machines is already included in the user time
         busy_s = times.user + times.system + sum(getattr(times, k, 0.0) for k in ("nice", "irq", "softirq"))
         return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
 

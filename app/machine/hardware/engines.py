@@ -18,10 +18,11 @@ from app.machine import paths
 from backends.contract import LLAMACPP
 from backends.worker.confine import Walls
 
-ENGINES = (LLAMACPP,)  # one child each, so that a broken driver does not hide the other engines
-PROBE_SECONDS = 30.0  # when it looks for graphics cards, an engine may first compile for them
-MAX_OUTPUT_BYTES = 1 << 20  # of a child's output
-NOTABLE_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")  # the features worth naming, best first
+ENGINES = (LLAMACPP,)  # each in its own child process, so that a broken driver does not hide the other engines
+PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile code for them
+MAX_OUTPUT_BYTES = 1 << 20  # of a child process's output
+# processor features worth showing, best first
+NOTABLE_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON", "VSX", "RVV")
 
 Name = Annotated[str, Meta(max_length=200)]
 Bytes = Annotated[int, Meta(ge=0, le=1 << 60)]
@@ -33,7 +34,7 @@ class Device(msgspec.Struct, frozen=True):
     name: Name = ""
     description: Name = ""
     kind: Name = "other"  # cpu, gpu, igpu, accelerator, other
-    api: Name = ""  # how the engine reaches it: CUDA, ROCm, Vulkan, Metal, CPU
+    api: Name = ""  # through which the engine uses the device: CUDA, ROCm, Vulkan, Metal or CPU
     free_bytes: Bytes = 0
     total_bytes: Bytes = 0
 
@@ -44,7 +45,7 @@ class Engine(msgspec.Struct, frozen=True):
     name: Name
     version: Name = ""
     missing: Reason | None = None
-    features: Annotated[list[Name], Meta(max_length=200)] = []  # processor features that it uses
+    features: Annotated[list[Name], Meta(max_length=200)] = []  # processor features in use
     devices: Annotated[list[Device], Meta(max_length=64)] = []
 
     @property

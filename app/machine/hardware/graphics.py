@@ -12,12 +12,12 @@ from app.core.errors import Reason
 from app.machine.hardware.engines import Engine
 
 PCI = Path("/sys/bus/pci/devices")
-NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")  # made by NVIDIA's driver, a folder for each card
+NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")  # created by NVIDIA's driver, with a folder for each card
 NAMES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))
-DISPLAY = "0x03"  # prefix of the class of every graphics device
-NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # other makers' cards are in servers or virtual
+DISPLAY = "0x03"  # class prefix of every graphics device
+NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # cards of other makers are in servers, or virtual
 MAKERS = {NVIDIA: "NVIDIA", AMD: "AMD", INTEL: "Intel"}
-OWN_BYTES = 2 << 30  # integrated graphics reserve less than this
+OWN_BYTES = 2 << 30  # integrated graphics reserve less memory than this
 CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
 MAX_CARDS = 16
 
@@ -55,7 +55,7 @@ def _is_card(device: Path) -> bool:
     if maker not in MAKERS or not _line(device / "class").startswith(DISPLAY):
         return False
     if maker == INTEL:
-        return device.name.split(":")[1] != "00"  # bus 00 contains the processor's own graphics
+        return device.name.split(":")[1] != "00"  # devices on bus 00 are part of the processor
     return maker == NVIDIA or int(_line(device / "mem_info_vram_total") or 0) >= OWN_BYTES
 
 

@@ -16,7 +16,7 @@ class PowerEvent(StrEnum):
 
     SLEEP = "sleeps"
     SHUTDOWN = "ends"
-    WAKE = "stays"  # awake again, or the shutdown was canceled
+    WAKE = "stays"  # the computer is awake again, or the shutdown was canceled
 
 
 PowerCallback = Callable[[PowerEvent], Awaitable[None]]
@@ -24,7 +24,7 @@ PowerCallback = Callable[[PowerEvent], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5  # after which the thread checks whether to end
+POLL_SECONDS = 0.5  # between checks of whether the thread should end
 
 
 class LoopCallback:
@@ -43,7 +43,7 @@ class LoopCallback:
         telling = self._call_back(event)
         try:
             future = asyncio.run_coroutine_threadsafe(telling, self._loop)
-        except RuntimeError:  # it was closed in the meantime
+        except RuntimeError:  # the event loop was closed in the meantime
             telling.close()
             return
         if event is PowerEvent.WAKE:

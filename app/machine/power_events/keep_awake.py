@@ -70,7 +70,7 @@ class WakeLock:
             self._tell_windows(ES_CONTINUOUS | ES_SYSTEM_REQUIRED)
             self._on = True
         elif not self._refused and not self.is_held:
-            self._refused = self._tool is not None  # it ended on its own, and would do so again
+            self._refused = self._tool is not None  # the tool exited by itself, and would do so again
             if not self._refused:
                 self._begin()
 
@@ -87,7 +87,7 @@ class WakeLock:
         command = MACOS if self._platform == "darwin" else LINUX
         try:
             self._tool = self._start(command)
-        except OSError as error:  # the tool is missing, so the system sleeps as usual
+        except OSError as error:  # without the tool, the system sleeps as usual
             self._refused = True
             log.info("this computer cannot be kept awake: %s", error)
 

@@ -16,11 +16,11 @@ from app.machine.power_events.event_callbacks import EventSource, LoopCallback, 
 
 log = logging.getLogger(__name__)
 
-# IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit, 0x38 << 26, with x
+# IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit (0x38 << 26) combined with x
 CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
-WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # some wakes report only the first
+WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # some wake-ups report only the first of these
 MEANS = {WILL_SLEEP: PowerEvent.SLEEP, WILL_POWER_ON: PowerEvent.WAKE, HAS_POWERED_ON: PowerEvent.WAKE}
-ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # without an answer the system waits for half a minute
+ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # without an answer, the system waits for half a minute
 WAITS_SECONDS = 4.5  # longer than app/node/lending/lending_policy.py needs
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
 

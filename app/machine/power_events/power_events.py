@@ -28,7 +28,7 @@ DELAY = (
     "cat",
 )
 """`cat` ends with the pipe to it, so with us. The system waits for 5 s at most."""
-RETRY_SECONDS = 60.0  # between two attempts to reach the bus
+RETRY_SECONDS = 60.0  # between two attempts to connect to the bus
 
 
 MEMBERS = {"PrepareForSleep": PowerEvent.SLEEP, "PrepareForShutdown": PowerEvent.SHUTDOWN}
@@ -80,7 +80,7 @@ async def _listen_to_logind(callback: PowerCallback, delay: SleepInhibitor) -> N
                 await _receive_signals(callback, delay)
             except (OSError, EOFError, ValueError) as error:
                 log.log(level, "notices of sleep are not available: %s", error)
-                level = logging.DEBUG  # one message is enough
+                level = logging.DEBUG  # warn only once
             delay.release()
             await asyncio.sleep(RETRY_SECONDS)
     finally:

@@ -30,9 +30,9 @@ CLASS = "PoolhouseSession"
 CLOSE, QUERY_END, END = (0x0010, 0x0011, 0x0016)  # WM_CLOSE, WM_QUERYENDSESSION, WM_ENDSESSION: winuser.h
 ALL_INPUT, REMOVE = 0x04FF, 0x0001  # QS_ALLINPUT, PM_REMOVE: winuser.h
 WAIT_FAILED = 0xFFFFFFFF  # winbase.h
-# SetProcessShutdownParameters: ask us first, before our own workers (0x280), and show no dialog about us
+# SetProcessShutdownParameters: notify us before our own workers (0x280), and show no dialog about us
 ASKED_FIRST, NO_RETRY = 0x300, 0x1
-END_WAITS_SECONDS = 4.5  # Windows ends a process after five; app/node/lending/lending_policy.py needs less
+END_WAITS_SECONDS = 4.5  # Windows kills a process after five; app/node/lending/lending_policy.py needs less
 
 WNDPROC = FUNCTION(c_ssize_t, wintypes.HWND, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
 
@@ -93,10 +93,10 @@ class SessionWindow:
         if message == QUERY_END:
             return 1
         if message == END:
-            if first:  # otherwise the session continues
+            if first:  # otherwise the end of the session was canceled
                 self._callback(PowerEvent.SHUTDOWN)
             return 0
-        if message == CLOSE:  # sent by another program; by default it would destroy this window
+        if message == CLOSE:  # sent by another program; the default handler would destroy this window
             return 0
         return int(self._user32.DefWindowProcW(window, message, first, second))
 
@@ -128,7 +128,7 @@ SUSPEND, RESUMED = 0x04, 0x12  # PBT_APMSUSPEND, PBT_APMRESUMEAUTOMATIC: winuser
 BY_CALLBACK = 2  # DEVICE_NOTIFY_CALLBACK: winuser.h
 
 
-WAITS_SECONDS = 1.5  # Windows waits for two at most
+WAITS_SECONDS = 1.5  # Windows waits at most two seconds
 
 
 MEANS = {SUSPEND: PowerEvent.SLEEP, RESUMED: PowerEvent.WAKE}

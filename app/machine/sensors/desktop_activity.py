@@ -78,12 +78,13 @@ def linux_idle_seconds(
         if seconds is not None:
             return seconds
     elif environment.get("DISPLAY"):
-        seconds = x11_seconds(run(X11_IDLE) or "")  # in its own process: Xlib ends a process that loses its display
+        # in its own process, since Xlib terminates a process that loses its display
+        seconds = x11_seconds(run(X11_IDLE) or "")
         if seconds is not None:
             return seconds
     if has_screen:
         seconds = saver_seconds(run(SAVER) or "", in_milliseconds="KDE" in desktop)
-        if seconds:  # 0 is also the answer of those that cannot tell
+        if seconds:  # some screen savers answer 0 if they do not know
             return seconds
     return seat_seconds(run(SEAT) or "", time.monotonic())
 
@@ -166,13 +167,13 @@ def hid_seconds(text: str) -> float | None:
 
 # QUERY_USER_NOTIFICATION_STATE in shellapi.h: full screen, Direct3D, presentation
 FULL_SCREEN_STATES = frozenset({2, 3, 4})
-TICKS = 1 << 32  # 32 bits of milliseconds since the system's start, which wrap after 49.7 days
+TICKS = 1 << 32  # the counter is 32 bits of milliseconds since the start of the system, and wraps after 49.7 days
 
 
 def seconds_between(now_ticks: int, last_ticks: int) -> float:
     """Return the seconds between two readings of the tick counter, which may have wrapped around."""
     passed = (now_ticks - last_ticks) % TICKS
-    return 0.0 if passed > TICKS // 2 else passed / 1000  # the input was later than our reading
+    return 0.0 if passed > TICKS // 2 else passed / 1000  # the input came after our reading
 
 
 if sys.platform == "win32":

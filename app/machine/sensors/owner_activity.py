@@ -24,14 +24,14 @@ from app.machine.sensors.power_draw import PowerMeter
 
 Run = Callable[[Sequence[str]], str | None]
 
-UNROUTED_ADDRESS = ("192.0.2.1", 9)  # from RFC 5737; only the route is looked up, nothing is sent
-# NMMetered of NetworkManager's D-Bus interface: 1 yes, 2 no, 3 probably yes, 4 probably no
+UNROUTED_ADDRESS = ("192.0.2.1", 9)  # from RFC 5737; only its route is looked up, and nothing is sent
+# NMMetered in NetworkManager's D-Bus interface: 1 yes, 2 no, 3 probably yes, 4 probably no
 NETWORK_MANAGER = (
     "gdbus", "call", "--system", "--timeout", "2", "--dest", "org.freedesktop.NetworkManager",
     "--object-path", "/org/freedesktop/NetworkManager",
     "--method", "org.freedesktop.DBus.Properties.Get", "org.freedesktop.NetworkManager", "Metered",
 )  # fmt: skip
-# NetworkCostType of Windows.Networking.Connectivity. Follows the manual; not yet run there.
+# NetworkCostType of Windows.Networking.Connectivity. Written from the documentation; not yet tested on Windows.
 WINRT = "Windows.Networking.Connectivity.NetworkInformation"
 COST = (
     f"[void][{WINRT},Windows,ContentType=WindowsRuntime];"
@@ -124,7 +124,7 @@ SCREEN_SECONDS = 10.0
 NETWORK_SECONDS = 30.0  # on Windows this starts PowerShell
 PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # names on Linux
 POSSIBLE_CELSIUS = (1.0, 150.0)  # outside this range a sensor is broken
-TOOL_SECONDS = 2.0  # some of these tools hang when their service does (UX.md TC4)
+TOOL_SECONDS = 2.0  # some tools hang if their service does (UX.md TC4)
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class OwnerSensors:
             battery=battery() if rules.battery_percent else None,
             programs=self._programs.at(now_s) if programs else frozenset(),
             gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
-            hottest_c=self._heat.at(now_s),  # always, since it is also shown in the household
+            hottest_c=self._heat.at(now_s),  # always read, since the household also displays it
             watts=self._power.watts(),
             full_screen=self._screen.at(now_s) if rules.screen else None,
             network=self._network.at(now_s) if rules.network else None,
@@ -189,7 +189,7 @@ def battery() -> Battery | None:
     """Return the battery's state, or None if there is none or the system does not report it."""
     try:
         reading = psutil.sensors_battery()
-    except (AttributeError, OSError, RuntimeError, ValueError):  # not available on this system
+    except (AttributeError, OSError, RuntimeError, ValueError):  # not supported on this system
         return None
     if reading is None:
         return None

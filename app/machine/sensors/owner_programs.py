@@ -21,9 +21,9 @@ import psutil
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, executable
 
 MAX_GAMES = 200
-MAX_FILES, MAX_DEPTH = 2_000, 3  # limits for a game's folder
+MAX_FILES, MAX_DEPTH = 2_000, 3  # limits on the search of a game's folder
 MAX_ENTRY_BYTES = 256 << 10
-# Launchers, which also run without a game, and programs that run anything.
+# Launchers, which also run while no game does, and programs that can run anything
 LAUNCHERS = frozenset(
     ("steam", "steam-runtime", "flatpak", "snap", "lutris", "heroic", "bottles", "wine", "wine64",
      "sh", "bash", "env", "python3", "java", "xdg-open")
@@ -176,7 +176,7 @@ def _text(file: Path) -> str:
 MAX_PROGRAMS = 60
 
 
-IN_MEMORY = "memfd:"  # Linux's prefix for a program that was never a file
+IN_MEMORY = "memfd:"  # Linux's prefix for a program that runs from memory, without a file
 
 
 SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", "C:\\Windows\\")
@@ -187,7 +187,7 @@ class Process:
     """A process with its executable and memory."""
 
     pid: int
-    path: str  # of its executable; "" for the system's own processes
+    path: str  # of the executable; "" for processes of the system
     bytes: int
 
 
@@ -205,7 +205,7 @@ def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[st
     for process in processes:
         name = executable(process.path)
         fits = 0 < len(name) <= MAX_PROGRAM_CHARACTERS and name.isprintable()
-        # such names mean nothing to a person
+        # other names would mean nothing to the user
         is_named = "(deleted)" not in process.path and not name.startswith(IN_MEMORY)
         if fits and is_named and process.pid not in ours and not process.path.startswith(SYSTEM):
             bytes_by_name[name] = bytes_by_name.get(name, 0) + process.bytes

@@ -9,12 +9,12 @@ from pathlib import Path
 
 Run = Callable[[Sequence[str]], str | None]
 
-POWERCAP = Path("/sys/class/powercap")  # Linux: the processor's energy counters, often readable only by root
+POWERCAP = Path("/sys/class/powercap")  # Linux: the processor's energy counters, which often only root can read
 SUPPLIES = Path("/sys/class/power_supply")
 TOOL = "nvidia-smi"
 CARDS = (TOOL, "--query-gpu=power.draw", "--format=csv,noheader,nounits")
-CARDS_SECONDS = 10.0  # between two starts of the tool, which take up to 100 ms each
-MAX_WATTS = 5_000.0  # above this a sensor is broken
+CARDS_SECONDS = 10.0  # between two calls of the tool, each of which takes up to 100 ms
+MAX_WATTS = 5_000.0  # a higher reading means that a sensor is broken
 
 
 class PowerMeter:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-SILENT_SECONDS = 5  # without input before the desktop reports it
-ANSWER_SECONDS = 2.0  # for the desktop to list its globals
+SILENT_SECONDS = 5  # period without input after which the compositor notifies us
+ANSWER_SECONDS = 2.0  # for the compositor to list its global objects
 MAX_BYTES = 1 << 20  # read per call
 HEAD, WORD = struct.Struct("=II"), struct.Struct("=I")  # native byte order, as the protocol requires
 DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # object ids
@@ -22,7 +22,7 @@ SYNC, GET_REGISTRY, BIND, PLAIN, INPUT_ONLY = 0, 1, 0, 1, 2  # opcodes of reques
 ERROR, GLOBAL, DONE, IDLED, RESUMED = 0, 0, 0, 0, 1  # opcodes of events
 # interface -> our id and the highest supported version
 NEEDS = {"wl_seat": (SEAT, 1), "ext_idle_notifier_v1": (NOTIFIER, 2)}
-WITHOUT_INHIBITORS = 2  # from this version, a playing film does not count as input
+WITHOUT_INHIBITORS = 2  # from this version on, a playing video does not count as input
 
 
 class WaylandIdleWatch:
@@ -46,7 +46,7 @@ class WaylandIdleWatch:
                 if sender == NOTICE:
                     now_s = self._clock()
                     self._silent_since = now_s - SILENT_SECONDS if opcode == IDLED else None
-        except (OSError, ValueError, struct.error):  # no desktop, an incompatible one, or one that fails
+        except (OSError, ValueError, struct.error):  # the compositor is missing, incompatible or failing
             self.close()
             return None
         since = self._silent_since

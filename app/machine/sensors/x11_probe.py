@@ -8,7 +8,7 @@ import ctypes
 import sys
 from ctypes import byref, c_char_p, c_int, c_long, c_ulong, c_void_p
 
-ANY_TYPE, SUCCESS = 0, 0  # AnyPropertyType, Success of X11/X.h
+ANY_TYPE, SUCCESS = 0, 0  # AnyPropertyType and Success in X11/X.h
 MAX_STATES = 64  # of one window
 
 

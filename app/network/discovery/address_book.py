@@ -19,9 +19,9 @@ from app.network.messages import MOST_TOLD_ADDRESSES, MOST_TOLD_MACHINES, Messag
 from app.network.peer.peer_link import PeerLink
 from app.network.sockets import Address, plain_host
 
-MET_FIRST = 4  # addresses where it was reached that are tried before hints; the rest come after them
-HOSTS_SECONDS = 1.0  # how long the hosts where members were reached are cached
-DIAL_SECONDS = 1.0  # more frequent hints trigger no more calls
+MET_FIRST = 4  # addresses at which a member was reached that are tried before hints; the others follow
+HOSTS_SECONDS = 1.0  # how long the set of hosts at which members were reached is cached
+DIAL_SECONDS = 1.0  # hints that follow more quickly trigger no call
 
 SendTo = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
@@ -91,7 +91,7 @@ class AddressBook:
         places: dict[str, list[str]] = {}
         for machine in list(machines)[:MOST_TOLD_MACHINES]:
             met = self._met(machine)
-            # An address where a machine is not linked now is the weakest hint and must not displace a better one.
+            # An address of a machine that is not linked now is the weakest hint and must not displace a better one.
             known = dict.fromkeys((up[machine].address, *met) if machine in up else met[:1])
             if known:
                 places[machine] = [str(place)[:64] for place in known][:MOST_TOLD_ADDRESSES]

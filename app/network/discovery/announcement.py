@@ -16,7 +16,7 @@ from app.core.ids import NO_NAME, clean_name
 
 SERVICE = "_poolhouse._tcp.local."
 ID_DIGITS = 16
-MAX_TXT_BYTES = 1024  # ours is below 500
+MAX_TXT_BYTES = 1024  # ours are shorter than 500
 MAX_NAME_BYTES = 200  # of UTF-8; a string in a TXT record has at most 255
 MOST_ADDRESSES = 8
 SYSTEMS = ("Linux", "macOS", "Windows")  # any other value is ignored
@@ -41,10 +41,10 @@ class TxtRecord:
     """The contents of an announcement's TXT record."""
 
     protocol: int
-    name: str | None = None  # only while the pairing window is open
+    name: str | None = None  # set only while the pairing window is open
     pairing_port: int | None = None
-    system: str | None = None  # this and `device` likewise, and unverified
-    device: str | None = None  # the hardware it computes on
+    system: str | None = None  # like `device`, set only while the window is open, and unverified
+    device: str | None = None  # the hardware that the machine computes on
 
 
 def instance_of(id16: str) -> str:
@@ -120,7 +120,7 @@ def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
     if address.is_loopback:
         return any(own.is_loopback for own in mine)
     if isinstance(address, ipaddress.IPv6Address) and address.is_link_local:
-        return address.scope_id is not None  # cannot be dialed without its interface
+        return address.scope_id is not None  # without its interface, it cannot be dialed
     if address.is_multicast or address.is_unspecified:
         return False
     local = any(address in network for network in _LOCAL if network.version == address.version)

@@ -47,24 +47,24 @@ from app.network.discovery.announcement import (
 )
 from app.network.messages import PROTOCOL
 
-FORGOTTEN_SECONDS = 120.0  # the lifetime of a host's records: RFC 6762 10
+FORGOTTEN_SECONDS = 120.0  # the lifetime of a host's records (RFC 6762, section 10)
 NEW_STRANGERS, NEW_STRANGERS_A_SECOND = 32, 4.0
 RECORDS_UNTIL_PURGE = 512
 RECORDS_OF_ONE = 16
-OWN_ADDRESSES_SECONDS = 150.0  # others still repeat an address that we have just given up
+OWN_ADDRESSES_SECONDS = 150.0  # other machines still repeat an address that we have just given up
 
 Record = DNSAddress | DNSPointer | DNSService | DNSText
 
-QUERY, TYPE_PTR, CLASS_IN = 0x0000, 12, 1  # RFC 1035 4.1.1, 3.2.2, 3.2.4
-FIRST_QUESTIONS_SECONDS = (0.02, 1.0, 3.0)  # after the start, a wake-up or a new address
-SPREAD_SECONDS = 0.1  # so that machines started together do not query together
-REFRESH_SECONDS, REFRESH_SPREAD_SECONDS = 50.0, 10.0  # records of others expire after 120 s
+QUERY, TYPE_PTR, CLASS_IN = 0x0000, 12, 1  # RFC 1035, sections 4.1.1, 3.2.2 and 3.2.4
+FIRST_QUESTIONS_SECONDS = (0.02, 1.0, 3.0)  # after a start, a wake-up or a new address
+SPREAD_SECONDS = 0.1  # so that machines that start together do not query at the same time
+REFRESH_SECONDS, REFRESH_SPREAD_SECONDS = 50.0, 10.0  # other machines' records expire after 120 s
 QUESTIONS_APART_SECONDS = 10.0
 BURST_SECONDS = 0.2  # changes within this time are reported together
 TICK_SECONDS = 2.0
-STOOD_STILL_SECONDS = 6.0  # beyond a tick: this computer slept, or its clock was set
+STOOD_STILL_SECONDS = 6.0  # longer than a tick: this computer was asleep, or its clock was set
 AGAIN_SECONDS = 10.0  # between attempts to open the port
-ITSELF_SECONDS = 8.0  # our own announcement returns within milliseconds if multicast works
+ITSELF_SECONDS = 8.0  # if multicast works, our own announcement returns within milliseconds
 log = logging.getLogger(__name__)
 
 
@@ -90,7 +90,7 @@ class AnnouncementListener(RecordUpdateListener):
         self._sightings: dict[str, _Sighting] = {}
         self._changed: set[str] = set()
         self._ended: list[AnnouncementEnded] = []
-        self._ours: dict[str, float] = {}  # own address -> time until which no other machine may use it
+        self._ours: dict[str, float] = {}  # own address -> time until which it belongs to no other machine
         self._allowance, self._allowed_seconds = float(NEW_STRANGERS), clock()
         self._fresh_records = 0
         self._zeroconf: Zeroconf | None = None
@@ -103,7 +103,7 @@ class AnnouncementListener(RecordUpdateListener):
         left = {key: min(until, limit) for key, limit in self._ours.items()}
         still = {key: limit for key, limit in left.items() if limit > self._clock()}
         self._ours = {**still, **dict.fromkeys(addresses, float("inf"))}
-        self._changed.update(self._sightings)  # which addresses are believable depends on ours
+        self._changed.update(self._sightings)  # our addresses determine which others are believable
 
     @property
     def copied_at(self) -> str | None:
@@ -237,7 +237,7 @@ class AnnouncementListener(RecordUpdateListener):
         for records in cache.cache.values():
             for record in records.values():
                 if isinstance(record, DNSPointer) and record.key == SERVICE:
-                    is_known = id_of(record.alias) in self._sightings  # without it, no goodbye would be reported
+                    is_known = id_of(record.alias) in self._sightings  # otherwise its goodbye would not be reported
                 else:
                     id16 = id_of(record.key)
                     is_known = id16 in self._sightings and kept.get(id16, 0) < RECORDS_OF_ONE
@@ -279,14 +279,14 @@ class Discovery:
         self._clock, self._wall_clock = clock, wall_clock
         self._news = asyncio.Event()
         self.listener = AnnouncementListener(id16, port, is_member, clock, self._news.set)
-        self._lag = int(id16[:4], 16) / 0xFFFF  # 0 … 1, different on each machine
+        self._lag = int(id16[:4], 16) / 0xFFFF  # between 0 and 1, different on each machine
         self._txt = TxtRecord(PROTOCOL)
         self._addresses: tuple[str, ...] = ()
         self._spoken_at: tuple[str, ...] = ()
         self._announced: tuple[TxtRecord, tuple[str, ...], tuple[str, ...]] | None = None
         self._zeroconf: AsyncZeroconf | None = None
         self._announced_seconds = self._tried_seconds = float("-inf")
-        self._questions: list[float] = []  # when to query next, whatever was heard
+        self._questions: list[float] = []  # times of the next queries, which are sent in any case
         self._asked_seconds = clock()
         self._failure: Reason | None = None
 
@@ -385,8 +385,8 @@ class Discovery:
         self._zeroconf = AsyncZeroconf(interfaces=list(self._spoken_at))
         await self._zeroconf.zeroconf.async_wait_for_start()
         self._zeroconf.zeroconf.async_add_listener(self.listener, None)
-        # RFC 6762 8.1 requires a 750 ms probe for whether the name is free, but it is a hash of a key. A second machine
-        # with the same name is detected by its addresses (`AnnouncementListener._own`).
+        # RFC 6762, section 8.1, requires a 750 ms probe of whether the name is free. Ours is the hash of a key, so it
+        # is skipped. A second machine with the same name is detected by its addresses (`AnnouncementListener._own`).
         sent = await self._zeroconf.async_register_service(self._info(), cooperating_responders=True)
         tasks.create_task(self._sent(sent), name="announce")
         self._failure, self._tried_seconds = None, float("-inf")
@@ -444,7 +444,7 @@ class Discovery:
         opened, self._zeroconf, self._announced = self._zeroconf, None, None
         if opened is None:
             return
-        with suppress(KeyError):  # it never got as far as listening
+        with suppress(KeyError):  # it was closed before it listened
             opened.zeroconf.async_remove_listener(self.listener)
         try:
             await opened.async_close()

@@ -184,11 +184,12 @@ class LogKeeper:
     def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
         self.log: Log | None = None
         self._me, self._store, self._changed = identity, store, changed
-        self._trial: Operation | None = None  # an `add` that counts only here until its link is up
+        # an `add` that counts only on this machine until the new member's link is up
+        self._trial: Operation | None = None
         self._members: Mapping[MachineId, Member] = {}
         self._confirmed: Mapping[MachineId, Member] = {}
         self._addresses: dict[MachineId, tuple[Address, ...]] = {}
-        self._kept: dict[MachineId, tuple[Address, ...]] = {}  # those of them that are on disk
+        self._kept: dict[MachineId, tuple[Address, ...]] = {}  # the addresses that are on disk
         self._saving, self._merging = asyncio.Lock(), asyncio.Lock()
         self._before_joining: Log | None = None
         self._is_joining = False
@@ -247,7 +248,7 @@ class LogKeeper:
                 return MergeSummary()
             merged, n_none = await asyncio.to_thread(_merged, before, lines)
             n_outside = merged.n_outside
-            if merged.new and self.log is not before:  # it has changed since
+            if merged.new and self.log is not before:  # the log changed in the meantime
                 if self.log is None:
                     return MergeSummary()
                 merged = merge(self.log, merged.new, lambda *_: True, is_fit)
@@ -456,7 +457,7 @@ class LogKeeper:
                 self._evaluate()
             raise
         finally:
-            self._changed()  # only now, so that no link is cut to a machine that then stays
+            self._changed()  # not earlier, so that no link is cut to a machine that stays after all
         return merged.new
 
     async def _take(self, log: Log) -> None:

@@ -133,9 +133,9 @@ class PairingConnection:
 
 
 TICK_SECONDS = 0.2
-CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # simultaneous callers without a proof
-GREETING_SECONDS = 5.0  # for everything up to the proof; the code was typed before
-ANSWER_SECONDS = 0.05  # between two answers to greetings, each of which costs some milliseconds
+CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # simultaneous connections that have not sent a proof
+GREETING_SECONDS = 5.0  # for everything up to the proof; the user has already typed the code
+ANSWER_SECONDS = 0.05  # between two answers to greetings, each of which costs a few milliseconds
 CALMING_SECONDS = 0.2  # pause after a failed attempt
 
 log = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class PairingWindow:
     ) -> None:
         self.code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
         self.address = Address(shown_host, sock.getsockname()[1])
-        self.roles = tuple(sorted(set(roles)))  # roles of the machine that joins
+        self.roles = tuple(sorted(set(roles)))  # of the machine that will join
         self._me, self._admission, self._sock = me, admission, sock
         self._changed, self._clock = changed, clock
         self._context = pairing_server_context(me.identity.pem, me.identity.passphrase)
@@ -234,7 +234,7 @@ class PairingWindow:
         if self._state == pairing.Done(machine):
             try:
                 await self._admission.confirm(machine)
-            except (DoesNotFit, Refused) as error:  # then it is not a member
+            except (DoesNotFit, Refused) as error:  # the machine did not become a member
                 self._state = pairing.Closed(error.reason)
                 self._changed(self._state)
             finally:
@@ -252,7 +252,7 @@ class PairingWindow:
                 await self._ended.wait()
                 for helper in helpers:
                     helper.cancel()
-                await asyncio.wait(helpers)  # nothing accepts any more, so the port can be closed
+                await asyncio.wait(helpers)  # nothing is accepted any more, so the port can be closed
                 self._sock.close()
         finally:
             self._apply(pairing.Cancelled())
@@ -287,7 +287,8 @@ class PairingWindow:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
             self._entrance.admit(sock, host, start)
-            await asyncio.sleep(0)  # if many arrive at once, each is served before the next can take its place
+            # if many connections arrive together, each is served before another can take its place
+            await asyncio.sleep(0)
 
     async def _call(self, sock: socket.socket, _: str) -> None:
         try:
@@ -297,14 +298,14 @@ class PairingWindow:
                 async with asyncio.timeout(GREETING_SECONDS):
                     met = await self._greet(wire)
                 if met is not None:
-                    self._entrance.room.leave(sock)  # its place can no longer be taken
+                    self._entrance.room.leave(sock)  # no other connection can take its place now
                     async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
                         await self._check_proof(wire, *met)
         except BROKEN as error:
             log.info("pairing attempt ended: %s", error)
             free_handshake_memory(error)
             sock.close()
-        except Exception:  # top of a task: a stranger may end the window only by its rules
+        except Exception:  # top of a task: a stranger may end the window only by the rules
             log.exception("pairing attempt")
             sock.close()
 
@@ -337,7 +338,8 @@ class PairingWindow:
 
     async def _check_proof(self, wire: PairingConnection, keeper: Doorkeeper, proof: PairProof) -> None:
         """Check the newcomer's proof, and admit the newcomer if it is valid. Only one proof is checked at a time."""
-        if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):  # counted before it is checked
+        # the attempt is counted before the proof is checked
+        if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):
             await wire.refuse(self._why_not())
             return
         commands: tuple[pairing.Command, ...] = ()
@@ -377,7 +379,7 @@ class PairingWindow:
         match self._state:
             case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
-            case pairing.Admitted() if not self._sent:  # it never received the whole log
+            case pairing.Admitted() if not self._sent:  # the newcomer never received the whole log
                 return self._apply(pairing.Cancelled())
             case _:
                 return ()

@@ -21,13 +21,13 @@ from app.network.sockets import retransmit_quickly
 from app.network.traffic_limits import LinkPace
 
 MAX_FRAME_BYTES = (16 << 20) + (4 << 10)  # SAFETY.md 5
-SEND_SECONDS = 10.0  # a peer that reads nothing for this long is hung
-QUEUED_FRAMES = 8  # in memory only; more than the two credits of a stage
+SEND_SECONDS = 10.0  # a peer that reads nothing for this long counts as hung
+QUEUED_FRAMES = 8  # for channels in memory; must exceed the two credits of a stage
 
 LEAVE = "frames"  # the last WebSocket message, sent by the dialing end
 LENGTH = struct.Struct(">I")
-CLOSE_SECONDS = 1.0  # for a goodbye; then the connection is aborted
-WAITING_FRAMES = 8  # unread frames at which reading from the connection pauses
+CLOSE_SECONDS = 1.0  # for the other side's goodbye, before the connection is aborted
+WAITING_FRAMES = 8  # number of unread frames at which reading pauses
 
 
 class FrameChannel(Protocol):
@@ -78,7 +78,7 @@ class WebSocketChannel(FrameChannel):
         if message.type is aiohttp.WSMsgType.BINARY:
             data: bytes = message.data
             return data
-        await self.close()  # closed, too long, or text: nothing valid can follow
+        await self.close()  # closed, too long, or text, so nothing valid can follow
         raise self._ended()
 
     async def close(self) -> None:
@@ -151,11 +151,11 @@ class FrameStream(asyncio.Protocol, FrameChannel):
         self._rest = bytearray()
         self._needed = LENGTH.size
         self._frames: deque[bytes] = deque()
-        self._full = False  # reading is paused because of unread frames
+        self._full = False  # whether reading is paused because of unread frames
         self._pace = pace or LinkPace()
         self._held: asyncio.TimerHandle | None = None  # set while the bandwidth limit pauses reading
         self._reader: asyncio.Future[None] | None = None
-        self._to: Callable[[bytes], None] | None = None  # receives frames instead of a reader
+        self._to: Callable[[bytes], None] | None = None  # receives frames in place of a reader
         self._failure: Exception | None = None  # raised by `_to`
         self._writable = asyncio.Event()
         self._writable.set()

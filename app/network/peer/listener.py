@@ -34,15 +34,15 @@ from app.network.traffic_limits import ANSWER_BYTES, MAX_MANIFEST_BYTES, LinkPac
 from app.network.waiting_room import Entrance, HandshakePace, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0
-IDLE_SECONDS = 9.0  # a member that requests nothing or never finishes its header is gone within ten
+IDLE_SECONDS = 9.0  # a member that sends no request, or an incomplete header, is disconnected within ten
 SWEEP_SECONDS = 1.0
 CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
 LEAVE_SECONDS = 2.0
 
-FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # all others are for hosts, and those below GUEST_PATH for guests
+FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # paths below GUEST_PATH are for guests, and all others for hosts
 GUEST_PATH = "/guest"
-MODELS_PATH = "/models"  # whole files, if the owner permits
+MODELS_PATH = "/models"  # serves whole model files, if the owner permits it
 
 MEMBER = web.RequestKey("member", Member)
 
@@ -98,7 +98,7 @@ class Listener:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
         self._control, self._stages, self._probe, self._clock = control, stages, probe, clock
-        self.transfers = 0  # uploads of layers in progress
+        self.transfers = 0  # number of uploads of layers in progress
         self.pace = LinkPace(clock)  # for all traffic of this machine
         self._context: ssl.SSLContext | None = None
         self._members: Mapping[MachineId, Member] = {}
@@ -147,12 +147,13 @@ class Listener:
     async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             await self._accept(tasks)
-            await asyncio.sleep(0)  # if many arrive at once, each is served before the next can take its place
+            # if many connections arrive together, each is served before another can take its place
+            await asyncio.sleep(0)
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:
             sock, host = await accept_connection(self._sock)
-        except OSError as error:  # the stranger has left already, or file descriptors have run out
+        except OSError as error:  # the other side has already left, or file descriptors have run out
             log.info("accept failed: %s", error)
             await asyncio.sleep(0.05)
             return
@@ -179,11 +180,11 @@ class Listener:
             )
             connection = self._admit(transport)
             is_welcome = connection is not None and not self._barred(connection.machine)
-        except OSError as error:  # refused, silent, gone, or not TLS; ssl.SSLError is an OSError
+        except OSError as error:  # refused, silent, gone, or not TLS (ssl.SSLError is an OSError)
             log.debug("handshake with %s failed: %s", host, error)
             free_handshake_memory(error)
             sock.close()
-        except Exception:  # top of a task: no stranger may take the port down
+        except Exception:  # top of a task: no stranger may stop the listener
             log.exception("handshake with %s", host)
             sock.close()
         finally:
@@ -240,7 +241,7 @@ class Listener:
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
         if connection is None or member is None:
-            raise web.HTTPForbidden  # the connection is already aborted
+            raise web.HTTPForbidden  # `_admit` has already aborted the connection
         if not _may(member, request.path):
             return _problem("Refused", Reason("role_missing", {"name": member.name}))
         request[MEMBER] = member
@@ -268,7 +269,7 @@ class Listener:
 
     async def _on_data(self, request: web.Request) -> web.StreamResponse:
         pipeline, member = pipeline_id(request.match_info["pipeline"]), request[MEMBER]
-        self._stages.expects(member, pipeline)  # before the upgrade, while a refusal can still be sent
+        self._stages.expects(member, pipeline)  # before the upgrade, after which a refusal could no longer be sent
         link = _websocket(MAX_MESSAGE_BYTES)
         await link.prepare(request)
         try:

@@ -32,18 +32,18 @@ from app.network.sockets import Address, LocalInterface, create_socket, tune
 from app.network.tls import fingerprint, peer_der
 from app.network.traffic_limits import ANSWER_BYTES, LinkPace, TooLong, TooSlow, whole_body
 
-LOOK_SECONDS = 0.5  # between checks that the link to the host is still up
-END_SECONDS = 0.25  # for the end of an answer after its last part; otherwise its connection is closed
+LOOK_SECONDS = 0.5  # between checks of whether the link to the host is still up
+END_SECONDS = 0.25  # from the last part of a response to its end; after that, the connection is closed
 
 CONNECT_SECONDS = 3.0
-OPEN_SECONDS = 8.0  # to connect and shake hands
-ANSWER_SECONDS = 120.0  # a lender hashes and writes data before it answers, and needs more time
-ANSWER_BYTES_PER_SECOND = 20e6  # for large layers, at the speed of a slow disk
+OPEN_SECONDS = 8.0  # to connect and complete the TLS handshake
+ANSWER_SECONDS = 120.0  # a lender may need long to hash and write data before it answers
+ANSWER_BYTES_PER_SECOND = 20e6  # extra time for large layers, at the speed of a slow disk
 CLOSE_SECONDS = 1.0
-REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never reuse a connection being closed
-CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
-GUEST_CONNECTIONS = 40  # more than a host answers at once; together with CONNECTIONS below its limit for a member
-MOST_FACT_CHARS = 200  # as in a message
+REUSE_SECONDS = 5.0  # below the listener's idle limit, so that a connection being closed is never reused
+CONNECTIONS = 16  # data channels of several pipelines, an upload and an offer
+GUEST_CONNECTIONS = 40  # more than a host answers at once; with CONNECTIONS, below its limit per member
+MOST_FACT_CHARS = 200  # the same limit as in a message
 
 
 class GuestClient:
@@ -77,7 +77,7 @@ class GuestClient:
             yield answer
             await _read_to_its_end(answer)
         finally:
-            answer.close()  # after reading to the end, the connection is already back in the pool
+            answer.close()  # has no effect on a response read to its end, whose connection is back in the pool
 
     async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         """Yield the body of a response as it arrives. Raises Unreachable if it is interrupted."""
@@ -90,7 +90,7 @@ class GuestClient:
                     raise Unreachable("peer_offline", name=self.host.name) from None
                 continue
             except (aiohttp.ClientError, OSError, RuntimeError) as error:
-                # RuntimeError: this side closed the link, and with it this connection
+                # RuntimeError means that this side closed the link, and this connection with it.
                 raise connection_error(self.host, self._address, error) from error
             if not chunk:
                 return
@@ -220,7 +220,7 @@ class PeerClient:
         self._context, self._closed = context, False
         self._guest: aiohttp.ClientSession | None = None
         self._guests: PinnedConnector | None = None  # the connector of the guest session
-        self._n_asked = 0  # requests in progress and connections being opened
+        self._n_asked = 0  # number of requests in progress and connections being opened
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
             base_url=f"https://{address}/",
@@ -269,7 +269,7 @@ class PeerClient:
         except (aiohttp.ClientError, OSError, Unreachable) as error:
             link.release()
             raise connection_error(self.member, self.address, error) from error
-        except asyncio.CancelledError:  # repeated attempts must not leak a connection each
+        except asyncio.CancelledError:  # so that repeated attempts do not leak connections
             link.release()
             raise
 

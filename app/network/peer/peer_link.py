@@ -40,19 +40,19 @@ from app.network.peer.peer_client import PeerClient
 from app.network.sockets import Address, LocalInterface, plain_host
 from app.network.traffic_limits import Allowance, Flood, Kind
 
-TRY_SECONDS = 3.0  # a firewall that drops packets is silent
+TRY_SECONDS = 3.0  # a firewall that drops packets does not answer
 ANSWER_SECONDS = 2 * TRY_SECONDS
-AGAIN_SECONDS = 1.0  # between two attempts for a member, so that it cannot use us as a port scanner
+AGAIN_SECONDS = 1.0  # between two attempts at a member's request, so that it cannot use us as a port scanner
 
 HEARTBEAT_SECONDS = 1.0
-NOTICE_SECONDS = 0.25  # from detecting a death until all of this node knows; 5 s in total
+NOTICE_SECONDS = 0.25  # from detecting a dead peer until the whole node knows, so that the total is 5 s
 SEND_SECONDS = 5.0
 LAST_WORDS_SECONDS = 0.5
 ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
-WAITING_MESSAGES = 256  # a peer that sends faster than we can process is cut off
+WAITING_MESSAGES = 256  # a peer that sends faster than we can process is disconnected
 ABANDONED_SECONDS = 5.0  # between checks of abandoned paths
-ROOM_SECONDS = 2.0  # longer than the burst at the start of a link, too short to raise suspicion
+ROOM_SECONDS = 2.0  # longer than the burst at the start of a link, but too short to raise suspicion
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class ReachabilityTest:
                     self._asked.set_result(message)
             case CallMe(request=number):
                 reached = await self._try()
-                with suppress(Unreachable):  # the link is gone, and with it the machine that asked
+                with suppress(Unreachable):  # the link is lost, so the answer is no longer needed
                     await self._send(Called(request=number, reached=reached, hears=self._hears()))
 
     async def _try(self) -> bool | None:
@@ -201,7 +201,7 @@ class Paths:
 
     def __init__(self, first: PeerClient) -> None:
         self.first = self.now = first
-        self.abandoned: list[PeerClient] = []  # abandoned paths, whose connections stay open
+        self.abandoned: list[PeerClient] = []  # replaced paths, some of whose connections are still in use
         self._has_abandoned = asyncio.Event()
 
     def use(self, client: PeerClient) -> None:
@@ -250,17 +250,17 @@ class PeerLink:
         allowance: Allowance | None = None,
     ) -> None:
         self.hello = theirs
-        self._named = named  # maps the announced name to the one to display
+        self._named = named  # maps an announced name to the one to display
         self.name = named(theirs.name)  # safe to display
         self._allowance = allowance or Allowance(clock)
-        self.dialled = dialled  # by us
+        self.dialled = dialled  # by this side
         self.ended: Reason | None = None
         self.progress = PeerProgress(clock)
         self._pings = PingTimer(clock)
         self.up_since_seconds = clock()
-        self.announced = False  # the owner was notified of it
-        self._leaves = False  # the peer has said goodbye
-        self._floods = False  # the link was cut; messages still queued are ignored
+        self.announced = False  # whether the owner was notified of the link
+        self._leaves = False  # whether the peer has said goodbye
+        self._floods = False  # whether the link was cut, so that queued messages are ignored
         self.finished = asyncio.Event()  # set when `run` has returned
         self._socket, self._clock = socket, clock
         self.paths = Paths(client)
@@ -348,7 +348,7 @@ class PeerLink:
         """Close the link and everything opened with it. May be called again."""
         self.ended = self.ended or why
         try:
-            await self._socket.close()  # waits at most a second for the other side's goodbye
+            await self._socket.close()  # waits at most one second for the other side's goodbye
         finally:  # even if canceled
             await asyncio.shield(self.paths.close())
 
@@ -373,7 +373,7 @@ class PeerLink:
         self._floods = True
         log.warning("%s floods this machine: %s", self.name, why)
         self.ended = self.ended or Reason("peer_floods", {"name": self.name})
-        await asyncio.shield(self.paths.first.close())  # no goodbye, which would have to be awaited
+        await asyncio.shield(self.paths.first.close())  # without a goodbye, which would have to be awaited
         await self.close(self.ended)
 
     async def answers_within(self, seconds: float) -> bool:
@@ -397,7 +397,7 @@ class PeerLink:
                     tasks.create_task(self.paths.close_abandoned(), name=f"left paths to {self.name}"),
                 )
                 await self._read(owner)
-                with suppress(TimeoutError):  # last words, such as our removal or the peer's goodbye
+                with suppress(TimeoutError):  # for last messages, such as our removal or the peer's goodbye
                     async with asyncio.timeout(LAST_WORDS_SECONDS):
                         await self._inbox.join()
                 for helper in helpers:
@@ -432,7 +432,7 @@ class PeerLink:
             case Ping(n=n):
                 self._allowance.take(Kind.PING)
                 now = owner.work()
-                busy_s = max(now.busy_seconds, self.paths.now.pace.throttled_s())  # either makes it slow
+                busy_s = max(now.busy_seconds, self.paths.now.pace.throttled_s())  # both make this machine slow
                 pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
@@ -444,7 +444,7 @@ class PeerLink:
             case _:
                 self._allowance.take(Kind.STATUS if isinstance(message, Status) else Kind.MESSAGE)
                 self._leaves = self._leaves or isinstance(message, Leaving)
-                if isinstance(message, Status):  # it may have a new name
+                if isinstance(message, Status):  # the machine may have a new name
                     self.hello = msgspec.structs.replace(self.hello, name=message.name)
                     self.name = self._named(message.name)
                 try:
@@ -456,18 +456,18 @@ class PeerLink:
     async def _deliver(self, owner: LinkEvents) -> None:
         """Deliver messages one after another. Heartbeats do not wait for this: handling a message may take long."""
         if self.ended is not None:
-            return  # replaced before it began; its end has been reported
+            return  # the link was replaced before it began, and its end has been reported
         self.announced = True
         try:
             await owner.connected(self)
-        except Unreachable as error:  # it ended while coming up; another link will follow
+        except Unreachable as error:  # the link ended while coming up, and another one will follow
             log.info("link to %s: %s", self.name, error)
             await self.close(self._end())
             return
         while True:
             message = await self._inbox.get()
             try:
-                if self._floods:  # the rest of the flood would delay the end of the link
+                if self._floods:  # processing the rest of the flood would delay the end of the link
                     continue
                 if isinstance(message, CallMe | Called):
                     await self.reachability.handle(message)
@@ -495,8 +495,8 @@ class PeerLink:
             if doubted != (silent_seconds >= beat.suspect_after_seconds):
                 doubted = not doubted
                 owner.suspect(self, doubted)
-            # Anything received proves that the peer is alive. So usually only one side pings, in turns, and an idle
-            # household is quiet.
+            # Anything received proves that the peer is alive. So usually the two sides ping in turns, and an idle
+            # household causes little traffic.
             if silent_seconds >= beat.every_seconds or self._pings.best_seconds is None:
                 await self._ask(self._pings.sent(), beat.every_seconds / 4)
             dies_in_seconds = self._heard_seconds + beat.dead_after_seconds - self._clock()

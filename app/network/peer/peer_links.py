@@ -36,19 +36,19 @@ from app.network.sockets import Address, LocalInterface
 from app.network.traffic_limits import Allowance, Flood, Kind, LinkPace
 
 HELLO_SECONDS = 2.0
-NAMING = frozenset({"name", "machine", "older", "newer"})  # facts that name a machine
+NAMING = frozenset({"name", "machine", "older", "newer"})  # facts that contain the name of a machine
 
 log = logging.getLogger(__name__)
 
 REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
-SIMULTANEOUS_SECONDS = 2.0  # two links this close together were dialed from both sides at once
-OWN_CALL_SECONDS = 1.5  # how long an incoming call waits for our own to get through
-PROOF_OF_LIFE_SECONDS = 1.5  # a live link receives something every second
+SIMULTANEOUS_SECONDS = 2.0  # two links within this time were dialed from both sides at the same time
+OWN_CALL_SECONDS = 1.5  # how long an incoming call waits for our own call to succeed
+PROOF_OF_LIFE_SECONDS = 1.5  # a working link receives something every second
 REPLACED_SECONDS = 2.0
-# How long a machine that we dial may take to make way for us and then to answer.
+# How long a dialed machine may take to end an old link to us and then to answer
 ACK_SECONDS = OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
 ADDRESSES_TRIED = 8
-ANSWERED = frozenset(  # reasons that show that the machine is on and answering
+ANSWERED = frozenset(  # reasons which show that the machine is on and responding
     {"version_differs", "peer_is_another", "peer_refused", "peer_refused_us", "peer_hung_up", "identity_copied"}
 )
 
@@ -122,7 +122,7 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
     except BadMessage as error:
         log.warning("%s sent what cannot be read: %s", member.name, error)
         raise Refused("peer_speaks_oddly", name=member.name) from error
-    if message is None:  # in TLS 1.3 a refused certificate shows only at the first read
+    if message is None:  # in TLS 1.3, the refusal of a certificate becomes visible only at the first read
         raise Refused("peer_refused_us", name=member.name)
     return message
 
@@ -166,12 +166,12 @@ class LinkManager:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.up: dict[MachineId, PeerLink] = {}
-        self.chosen_interfaces: dict[MachineId, LocalInterface] = {}  # our interface from which to dial each
-        self.failed: dict[MachineId, Reason] = {}  # why the last call failed, for machines without a link
-        # Machines that answered twice in a row but refused a link, and why. Whatever they reported last while linked,
-        # such as that they are closing, is outdated.
+        self.chosen_interfaces: dict[MachineId, LocalInterface] = {}  # the interface from which to dial each machine
+        self.failed: dict[MachineId, Reason] = {}  # why the last call to a machine without a link failed
+        # Why machines that responded twice in a row refused a link. Anything that they reported while last linked, such
+        # as that they were shutting down, is outdated.
         self.refusals: dict[MachineId, Reason] = {}
-        # whether a machine's announcements are received
+        # returns whether a machine's announcements are received
         self.hears: Callable[[MachineId], bool | None] = lambda _: None
         self._me, self._owner, self._tasks = me, owner, tasks
         self._heartbeat, self._pace, self._clock = heartbeat, pace, clock
@@ -239,7 +239,7 @@ class LinkManager:
         through, tried = self.chosen_interfaces.get(member.id), addresses[:ADDRESSES_TRIED]
         try:
             client, socket = await self._race(member, tried, through)
-        except (Unreachable, Refused):  # another machine may have the address on that interface
+        except (Unreachable, Refused):  # on that interface, another machine may have the address
             if through is None:
                 raise
             client, socket = await self._race(member, tried, None)
@@ -289,7 +289,7 @@ class LinkManager:
         try:
             link = await self._welcome(member, socket, host)
         except AppError as error:
-            if error.reason.code == "version_differs":  # possibly only that side can dial
+            if error.reason.code == "version_differs":  # it may be that only the other side can dial
                 self._record_failure(member.id, error.reason)
             refuse = Refuse(code=error.reason.code, facts=sent_facts(error.reason.facts))
             with suppress(OSError, aiohttp.ClientError):
@@ -327,7 +327,7 @@ class LinkManager:
         """Serve a link that is up, until it ends."""
         try:
             await link.run(self._owner, self._heartbeat)
-        except Exception:  # top of a task: whatever one peer causes, the others stay linked
+        except Exception:  # top of a task: no fault of one peer may affect the links to others
             log.exception("link to %s", link.name)
         finally:
             if self.up.get(link.peer) is link:
@@ -407,10 +407,10 @@ class LinkManager:
             log.debug("dialling %s: %s", member.name, error.reason)
             self._record_failure(member.id, error.reason)
             return None
-        if member.id in self.up:  # the other side's call got through while we waited
+        if member.id in self.up:  # the other side's call succeeded in the meantime
             await self.drop(link)
             return None
-        self.register(link)  # not left to the waiter, since `_make_way` looks at once
+        self.register(link)  # here rather than in the waiting task, since `_make_way` may check immediately
         return link
 
     def _record_failure(self, machine: MachineId, why: Reason) -> None:
@@ -432,9 +432,9 @@ class LinkManager:
         """Decide between an incoming link and an existing link or call to the same machine. Raises Refused."""
         call = self._calls.get(machine)
         if call is not None and call.attempt is not None:
-            if self._me < machine:  # both sides are dialing: the call of the smaller id wins
+            if self._me < machine:  # if both sides are dialing, the call of the machine with the smaller id wins
                 await asyncio.wait({call.attempt}, timeout=OWN_CALL_SECONDS)
-            if call.attempt is not None:  # it may have ended while we waited
+            if call.attempt is not None:  # it may have ended in the meantime
                 call.attempt.cancel()
         old = self.up.get(machine)
         if old is None:
@@ -444,12 +444,12 @@ class LinkManager:
                 raise Refused("identity_copied", name=old.name)
         elif self._me < machine and old.dialled and self._is_fresh(old):
             raise Refused("link_doubled", name=old.name)
-        # a machine dials only if it has no link, so for it the old one is gone
+        # a machine dials only if it has no link, so it has lost the old one
         await old.close(Reason("link_replaced", {"name": old.name}))
         with suppress(TimeoutError):
             async with asyncio.timeout(REPLACED_SECONDS):
                 await old.finished.wait()
-        await self._part(old)  # a handler or a full socket may delay the old link's end much longer
+        await self._part(old)  # now, since a handler or a full socket may delay the end of the old link for long
 
     def _is_fresh(self, link: PeerLink) -> bool:
         return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS
@@ -482,7 +482,7 @@ class LinkManager:
             losers = [client.close() for client in clients if client is not keep]
             try:
                 await asyncio.shield(asyncio.gather(*losers))
-            except asyncio.CancelledError:  # the winner is no longer wanted
+            except asyncio.CancelledError:  # the winning connection is no longer wanted
                 if keep is not None:
                     await asyncio.shield(keep.close())
                 raise

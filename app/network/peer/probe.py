@@ -31,36 +31,36 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.peer.frame_channel import FrameChannel
 
-MOST_BYTES, MOST_SECONDS = 32 << 20, 0.7  # per direction, whichever comes first
+MOST_BYTES, MOST_SECONDS = 32 << 20, 0.7  # limits per direction, whichever is reached first
 TOKEN_BYTES = 8
 LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 << 10, 128 << 10
-CHUNK_SECONDS = 0.005  # the target time of a chunk once the rate is known
+CHUNK_SECONDS = 0.005  # target duration of a chunk once the rate is known
 LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES = 32 << 10, 4 << 20
-QUEUE_SECONDS = 0.01  # in flight beyond the round trip, so that the link is never idle
-RATE_SECONDS = 0.05  # the span over which the current rate is measured
-START_SHARE = 0.3  # of the time, while TCP ramps up or a burst allowance is used up
+QUEUE_SECONDS = 0.01  # of data in flight beyond the round trip, so that the link is never idle
+RATE_SECONDS = 0.05  # period over which the current rate is measured
+START_SHARE = 0.3  # of the total time, in which TCP ramps up and burst allowances are used up
 
-SLICES = 9  # of the time after the start phase
-LEAST_OF_MEAN = 0.25  # a smaller median is meaningless, even on a very uneven link
+SLICES = 9  # into which the time after the start phase is divided
+LEAST_OF_MEAN = 0.25  # a median below this share of the mean is meaningless
 
-CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; the other kinds are below
+CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; the other types are below
 
 Samples = Sequence[tuple[float, int]]
 """Times in seconds and the bytes that had arrived by then. Both only increase."""
 
-ROUND_TRIPS, UNCOUNTED = 30, 3  # the first few wake the radio and fill caches
+ROUND_TRIPS, UNCOUNTED = 30, 3  # the first few only wake the radio and fill caches
 LEAST_ROUND_TRIPS, ROUND_TRIPS_SECONDS = 8, 0.8
 ECHO_BYTES = 48  # the size of a frame header with one segment
-SILENT_SECONDS = 3.0  # without an expected message
-LONGEST_SECONDS = 10.0  # for a whole probe, whatever the other side does
+SILENT_SECONDS = 3.0  # time limit for an expected message
+LONGEST_SECONDS = 10.0  # time limit for a whole probe, whatever the other side does
 MOST_ECHOES = 2 * (ROUND_TRIPS + UNCOUNTED)
 MINUTE_SECONDS = 60.0
-MOST_BYTES_A_MINUTE = 8 * MOST_BYTES  # sent for the probes of one member
-LEAST_COUNTED_BYTES = MOST_BYTES // 4  # the least a probe counts, so that there cannot be dozens
-PROBE_PATH = "probe/1"  # the number is the protocol version; a peer with another one answers "not found"
+MOST_BYTES_A_MINUTE = 8 * MOST_BYTES  # that this machine sends for the probes of one member
+LEAST_COUNTED_BYTES = MOST_BYTES // 4  # minimum that a probe counts, so that there cannot be dozens of small ones
+PROBE_PATH = "probe/1"  # the number is the protocol version; a peer with another version answers "not found"
 MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MOST_CHUNK_BYTES  # per message
 MOST_END_BYTES, MOST_SPEED_DIGITS = 96, 13
-NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # interface names of all systems; for display only
+NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # allows the interface names of all systems; for display only
 ECHO, GIVE, DONE, BUSY = b"\x01", b"\x05", b"\x06", b"\x07"
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -133,7 +133,7 @@ async def send_chunks(
 
     receive: returns the next message, and raises if the probe must end. Raises Refused if an answer is wrong.
     """
-    filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # random, so that nothing on the way can compress it
+    filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # random, so that nothing along the path can compress it
     begun = clock()
     window, samples, sent, arrived = _Window(), [(begun, 0)], 0, 0
     window.recent.append((begun, 0))
@@ -170,7 +170,7 @@ class RoundTrips:
 
     median_s: float
     p95_s: float
-    jitter_s: float  # mean difference between consecutive ones
+    jitter_s: float  # mean difference between consecutive round trips
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Measured:
     round_trips: RoundTrips
     out_bytes_per_s: float
     in_bytes_per_s: float
-    far: LinkEnd  # the other end's interface, as it claims
+    far: LinkEnd  # the other end's interface, as reported by that end
 
 
 def encode_end(end: LinkEnd) -> bytes:
@@ -215,7 +215,8 @@ class Probes:
         self._busy, self._end_of, self._clock = busy, end_of, clock
         self._active = False
         self._poured = 0  # bytes sent by the probe being served
-        self._given: dict[MachineId, deque[tuple[float, int]]] = {}  # when each probe began, and bytes sent
+        # start time of each probe, and the bytes sent for it
+        self._given: dict[MachineId, deque[tuple[float, int]]] = {}
 
     @property
     def is_busy(self) -> bool:
@@ -333,7 +334,7 @@ class Probes:
                     raise ValueError("more bytes than a probe may have")
                 await channel.send(answer)
             elif message == GIVE:
-                self._poured = MOST_BYTES  # until known; a broken-off probe counts in full
+                self._poured = MOST_BYTES  # until the number is known; an interrupted probe counts in full
                 _, self._poured = await send_chunks(channel, lambda: self._received(channel, ""))
                 await channel.send(DONE + encode_end(end))
                 return
