@@ -67,7 +67,7 @@ def _load(path: Path, passphrase: str) -> tuple[ec.EllipticCurvePrivateKey | Non
     except FileNotFoundError:
         return None, []
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        log.warning("the certificate of the Chat API is made anew: %s", error)
+        log.warning("the certificate of the Chat API is unreadable and will be replaced: %s", error)
         return None, []
     return (key, known) if isinstance(key, ec.EllipticCurvePrivateKey) else (None, [])
 

@@ -84,7 +84,7 @@ def switch_to(network: Network, machine: MachineId, address: Address, through: L
     if network.probes.is_busy:
         raise Busy("probe_busy_here")
     member = network.members[machine]
-    link.use(PeerClient(member, address, network.dialling_context(member), through, network.pace))
+    link.use(PeerClient(member, address, network.dialing_context(member), through, network.pace))
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ async def _client(
     member = network.members.get(machine)
     if member is None:
         raise Unreachable("peer_offline", name=machine[:16])
-    client = PeerClient(member, address, network.dialling_context(member), through, network.pace)
+    client = PeerClient(member, address, network.dialing_context(member), through, network.pace)
     try:
         yield client
     finally:

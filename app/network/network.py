@@ -339,7 +339,7 @@ class Network:
     def work(self) -> WorkerProgress:
         return self._local.work()
 
-    def dialling_context(self, member: Member) -> ssl.SSLContext:
+    def dialing_context(self, member: Member) -> ssl.SSLContext:
         if member.id not in self._contexts:
             self._contexts[member.id] = self._context(ssl.Purpose.SERVER_AUTH, [member.der])
         return self._contexts[member.id]
@@ -350,7 +350,7 @@ class Network:
         try:
             await self._log.remember(link.peer, link.address)
         except DoesNotFit as error:  # the machine was reached nevertheless
-            log.warning("where %s is cannot be kept: %s", link.name, error.reason)
+            log.warning("the address of %s cannot be saved: %s", link.name, error.reason)
         for batch in log_batches(self._log.lines()):
             await self._quietly(link, batch)
         self._start(self.address_book.introduce(link.peer, self.link_manager.up, self.broadcast), "introduce")
@@ -413,7 +413,7 @@ class Network:
             try:
                 await self._reconcile()
             except Exception:  # top of a task: no line of the log may stop the node
-                log.exception("following the household log")
+                log.exception("the household log cannot be applied")
 
     async def _reconcile(self) -> None:
         """Update the port and the links to match the household log, and report membership changes to the node."""
@@ -444,7 +444,7 @@ class Network:
                     for batch in log_batches(self._log.lines()):
                         await self._quietly(link, batch)
             except TimeoutError:
-                log.info("%s did not hear of its removal", link.name)
+                log.info("%s could not be notified of its removal", link.name)
         await self.link_manager.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
@@ -471,7 +471,7 @@ class Network:
             async with asyncio.timeout(GOODBYE_SECONDS):
                 await self.broadcast(Leaving(reason="shutting_down"))
         except TimeoutError:
-            log.info("not everybody heard our goodbye")
+            log.info("not all machines could be notified of the shutdown")
         await self.link_manager.close(Reason("shutting_down"))
 
     def _is_host(self, machine: MachineId) -> bool:

@@ -43,7 +43,7 @@ class Linked(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def dialled(self) -> bool: ...
+    def dialed(self) -> bool: ...
     @property
     def peer(self) -> MachineId: ...
     @property
@@ -116,12 +116,12 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
     ]
 
 
-def from_outside(dialled: Sequence[bool]) -> Check:
+def from_outside(dialed: Sequence[bool]) -> Check:
     """Check whether another machine has connected by itself, which shows that this computer's firewall allows it."""
-    if not dialled:
+    if not dialed:
         cause = Reason("check_nobody_to_call")
         return Check("From outside", None, cause, None, "port_untested", tested=False)
-    if all(dialled):
+    if all(dialed):
         cause, cure = Reason("check_called_all"), Reason("cure_called_all")
         return Check("From outside", None, cause, cure, "port_untested", tested=False)
     return Check("From outside", True, Reason("check_came_in"))
@@ -132,7 +132,7 @@ async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | N
     async with asyncio.TaskGroup() as tasks:
         calls = [tasks.create_task(_ask_machine(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
     heard = [call.result() for call in calls]
-    return [called_back([link.dialled for link in links], heard), *both_ways(heard)]
+    return [called_back([link.dialed for link in links], heard), *both_ways(heard)]
 
 
 async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) -> PeerReport:
@@ -142,9 +142,9 @@ async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) 
     return PeerReport(link.name, answer.reached, answer.hears, hears(link.peer), str(link.address))
 
 
-def called_back(dialled: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
+def called_back(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
     """Run the `from_outside` check. If no machine has connected yet, ask others to connect."""
-    known = from_outside(dialled)
+    known = from_outside(dialed)
     if known.ok:
         return known
     for heard_peer in heard:

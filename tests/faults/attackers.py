@@ -99,7 +99,7 @@ async def slow_member(order: Json) -> Json:
     """The same after mutual TLS."""
     async with _mole(order) as (mole, victim):
         network = mole.node.network
-        context = network.dialling_context(network.members[victim])
+        context = network.dialing_context(network.members[victim])
         port = network.link(victim).address.port
         results: list[float] = []
 

@@ -90,7 +90,7 @@ class Mole:
         network = self.node.network
         member = network.members[victim]
         address = network.link(victim).address
-        client = PeerClient(member, address, network.dialling_context(member))
+        client = PeerClient(member, address, network.dialing_context(member))
         try:
             link = await client.open_control()
             await link.send_str(noise.message(chance))

@@ -74,7 +74,7 @@ class Strangers:
         return False
 
     def _of_lender(self) -> ssl.SSLContext:
-        return self._lender.network.dialling_context(self._victim)
+        return self._lender.network.dialing_context(self._victim)
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def outside(folder: Path, host: Path, machine: MachineId) -> AsyncIterator
         await joined(removed, host)
         me, network = removed.network.id, removed.network
         victim = network.members[machine]
-        address, context = network.link(victim.id).address, network.dialling_context(victim)
+        address, context = network.link(victim.id).address, network.dialing_context(victim)
         began = time.monotonic()
         await admin.delete(f"/machines/{me}")
         await until(lambda: not network.links)

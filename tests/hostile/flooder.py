@@ -64,7 +64,7 @@ class Member:
         there = network.members[self.victim]
         while True:
             self.n_calls += 1
-            client = PeerClient(there, self.address, network.dialling_context(there))
+            client = PeerClient(there, self.address, network.dialing_context(there))
             try:
                 with suppress(*LOST):
                     socket = await client.open_control()

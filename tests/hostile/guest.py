@@ -124,7 +124,7 @@ async def _idle(guest: Guest) -> None:
     """All the connections that it may have, and nothing is said on them."""
     network = guest.mole.node.network
     await until(lambda: guest.victim in network.links, LINK_SECONDS)
-    link, context = (network.link(guest.victim), network.dialling_context(network.members[guest.victim]))
+    link, context = (network.link(guest.victim), network.dialing_context(network.members[guest.victim]))
     held = []
     for _ in range(70):
         with suppress(OSError):

@@ -279,7 +279,7 @@ async def half_requests(host: Host) -> None:
     for _ in range(64):
         with suppress(OSError):
             _, writer = await asyncio.open_connection(
-                link.address.host, link.address.port, ssl=network.dialling_context(member)
+                link.address.host, link.address.port, ssl=network.dialing_context(member)
             )
             writer.write(
                 b"PUT /stage/" + os.urandom(16).hex().encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n1"

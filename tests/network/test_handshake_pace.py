@@ -122,7 +122,7 @@ def _place(node: Node) -> tuple[str, int]:
 
 def _way(node: Node, to: Node) -> tuple[Member, Address, ssl.SSLContext]:
     member = node.network.members[to.network.id]
-    return member, at(to), node.network.dialling_context(member)
+    return member, at(to), node.network.dialing_context(member)
 
 
 async def _dial(node: Node, to: Node) -> None:

@@ -95,7 +95,7 @@ async def test_who_calls_waits_until_the_other_side_has_made_way(nodes: Nodes, m
     again = await nodes.prepare("attic")
     async with again.network:
         await until(lambda: again.network.links)
-        assert again.network.link(den.network.id).dialled
+        assert again.network.link(den.network.id).dialed
 
 
 async def test_a_burst_of_messages_that_are_carried_out_at_once_is_no_flood(nodes: Nodes) -> None:

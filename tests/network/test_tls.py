@@ -60,7 +60,7 @@ def test_no_certificate_unknown_one_or_no_pins_are_refused(pair: Pair) -> None:
     assert not handshake(pair.accept(), pair.dial()).up
 
 
-def test_the_dialling_side_refuses_a_stranger_too(pair: Pair) -> None:
+def test_the_dialing_side_refuses_a_stranger_too(pair: Pair) -> None:
     server = peer_context(ACCEPT, pair.files["stranger"], PASSPHRASE, [pair.der["attic"]])
     assert not handshake(server, pair.dial(pin="den")).up
     nobody = peer_context(DIAL, pair.files["attic"], PASSPHRASE, [])

@@ -59,7 +59,7 @@ async def test_another_version_that_dials_is_told_who_is_to_be_updated(nodes: No
 
 
 @pytest.mark.parametrize(("form", "sentence"), [(FIRST, OLDER), (LATER, NEWER)], ids=["1", "9"])
-async def test_another_version_that_is_dialled_is_named_too(
+async def test_another_version_that_is_dialed_is_named_too(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, form: str, sentence: str
 ) -> None:
     den, attic = await gone(nodes)

@@ -45,11 +45,11 @@ def test_whether_others_get_in_is_known_only_when_one_did() -> None:
 
 @dataclass
 class Far:
-    """A machine that was dialled, and what it says when it is asked to call back."""
+    """A machine that was dialed, and what it says when it is asked to call back."""
 
     name: str
     says: bool | None
-    dialled: bool = True
+    dialed: bool = True
     hears: bool | None = None
     peer: MachineId = FAR
     address: Address = AT
@@ -70,7 +70,7 @@ class Far:
         ([Far("den", None), Far("attic", True)], True, "", "attic"),
         ([Far("den", False), Far("attic", True)], False, "port_closed", ""),
         ([Far("den", None)], None, "port_untested", ""),
-        ([Far("den", False), Far("attic", False, dialled=False)], True, "", ""),  # one came in
+        ([Far("den", False), Far("attic", False, dialed=False)], True, "", ""),  # one came in
     ],
 )
 async def test_where_nobody_came_in_others_are_asked_to(

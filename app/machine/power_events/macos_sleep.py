@@ -100,4 +100,4 @@ async def listen(on_event: PowerCallback) -> None:
     try:
         await run_source(lambda: _open_root_power(callback))
     except (OSError, AttributeError) as error:
-        log.info("notices of sleep are not available: %s", error)
+        log.info("sleep notifications are not available: %s", error)

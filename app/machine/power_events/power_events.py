@@ -79,7 +79,7 @@ async def _listen_to_logind(callback: PowerCallback, delay: SleepInhibitor) -> N
             try:
                 await _receive_signals(callback, delay)
             except (OSError, EOFError, ValueError) as error:
-                log.log(level, "notices of sleep are not available: %s", error)
+                log.log(level, "sleep notifications are not available: %s", error)
                 level = logging.DEBUG  # warn only once
             delay.release()
             await asyncio.sleep(RETRY_SECONDS)

@@ -182,7 +182,7 @@ async def _listen_for_sleep(on_event: PowerCallback) -> None:
         with sleep_notices(callback, LIBRARY("powrprof")):
             await asyncio.Event().wait()
     except (OSError, AttributeError) as error:
-        log.info("notices of sleep are not available: %s", error)
+        log.info("sleep notifications are not available: %s", error)
 
 
 async def _listen_for_session_end(on_event: PowerCallback) -> None:
@@ -194,4 +194,4 @@ async def _listen_for_session_end(on_event: PowerCallback) -> None:
     try:
         await run_source(open_source)
     except (OSError, AttributeError) as error:
-        log.info("notices of the session's end are not available: %s", error)
+        log.info("notifications of the session's end are not available: %s", error)

@@ -41,7 +41,7 @@ class AddressBook:
         self._announced: dict[str, Announced] = {}  # at most as many as discovery keeps
         self._reported: dict[MachineId, tuple[Address, ...]] = {}
         self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
-        self._dialled_seconds: dict[MachineId, float] = {}
+        self._dialed_seconds: dict[MachineId, float] = {}
 
     def addresses(self, machine: MachineId) -> tuple[Address, ...]:
         """Return the addresses to try for `machine`, most likely first; empty if it is no longer a member."""
@@ -104,8 +104,8 @@ class AddressBook:
     def _hint(self, machines: Iterable[MachineId]) -> None:
         now = self._clock()
         for machine in machines:
-            if now - self._dialled_seconds.get(machine, float("-inf")) >= DIAL_SECONDS:
-                self._dialled_seconds[machine] = now
+            if now - self._dialed_seconds.get(machine, float("-inf")) >= DIAL_SECONDS:
+                self._dialed_seconds[machine] = now
                 self._dial(machine)
 
 

@@ -449,7 +449,7 @@ class Discovery:
         try:
             await opened.async_close()
         except (OSError, RuntimeError, zeroconf.Error) as error:
-            log.info("discovery did not end well: %s", error)
+            log.info("discovery was not closed cleanly: %s", error)
         finally:
             if not opened.zeroconf.done:
                 opened.zeroconf.close()

@@ -121,7 +121,9 @@ class LogStore:
         if merged.false or merged.unfounded or not merged.log.operations:
             raise Damaged("household_damaged", path=str(self._log))
         if left_out := len(set(operations)) - len(merged.log.operations):
-            log.warning("%d lines of the household were left out: they are of no use", left_out)
+            log.warning(
+                "%d operations of the household log were dropped, since the current rules forbid them", left_out
+            )
         return merged.log
 
     async def _write(self, path: Path, content: str) -> None:
@@ -385,7 +387,7 @@ class LogKeeper:
         try:
             await self._keep_addresses()
         except DoesNotFit as error:
-            log.warning("where members are cannot be kept: %s", error.reason)
+            log.warning("the addresses of members cannot be saved: %s", error.reason)
 
     async def _keep_addresses(self) -> None:
         """Save the addresses if they differ from those on disk, which also makes up for an earlier call that failed."""

@@ -302,11 +302,11 @@ class PairingWindow:
                     async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
                         await self._check_proof(wire, *met)
         except BROKEN as error:
-            log.info("pairing attempt ended: %s", error)
+            log.info("a pairing attempt failed: %s", error)
             free_handshake_memory(error)
             sock.close()
         except Exception:  # top of a task: a stranger may end the window only by the rules
-            log.exception("pairing attempt")
+            log.exception("a pairing attempt failed")
             sock.close()
 
     async def _greet(self, wire: PairingConnection) -> tuple[Doorkeeper, PairProof] | None:
@@ -353,7 +353,7 @@ class PairingWindow:
         except AppError as error:
             why = error.reason
         except BROKEN as error:
-            log.info("pairing attempt ended: %s", error)
+            log.info("a pairing attempt failed: %s", error)
         finally:
             commands = self._after_attempt(event)
         await self._refuse(wire, commands, why)
@@ -423,7 +423,7 @@ async def join(address: Address, code: str, me: PairingParty) -> JoinResult:
     except WrongProof as error:
         raise Refused("pairing_not_proved") from error
     except BROKEN as error:
-        log.info("joining ended: %s", error)
+        log.info("joining failed: %s", error)
         raise Unreachable("pairing_broken") from error
     except BadCertificate as error:
         raise Refused("pairing_odd_certificate", address=str(address)) from error

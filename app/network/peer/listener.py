@@ -251,7 +251,7 @@ class Listener:
         except AppError as error:
             return _problem(type(error).__name__, error.reason)
         except (TooSlow, ConnectionError, ValueError) as error:
-            log.info("request of %s ended: %s", member.name, error)
+            log.info("a request from %s was aborted: %s", member.name, error)
             connection.transport.abort()
             return web.Response(status=400)
         finally:
@@ -284,7 +284,7 @@ class Listener:
             await stream.send(b"")
             await self._stages.data(member, pipeline, stream)
         except AppError as error:
-            log.info("frames of %s ended: %s", member.name, error)
+            log.info("the data connection from %s ended: %s", member.name, error)
         finally:
             await stream.close()
         return link
@@ -299,7 +299,7 @@ class Listener:
             channel = PacedChannel(WebSocketChannel(link, member.name), self.pace)
             await self._probe(member, channel, ends)
         except AppError as error:
-            log.info("the probe of %s ended: %s", member.name, error)
+            log.info("the probe by %s ended: %s", member.name, error)
         finally:
             await _close(link)
         return link

@@ -244,7 +244,7 @@ class PeerLink:
         client: PeerClient,
         theirs: Hello | HelloAck,
         named: Callable[[str], str],
-        dialled: bool,
+        dialed: bool,
         clock: Callable[[], float] = time.monotonic,
         hears: Callable[[], bool | None] = lambda: None,
         allowance: Allowance | None = None,
@@ -253,7 +253,7 @@ class PeerLink:
         self._named = named  # maps an announced name to the one to display
         self.name = named(theirs.name)  # safe to display
         self._allowance = allowance or Allowance(clock)
-        self.dialled = dialled  # by this side
+        self.dialed = dialed  # by this side
         self.ended: Reason | None = None
         self.progress = PeerProgress(clock)
         self._pings = PingTimer(clock)
@@ -371,7 +371,7 @@ class PeerLink:
         if self._floods:
             return
         self._floods = True
-        log.warning("%s floods this machine: %s", self.name, why)
+        log.warning("%s is flooding this machine: %s", self.name, why)
         self.ended = self.ended or Reason("peer_floods", {"name": self.name})
         await asyncio.shield(self.paths.first.close())  # without a goodbye, which would have to be awaited
         await self.close(self.ended)
@@ -422,7 +422,7 @@ class PeerLink:
         except Flood as error:
             await self.cut(error)
         except BadMessage as error:
-            log.warning("%s sent what cannot be read: %s", self.name, error)
+            log.warning("%s sent an invalid message: %s", self.name, error)
             await self.close(Reason("peer_speaks_oddly", {"name": self.name}))
         except (AppError, OSError, aiohttp.ClientError) as error:
             log.info("link to %s: %s", self.name, error)

@@ -120,7 +120,7 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
     except TimeoutError as error:
         raise Unreachable("peer_no_hello", name=member.name) from error
     except BadMessage as error:
-        log.warning("%s sent what cannot be read: %s", member.name, error)
+        log.warning("%s sent an invalid message: %s", member.name, error)
         raise Refused("peer_speaks_oddly", name=member.name) from error
     if message is None:  # in TLS 1.3, the refusal of a certificate becomes visible only at the first read
         raise Refused("peer_refused_us", name=member.name)
@@ -140,7 +140,7 @@ class LinkServices(LinkEvents, Protocol):
     @property
     def members(self) -> Mapping[MachineId, Member]: ...
     def hello(self) -> Hello: ...
-    def dialling_context(self, member: Member) -> ssl.SSLContext: ...
+    def dialing_context(self, member: Member) -> ssl.SSLContext: ...
     def addresses(self, machine: MachineId) -> Sequence[Address]: ...
 
 
@@ -207,7 +207,7 @@ class LinkManager:
         for link in self.up.values():
             own = link.own_host
             if own and own not in own_hosts and not ipaddress.ip_address(own).is_loopback:
-                log.info("the address %s is gone, and the link to %s", own, link.name)
+                log.info("the address %s is gone, and the link to %s with it", own, link.name)
                 why = Reason("link_lost", {"name": link.name})
                 self._tasks.create_task(link.close(why), name="leave a link behind")
 
@@ -251,16 +251,16 @@ class LinkManager:
             if isinstance(error, OSError | aiohttp.ClientError):
                 raise Refused("peer_refused_us", name=member.name) from error
             raise
-        return self._made(socket, client, theirs, dialled=True)
+        return self._made(socket, client, theirs, dialed=True)
 
-    def _made(self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialled: bool) -> PeerLink:
+    def _made(self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialed: bool) -> PeerLink:
         member = client.member.id
         return PeerLink(
             socket,
             client,
             theirs,
             lambda name: self._name(client.member, name),
-            dialled,
+            dialed,
             self._clock,
             lambda: self.hears(member),
             self._allowance(member),
@@ -348,7 +348,7 @@ class LinkManager:
         try:
             self._allowance(member.id).take(Kind.LINK)
         except Flood as error:
-            log.warning("%s floods this machine: %s", member.name, error)
+            log.warning("%s is flooding this machine: %s", member.name, error)
             raise Refused("peer_floods", name=member.name) from error
         mine = self._owner.hello()
         theirs = await hear_hello(socket, mine, member)
@@ -359,9 +359,9 @@ class LinkManager:
             except (OSError, aiohttp.ClientError) as error:
                 raise Unreachable("link_lost", name=member.name) from error
             address = Address(host, theirs.peer_port)
-            context = self._owner.dialling_context(member)
+            context = self._owner.dialing_context(member)
             client = PeerClient(member, address, context, pace=self._pace)
-            link = self._made(socket, client, theirs, dialled=False)
+            link = self._made(socket, client, theirs, dialed=False)
             self.register(link)
             return link
 
@@ -404,7 +404,7 @@ class LinkManager:
         try:
             link = await self.call(member, addresses)
         except AppError as error:
-            log.debug("dialling %s: %s", member.name, error.reason)
+            log.debug("dialing %s: %s", member.name, error.reason)
             self._record_failure(member.id, error.reason)
             return None
         if member.id in self.up:  # the other side's call succeeded in the meantime
@@ -442,7 +442,7 @@ class LinkManager:
         if old.hello.instance != theirs.instance:
             if await old.answers_within(PROOF_OF_LIFE_SECONDS):
                 raise Refused("identity_copied", name=old.name)
-        elif self._me < machine and old.dialled and self._is_fresh(old):
+        elif self._me < machine and old.dialed and self._is_fresh(old):
             raise Refused("link_doubled", name=old.name)
         # a machine dials only if it has no link, so it has lost the old one
         await old.close(Reason("link_replaced", {"name": old.name}))
@@ -458,7 +458,7 @@ class LinkManager:
         self, member: Member, addresses: Sequence[Address], through: LocalInterface | None
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
         """Dial all addresses in parallel. Return the first connection that opens, and close the others."""
-        context = self._owner.dialling_context(member)
+        context = self._owner.dialing_context(member)
         clients = [PeerClient(member, address, context, through, self._pace) for address in addresses]
         won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []
         errors: list[AppError] = []

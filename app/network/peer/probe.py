@@ -269,7 +269,7 @@ class Probes:
         except Busy:
             await channel.send(BUSY)
         except (TimeoutError, ValueError) as error:
-            log.info("the probe of %s was ended: %s", member.name, str(error) or "too long")
+            log.info("the probe by %s was aborted: %s", member.name, str(error) or "too long")
         finally:
             self._active = False
             sent.append((begun, max(self._poured, LEAST_COUNTED_BYTES)))

@@ -148,7 +148,7 @@ async def test_where_there_is_no_iokit_the_node_goes_on(caplog: pytest.LogCaptur
 
     caplog.set_level("INFO", macos_sleep.__name__)
     await listen(tell, platform="darwin")
-    assert "notices of sleep are not available" in caplog.text
+    assert "sleep notifications are not available" in caplog.text
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="needs macOS")

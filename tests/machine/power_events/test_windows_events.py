@@ -224,8 +224,8 @@ async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCapt
 
     caplog.set_level("INFO", windows_events.__name__)
     await listen(tell, platform="win32")
-    assert "notices of sleep are not available" in caplog.text
-    assert "notices of the session's end are not available" in caplog.text
+    assert "sleep notifications are not available" in caplog.text
+    assert "notifications of the session's end are not available" in caplog.text
 
 
 @here

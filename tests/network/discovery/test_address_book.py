@@ -27,31 +27,31 @@ class Known:
 
     met: dict[MachineId, tuple[Address, ...]] = field(default_factory=dict)
     members: dict[MachineId, Member] = field(default_factory=dict)
-    dialled: list[MachineId] = field(default_factory=list)
+    dialed: list[MachineId] = field(default_factory=list)
     now: float = 0.0
 
     def __post_init__(self) -> None:
         for machine in (DEN, ATTIC):
             self.members[machine] = Member(machine, b"", "x", frozenset({Role.LENDER}))
         self.places = AddressBook(
-            lambda: self.members, lambda m: self.met.get(m, ()), self.dialled.append, lambda: self.now
+            lambda: self.members, lambda m: self.met.get(m, ()), self.dialed.append, lambda: self.now
         )
 
 
-def test_an_announced_member_is_dialled_there() -> None:
+def test_an_announced_member_is_dialed_there() -> None:
     known = Known()
     known.places.note_announcement(SEEN)
-    assert known.dialled == [ATTIC]
+    assert known.dialed == [ATTIC]
     assert known.places.addresses(ATTIC) == (Address("192.168.1.21", 4243), Address("fd00::21", 4243))
     known.places.note_announcement(AnnouncementEnded(SEEN.id16))
     assert known.places.addresses(ATTIC) == ()
 
 
-def test_a_stranger_is_not_dialled_until_it_is_a_member() -> None:
+def test_a_stranger_is_not_dialed_until_it_is_a_member() -> None:
     known = Known()
     del known.members[ATTIC]
     known.places.note_announcement(SEEN)
-    assert known.dialled == []
+    assert known.dialed == []
     known.members[ATTIC] = Member(ATTIC, b"", "x", frozenset())
     assert known.places.addresses(ATTIC)[0] == Address("192.168.1.21", 4243)
 
@@ -70,7 +70,7 @@ def test_a_flood_of_hints_makes_few_calls() -> None:
     for n in range(1000):
         known.now = n * 0.01
         known.places.note_announcement(Announced(SEEN.id16, (f"10.0.{n // 250}.{n % 250 + 1}",), 1, 1))
-    assert len(known.dialled) <= known.now / DIAL_SECONDS + 2
+    assert len(known.dialed) <= known.now / DIAL_SECONDS + 2
     assert len(known.places.addresses(ATTIC)) == 1
 
 
@@ -81,7 +81,7 @@ def test_what_a_member_says_is_believed_of_its_own_network_only() -> None:
         known.places.learn(Whereabouts(machines={ATTIC: places, STRANGER: ["10.0.0.9:1"]}), BY)
     assert known.places.addresses(ATTIC) == (Address("192.168.1.21", 4243),)
     assert known.places.addresses(STRANGER) == ()
-    assert set(known.dialled) == {ATTIC}
+    assert set(known.dialed) == {ATTIC}
 
 
 async def test_what_is_told_is_where_it_was_really_met() -> None:

@@ -101,7 +101,7 @@ def test_any_bytes_are_read_without_an_error(text: bytes) -> None:
 @pytest.mark.parametrize(
     "address", ["10.9.8.7", "172.16.0.1", "192.168.77.1", "169.254.3.4", "fd12::1", "fe80::1%eth0", "fe80::1%2"]
 )
-def test_addresses_of_local_networks_are_dialled(address: str) -> None:
+def test_addresses_of_local_networks_are_dialed(address: str) -> None:
     assert believable((address,), HOME) == (address,)
 
 
@@ -115,7 +115,7 @@ def test_others_are_not(address: str) -> None:
     assert believable((address,), HOME) == ()
 
 
-def test_neighbors_are_dialled_wherever_they_are() -> None:
+def test_neighbors_are_dialed_wherever_they_are() -> None:
     ours = ("203.0.113.20", "2001:db8:1:2::20")
     assert believable(("203.0.113.9", "203.0.114.9"), ours) == ("203.0.113.9",)
     assert believable(("2001:db8:1:2::9", "2001:db8:1:3::9"), ours) == ("2001:db8:1:2::9",)

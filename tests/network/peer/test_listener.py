@@ -31,13 +31,13 @@ DIAL = ssl.Purpose.SERVER_AUTH
 def client_of(node: Node, other: Node) -> PeerClient:
     """A second client with the certificate of `other`, beside its own link."""
     member = node.network.members[node.network.id]
-    return PeerClient(member, at(node), other.network.dialling_context(member))
+    return PeerClient(member, at(node), other.network.dialing_context(member))
 
 
 async def raw_tls(node: Node, other: Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A bare mutual TLS connection of a member."""
     member = node.network.members[node.network.id]
-    context = other.network.dialling_context(member)
+    context = other.network.dialing_context(member)
     return await asyncio.open_connection("127.0.0.1", node.network.port, ssl=context)
 
 
@@ -90,7 +90,7 @@ async def test_unpaired_machines_are_refused(nodes: Nodes, tmp_path: Path) -> No
 async def test_a_removed_machine_stays_out_also_after_another_is_paired(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
     member = den.network.members[den.network.id]
-    context = attic.network.dialling_context(member)
+    context = attic.network.dialing_context(member)
     await den.network.remove(attic.network.id)
     loft = await nodes.open("loft")
     await pair(den, loft)
@@ -124,7 +124,7 @@ async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) ->
     """The machine keeps its connections open although it was told."""
     den, attic = await nodes.paired("den", "attic")
     member = den.network.members[den.network.id]
-    client = PeerClient(member, at(den), attic.network.dialling_context(member))
+    client = PeerClient(member, at(den), attic.network.dialing_context(member))
     channel = await client.open_data(PIPELINE)
     await den.network.remove(attic.network.id)
     async with asyncio.timeout(30):
@@ -407,7 +407,7 @@ async def test_another_machine_than_the_one_meant_is_refused(nodes: Nodes, tmp_p
         await client.open_control()
     assert refused.value.reason.code == "peer_is_another"
     await client.close()
-    wrong_id = PeerClient(dataclasses.replace(meant, id=other.id), at(den), attic.network.dialling_context(meant))
+    wrong_id = PeerClient(dataclasses.replace(meant, id=other.id), at(den), attic.network.dialing_context(meant))
     with pytest.raises(AppError):  # the fingerprint is checked besides the pins
         await wrong_id.open_control()
     await wrong_id.close()

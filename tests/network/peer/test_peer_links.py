@@ -43,7 +43,7 @@ class Puppet:
 
     def __init__(self, den: Node, attic: Node) -> None:
         member = den.network.members[den.network.id]
-        self.client = PeerClient(member, at(den), attic.network.dialling_context(member))
+        self.client = PeerClient(member, at(den), attic.network.dialing_context(member))
         self.hello = attic.network.hello()
         self.socket: aiohttp.ClientWebSocketResponse
 
@@ -241,7 +241,7 @@ async def test_forged_logs_change_nothing(nodes: Nodes) -> None:
     assert den.network.log == before
 
 
-async def test_dialling_reports_what_is_wrong(nodes: Nodes) -> None:
+async def test_dialing_reports_what_is_wrong(nodes: Nodes) -> None:
     den, attic = await gone(nodes)
     with pytest.raises(Unreachable) as unreachable:
         den.network.link(attic.network.id)
@@ -290,7 +290,7 @@ async def test_a_machine_that_moved_is_reached_where_a_person_says(nodes: Nodes)
     await until(lambda: den.network.addresses(member.id)[:1] == (at(again),))
 
 
-async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialled_anew(
+async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialed_anew(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would say so: without this, it takes until the silence counts as death."""
@@ -317,7 +317,7 @@ async def test_a_dialler_that_was_removed_hears_why(nodes: Nodes) -> None:
     await den.network.remove(attic.network.id)
     await until(lambda: attic.network.dismissed)
     member = den.network.members[den.network.id]
-    context = attic.network.dialling_context(member)
+    context = attic.network.dialing_context(member)
     peer_client = PeerClient(member, at(den), context)
     with pytest.raises(AppError):
         await peer_client.open_control()
@@ -342,7 +342,7 @@ async def test_a_call_that_is_given_up_at_any_moment_leaves_no_socket(
     assert made
 
 
-async def test_nobody_is_dialled_once_all_links_were_closed(nodes: Nodes) -> None:
+async def test_nobody_is_dialed_once_all_links_were_closed(nodes: Nodes) -> None:
     """The log may change while a node takes its leave; it would wait for that call for ever."""
     den, attic = await nodes.paired("den", "attic")
     links, member = den.network.link_manager, den.network.members[attic.network.id]
@@ -366,7 +366,7 @@ class Replies:
         return aiohttp.WSMessage(aiohttp.WSMsgType.TEXT, self.answer, None)
 
 
-async def test_the_dialling_side_checks_the_answer_too(nodes: Nodes) -> None:
+async def test_the_dialing_side_checks_the_answer_too(nodes: Nodes) -> None:
     den = await nodes.open("den")
     await den.network._log.create_if_missing("den")
     member = den.network.members[den.network.id]

@@ -1,4 +1,4 @@
-"""A person prefers an interface for a link: it is dialled, kept, and a better one is named."""
+"""A person prefers an interface for a link: it is dialed, kept, and a better one is named."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def measured(
     return den, attic.network.id, book
 
 
-async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
+async def test_the_interface_that_a_person_prefers_is_dialed_and_kept(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, ASTRAY, DOWN)
@@ -68,7 +68,7 @@ async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
     reports = [result.preferred, result.preferred_reason, result.reason]
     assert reports == [LOOPBACK, None, None]
     member = den.network.members[far]
-    context = den.network.dialling_context(member)
+    context = den.network.dialing_context(member)
     client = PeerClient(member, link.address, context, link.through)
     channel, own = await client.open_probe()
     await channel.close()
