@@ -243,7 +243,7 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
         _check_fields(certificate, key)
         _check_extensions(certificate.extensions, key)
         if not der.endswith(SIGNATURE_TAIL + certificate.signature):
-            raise BadCertificate("signature in another form")  # a second encoding would give one certificate two ids
+            raise BadCertificate("signature is not in canonical form")  # a second encoding would give one certificate two ids
         key.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise BadCertificate(str(error)) from error
@@ -336,7 +336,7 @@ def _check_fields(certificate: x509.Certificate, key: Ed25519PublicKey) -> None:
         raise BadCertificate("not X.509 v3")
     expected = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _label(key))])
     if certificate.subject != expected or certificate.issuer != expected:
-        raise BadCertificate("named otherwise than its key")
+        raise BadCertificate("subject or issuer does not match the key")
     if certificate.signature_algorithm_oid != x509.oid.SignatureAlgorithmOID.ED25519:
         raise BadCertificate("not signed with Ed25519")
     valid = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)

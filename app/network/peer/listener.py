@@ -278,7 +278,7 @@ class Listener:
         except TimeoutError:
             raise TooSlow from None
         if said.data != LEAVE or request.transport is None:
-            raise ValueError("a data connection that begins otherwise")
+            raise ValueError("a data connection must begin with the switch to frames")
         stream = FrameStream(request.transport, member.name, link, self.pace)
         try:
             await stream.send(b"")

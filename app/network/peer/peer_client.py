@@ -159,7 +159,7 @@ class PinnedConnector(aiohttp.TCPConnector):
         der = peer_der(transport.get_extra_info("ssl_object")) if transport else None
         if der is None or fingerprint(der) != self._peer:
             connection.close()
-            raise aiohttp.ClientConnectionError("another certificate than the one meant")
+            raise aiohttp.ClientConnectionError("the certificate belongs to another machine")
         return connection
 
     def _given_back(self) -> None:

@@ -451,7 +451,7 @@ class PeerLink:
                     async with asyncio.timeout(ROOM_SECONDS):
                         await self._inbox.put(message)
                 except TimeoutError:
-                    raise BadMessage("more messages than can be carried out") from None
+                    raise BadMessage("more messages than can be processed") from None
 
     async def _deliver(self, owner: LinkEvents) -> None:
         """Deliver messages one after another. Heartbeats do not wait for this: handling a message may take long."""

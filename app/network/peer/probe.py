@@ -331,7 +331,7 @@ class Probes:
                 answer, size = answer_to(message)
                 received += size
                 if received > MOST_BYTES:
-                    raise ValueError("more bytes than a probe may have")
+                    raise ValueError("more bytes than a probe may send")
                 await channel.send(answer)
             elif message == GIVE:
                 self._poured = MOST_BYTES  # until the number is known; an interrupted probe counts in full
@@ -339,7 +339,7 @@ class Probes:
                 await channel.send(DONE + encode_end(end))
                 return
             else:
-                raise ValueError("not of a probe")
+                raise ValueError("not a probe message")
 
     async def _received(self, channel: FrameChannel, name: str) -> bytes:
         """Return the next message. Raises Busy if either end has work to do, and Unreachable after a silence."""
