@@ -47,7 +47,7 @@ class Autostart:
 
 
 def state(entry: Entry | None = None) -> Autostart:
-    """Return the current autostart state from the system, since other programs can change it. Blocks briefly."""
+    """Read the current autostart state from the system, since other programs can change it. Blocks briefly."""
     entry = entry or system_entry()
     return Autostart(entry.is_on(), entry.where)
 
@@ -163,7 +163,7 @@ def entry_text(command: Sequence[str]) -> str:
 
 
 def entry_is_on(text: str) -> bool:
-    """Return whether a desktop would run the program in this entry."""
+    """Return whether a desktop would run the program of this entry."""
     lines = {re.sub(r"\s*=\s*", "=", line.strip(), count=1) for line in text.splitlines()}
     starts = any(line.startswith("Exec=") and line != "Exec=" for line in lines)
     return starts and not lines & set(OFF)

@@ -1,4 +1,4 @@
-"""The checks of this computer that `doctor` runs, with or without a node. Each returns its result and a remedy."""
+"""The checks of this computer that `doctor` runs, with or without a node. Each returns a result and a remedy."""
 
 from __future__ import annotations
 

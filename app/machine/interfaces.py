@@ -104,7 +104,7 @@ def _holder(all_interfaces: tuple[Interface, ...], address: str) -> Interface | 
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an address without its scope, and an IPv4-mapped address as IPv4. Return None if it is invalid."""
+    """Parse an address, ignoring its scope. An IPv4-mapped address becomes IPv4. Return None if it is invalid."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -145,7 +145,8 @@ def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Call
 def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
     """Collect the facts about an interface from /sys and its driver.
 
-    /sys shows the network namespace in which it was mounted, so it is used only if its interface index is right.
+    /sys may show another network namespace, the one in which it was mounted. So it is used only if the interface
+    index matches.
     """
     folder = SYS_NET / name
     try:
@@ -401,7 +402,7 @@ def windows_kind(facts: WindowsFacts) -> LinkKind:
 
 
 def _best(parts: list[LinkKind]) -> LinkKind:
-    """Return the kind of an interface that is layered on others: the best physical one of `parts`, or VIRTUAL."""
+    """Return the kind of an interface that is layered on others: the best physical kind in `parts`, or VIRTUAL."""
     for kind in (LinkKind.ETHERNET, LinkKind.THUNDERBOLT, LinkKind.WIFI):
         if kind in parts:
             return kind

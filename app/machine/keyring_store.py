@@ -224,7 +224,7 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
 
 
 async def open_secret_store(home: Home, secret_name: str) -> FileStore | KeyringStore:
-    """Return a store for another secret of this home, such as `api keys`, of the same type as for the passphrase."""
+    """Return a store for another secret of this home, such as `api keys`, of the same type as the passphrase's."""
     if isinstance(await open_keystore(home), KeyringStore):
         return keyring_entry(home, secret_name)
     return FileStore(home.identity / secret_name.replace(" ", "-"))

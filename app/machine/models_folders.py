@@ -166,7 +166,7 @@ class ModelsFolders:
         return self._is_ours(owner) if owner is not None else not any(folder.iterdir())
 
     def _is_ours(self, owner: str | None) -> bool:
-        """Return whether the owner in a marker is this home: "" stands for an unreadable marker, None for no marker."""
+        """Return whether `owner`, read from a marker, is this home. None means no marker, and "" an unreadable one."""
         return bool(owner) and owner == self.owner
 
     @staticmethod

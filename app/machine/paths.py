@@ -52,7 +52,7 @@ class Home:
 
     @property
     def household(self) -> Path:
-        """The folder of the signed log and the known addresses."""
+        """The folder of the household log and the known addresses."""
         return self.root / "household"
 
     @property

@@ -45,7 +45,7 @@ class HomeLock:
                 os.close(file)
                 return False
             log.info("this home cannot be locked: %s", error)
-        if not self._is(file):  # the previous holder deleted the file
+        if not self._is_current(file):  # the previous holder deleted the file
             os.close(file)
             return False
         self._file = file
@@ -65,8 +65,8 @@ class HomeLock:
         self._path.unlink(missing_ok=True)
         self.release()
 
-    def _is(self, file: int) -> bool:
-        """Return whether the path still refers to this open file, as it would for another process."""
+    def _is_current(self, file: int) -> bool:
+        """Return whether the path still leads to this open file. Otherwise, other processes would lock another one."""
         try:
             return os.path.samestat(os.fstat(file), os.stat(self._path))
         except FileNotFoundError:
@@ -118,7 +118,7 @@ def write(path: Path, runtime: Runtime) -> None:
 def read(path: Path) -> Runtime | None:
     """Return the details of the running node, or None if there is none.
 
-    A file that is damaged, was copied with its home, or names a process that has exited counts as none.
+    There is also none if the file is damaged, was copied with its home, or names a process that has exited.
     """
     try:
         runtime = decode(path.read_bytes(), Runtime)

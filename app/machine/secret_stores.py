@@ -164,7 +164,7 @@ class TokenStore:
             return (await self._store()).where
 
     async def get(self) -> str | None:
-        """Return the token, or None. Raises Refused if the keyring is locked."""
+        """Return the token, or None if there is none. Raises Refused if the keyring is locked."""
         async with self._lock:
             if not self._read:
                 with _locked("token_locked"):

@@ -1,9 +1,8 @@
 """The server certificate of the Chat API, reissued when this machine's addresses change.
 
-Client programs do not trust it directly, but a separate root certificate that signs it and stays the same.
-Otherwise, each VPN, dock or new address of this computer would lock them out until somebody gave them a new file.
-Both certificates share one key, which is stored on disk encrypted with the same passphrase as the machine's own key
-(SAFETY.md 2).
+Client programs trust a separate root certificate, which signs it and stays the same. Otherwise, each VPN, dock or
+new address of this computer would lock them out until somebody gave them a new file. Both certificates share one
+key, which is stored on disk encrypted with the same passphrase as the machine's own key (SAFETY.md 2).
 """
 
 from __future__ import annotations

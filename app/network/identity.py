@@ -156,7 +156,7 @@ async def load(home: NodeHome, keystore: Keystore) -> Identity | None:
     try:
         content = await asyncio.to_thread(pem.read_bytes)
     except FileNotFoundError:
-        return await _begun(home, keystore)
+        return await _resume_creation(home, keystore)
     except OSError as error:
         raise Refused("identity_unreadable", path=str(pem)) from error
     passphrase = await keystore.read()
@@ -165,8 +165,8 @@ async def load(home: NodeHome, keystore: Keystore) -> Identity | None:
     return await asyncio.to_thread(_load, pem, content, passphrase, keystore)
 
 
-async def _begun(home: NodeHome, keystore: Keystore) -> Identity | None:
-    """Return the identity whose creation was interrupted, or None if none was ever created.
+async def _resume_creation(home: NodeHome, keystore: Keystore) -> Identity | None:
+    """Finish an interrupted creation and return the identity, or return None if none was ever created.
 
     Raises Refused("identity_missing").
     """
@@ -243,7 +243,9 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
         _check_fields(certificate, key)
         _check_extensions(certificate.extensions, key)
         if not der.endswith(SIGNATURE_TAIL + certificate.signature):
-            raise BadCertificate("signature is not in canonical form")  # a second encoding would give one certificate two ids
+            raise BadCertificate(
+                "signature is not in canonical form"
+            )  # a second encoding would give one certificate two ids
         key.verify(certificate.signature, certificate.tbs_certificate_bytes)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
         raise BadCertificate(str(error)) from error

@@ -56,9 +56,9 @@ async def measure(network: Network, machine: MachineId, address: Address) -> Pat
 async def round_trips(
     network: Network, machine: MachineId, address: Address, through: LocalInterface | None = None
 ) -> RoundTrips:
-    """Measure only the round trips of a path. Raises the same errors as `measured`.
+    """Measure only the round trips of a path. Raises the same errors as `measure`.
 
-    `through`: the interface to use instead of the currently chosen one.
+    through: the interface to use instead of the currently chosen one.
     """
     through = through or network.link_manager.chosen_interfaces.get(machine)
     async with _client(network, machine, address, through) as client:
@@ -79,7 +79,10 @@ def choose(paths: Sequence[Path], present: Address) -> Path:
 
 
 def switch_to(network: Network, machine: MachineId, address: Address, through: LocalInterface | None = None) -> None:
-    """Use this path for new data connections. Raises Busy while there is work, and Unreachable if there is no link."""
+    """Use this path for new data connections.
+
+    Raises Busy while this machine has work to do, and Unreachable if there is no link.
+    """
     link = network.link(machine)
     if network.probes.is_busy:
         raise Busy("probe_busy_here")

@@ -341,7 +341,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def are_compatible(own: int, other: int) -> bool:
-    """Return whether two protocol versions are compatible, which the same and adjacent versions are."""
+    """Return whether two protocol versions are compatible: equal or adjacent, and not too old."""
     return min(own, other) >= OLDEST_PROTOCOL and abs(own - other) <= 1
 
 
@@ -357,7 +357,7 @@ def decode(raw: bytes) -> Message:
     """Decode a message. Raises only BadMessage."""
     if len(raw) > MAX_MESSAGE_BYTES:
         raise BadMessage("longer than 64 KiB")
-    if is_deep(raw):
+    if is_too_deep(raw):
         raise BadMessage("deeper than 8 levels")
     try:
         return _DECODER.decode(raw)
@@ -414,7 +414,7 @@ def _printable(_name: str, fact: str | int | float) -> str | int | float:
     return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
 
 
-def is_deep(raw: bytes) -> bool:
+def is_too_deep(raw: bytes) -> bool:
     """Return whether brackets outside strings are nested too deeply. This is checked before any decoder runs."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return False

@@ -81,7 +81,7 @@ class Local(Protocol):
     def offer(self) -> Offer: ...
     def work(self) -> WorkerProgress: ...
     def busy(self) -> bool:
-        """Return whether answers are being generated or layers loaded here. Links are not measured then."""
+        """Return whether answers are being generated or layers loaded here, in which case links are not measured."""
 
     def link_end(self, own: str, other: str) -> LinkEnd:
         """Describe the interface that a connection between these addresses uses."""

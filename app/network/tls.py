@@ -65,7 +65,7 @@ def pairing_client_context() -> ssl.SSLContext:
 
 
 def upstream_context(certificate: str) -> ssl.SSLContext:
-    """Return a context for a server outside the household that the user configured.
+    """Return a context for an upstream server that the user configured.
 
     It trusts only `certificate` (PEM), or the public authorities if that is empty. Raises ssl.SSLError if it is
     invalid.

@@ -123,7 +123,7 @@ THROTTLED_SECONDS = 1.0  # after the last wait, since there are gaps between sli
 
 
 class Flood(BadMessage):
-    """Error for a member that sends more messages than it has reason to."""
+    """Error for a member that exceeds its allowance of messages."""
 
 
 class Kind(Enum):
@@ -146,7 +146,7 @@ class Kind(Enum):
 
     @property
     def per_second(self) -> float:
-        """Return how many events per second may arrive over a long time."""
+        """Return the sustained rate of events per second."""
         return float(self.value[1])
 
 

@@ -124,7 +124,7 @@ class WaitingRoom(Generic[Connection]):
     def enter(self, connection: Connection, host: str) -> Connection | None:
         """Give `connection` a place, and return the connection to drop, if any.
 
-        That is `connection` itself if it is not expected but all those that it could displace are.
+        That is `connection` itself if it is unexpected and all those that it could displace are expected.
         """
         place = _Place(network_of(host), self._expects(host))
         gone: Connection | None = None

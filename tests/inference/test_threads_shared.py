@@ -15,7 +15,7 @@ from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.layer_benchmark import BenchmarkMonitor, TrialRun, report_nothing
 from app.inference.worker.worker import Worker, threads_in_use
 from app.machine.hardware import devices
-from app.machine.hardware.cores import Threads, threads_beside_others
+from app.machine.hardware.cores import Threads, threads_left_by_owner
 from app.machine.hardware.devices import OtherProgramsLoad
 from backends.contract import Layers, Number, Role, StageConfig
 
@@ -28,7 +28,7 @@ TWO = Threads(2, 2)
     [(2, 0.0, 2), (2, 0.3, 2), (2, 1.0, 1), (2, 2.0, 1), (8, 1.0, 7), (8, 3.7, 4), (8, 20.0, 1)],
 )
 def test_layers_of_others_make_room_for_what_the_owner_computes(most: int, busy: float, allowed: int) -> None:
-    assert threads_beside_others(most, busy) == allowed
+    assert threads_left_by_owner(most, busy) == allowed
 
 
 async def computed(worker: Worker) -> int:

@@ -27,7 +27,7 @@ from app.core.errors import Fact, Reason, StageLost
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_error, exit_reason, explaining_lines, refusal_error
-from app.machine.hardware.cores import Threads, threads_beside_others
+from app.machine.hardware.cores import Threads, threads_left_by_owner
 from app.machine.hardware.devices import OtherProgramsLoad
 from backends import worker_orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
@@ -271,7 +271,7 @@ class ThreadShare:
         self._shared_at, most = now, self._threads.most
         if self._yields and self._others is not None:
             with contextlib.suppress(psutil.Error):
-                most = threads_beside_others(most, self._others.busy_cores())
+                most = threads_left_by_owner(most, self._others.busy_cores())
         return most
 
 

@@ -28,7 +28,7 @@ class Threads:
     begin: int = 0
 
     def at_most(self, limit: int) -> Threads:
-        """Return the thread counts reduced to `limit`, the number that the owner lends. 0 means no limit."""
+        """Return the thread counts limited to `limit`, the number of threads that the owner lends. 0 means no limit."""
         if not limit or limit >= self.most:
             return self
         return Threads(limit, min(self.begin, limit))
@@ -37,10 +37,10 @@ class Threads:
 YIELD_SHARE = 0.4  # of a core; if other programs use more than this, our workers give up a thread
 
 
-def threads_beside_others(most: int, others_cores: float) -> int:
+def threads_left_by_owner(most: int, others_cores: float) -> int:
     """Return the number of threads for other machines' layers while the owner's programs use `others_cores` cores.
 
-    At least one thread is returned. Otherwise, enough cores are left that the owner's programs never wait for one.
+    It is at least one. Otherwise, it leaves enough cores that the owner's programs never wait for one.
     """
     return max(1, min(most, int(most - others_cores + YIELD_SHARE)))
 
@@ -60,7 +60,7 @@ class Cores:
     physical: int
 
     def within(self, quota: float | None) -> Cores:
-        """Return the cores reduced to `quota`, the CPU quota of a control group in cores. None means no quota."""
+        """Return the cores limited to `quota`, a control group's CPU quota in cores. None means no quota."""
         if quota is None:
             return self
         most = max(1, ceil(quota))

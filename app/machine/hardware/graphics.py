@@ -23,10 +23,10 @@ MAX_CARDS = 16
 
 
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
-    """Return a reason that names the graphics cards, none of which computes layers, or None if there are no cards.
+    """Return a reason that names this computer's graphics cards, which cannot be used, or None if there are none.
 
-    names: the cards that the system lists. They count only if the engines report none, as the two spell names
-    differently.
+    names: the cards according to the system. They count only if the engines report none, since the two spell the
+    same name differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}

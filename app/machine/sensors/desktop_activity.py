@@ -184,7 +184,7 @@ if sys.platform == "win32":
         _fields_ = [("size", wintypes.UINT), ("ticks", wintypes.DWORD)]
 
     def windows_idle_seconds() -> float | None:
-        """Return the idle seconds, or None if Windows does not report them, as to a service without a session."""
+        """Return the idle seconds, or None if they are unknown, for example to a service without a session."""
         info = _LastInput(ctypes.sizeof(_LastInput), 0)
         if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
             return None

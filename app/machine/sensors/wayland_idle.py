@@ -37,7 +37,7 @@ class WaylandIdleWatch:
     def idle_seconds(self, environment: Mapping[str, str]) -> float | None:
         """Return the seconds since the last input, or None if the compositor does not report it.
 
-        0 means less than 5 s.
+        A result of 0 means less than 5 s.
         """
         try:
             if self._socket is None:

@@ -27,7 +27,7 @@ SendTo = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
 
 class AddressBook:
-    """The known addresses of all members. Calls `dial` on a hint about a member, at most once per second."""
+    """The known addresses of all members. Calls `dial` when there is a hint about a member, at most once per second."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The content of a machine's mDNS announcement, and the checks of a received one. No I/O.
+"""The content of mDNS announcements, and the checks of received ones. No I/O.
 
 The names in all records contain the first 16 hex digits of the machine's id, so every record identifies its
 machine. The computer's own name, its user and its household are never announced. See RFC 6762 (mDNS) and RFC 6763

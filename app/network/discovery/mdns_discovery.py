@@ -304,7 +304,7 @@ class Discovery:
     def set_pairing_window(
         self, name: str | None, pairing_port: int | None, system: str = "", device: str = ""
     ) -> None:
-        """Set the name under which the pairing window is open, or None if closed. Only an open one announces it."""
+        """Set the name and port of the open pairing window, or None if it is closed. Only an open one is announced."""
         self._txt = TxtRecord(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 

@@ -29,7 +29,7 @@ from app.core.errors import Refused
 from app.core.household.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES
 from app.core.ids import MachineId, clean_name
 from app.network.identity import BadCertificate, Identity, check_profile, verify
-from app.network.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, are_compatible, is_deep
+from app.network.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, are_compatible, is_too_deep
 from app.network.tls import fingerprint
 
 CONTEXT = b"poolhouse pair 1"
@@ -120,7 +120,7 @@ def encode(message: PairMessage) -> bytes:
 
 def decode(raw: bytes) -> PairMessage:
     """Decode a message. Raises only BadMessage."""
-    if len(raw) > MAX_PAIR_BYTES or is_deep(raw):
+    if len(raw) > MAX_PAIR_BYTES or is_too_deep(raw):
         raise BadMessage(f"longer than 8 KiB or deeper than {MAX_DEPTH} levels")
     try:
         return _DECODER.decode(raw)

@@ -70,7 +70,7 @@ class LogStore:
         self._addresses = directory / "addresses.json"
 
     async def load(self) -> Log | None:
-        """Return the log, or None. All signatures are verified again. Raises Damaged("household_damaged")."""
+        """Return the stored log, or None. Verifies all signatures again. Raises Damaged("household_damaged")."""
         return await asyncio.to_thread(self._load)
 
     async def save(self, log: Log) -> None:
@@ -382,7 +382,7 @@ class LogKeeper:
         await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
-        """Forget the addresses of machines that are not members. If the disk is full, the next save does it."""
+        """Forget the addresses of machines that are not members. If saving fails, the next save makes up for it."""
         self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
         try:
             await self._keep_addresses()

@@ -52,7 +52,7 @@ class FrameChannel(Protocol):
 
 
 class WebSocketChannel(FrameChannel):
-    """Frames as binary WebSocket messages, for either side of the connection."""
+    """A channel whose frames are binary WebSocket messages, for either side of the connection."""
 
     def __init__(self, socket: web.WebSocketResponse | aiohttp.ClientWebSocketResponse, peer_name: str) -> None:
         self._socket = socket
@@ -264,7 +264,10 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._reader.set_result(None)
 
     async def _write_by_pace(self, data: bytes) -> None:
-        """Write slices as the bandwidth limit allows. Completes every frame, since half of one corrupts the rest."""
+        """Write slices as the bandwidth limit allows.
+
+        A frame is always completed, even if canceled, since half a frame would corrupt all later ones.
+        """
         left, size = memoryview(data), self._pace.slice_bytes
         try:
             while left:

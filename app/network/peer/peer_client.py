@@ -134,7 +134,7 @@ async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
 
 
 class PinnedConnector(aiohttp.TCPConnector):
-    """A connector that checks the certificate fingerprint of each connection, beyond the checks of the TLS context."""
+    """A connector that checks the certificate fingerprint of each connection, in addition to the TLS context."""
 
     def __init__(
         self, context: ssl.SSLContext, peer: MachineId, through: LocalInterface | None, limit: int = CONNECTIONS

@@ -135,7 +135,7 @@ class WorkerProgress:
 
 
 class LinkEvents(Protocol):
-    """The owner of a link, which is notified of its events, one at a time. `connected` always comes first."""
+    """The handler of a link's events, which are reported one at a time. `connected` always comes first."""
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...

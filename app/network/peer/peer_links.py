@@ -64,7 +64,7 @@ async def say_hello(
     answer = await _first(socket, member, within_seconds)
     if isinstance(answer, Refuse):
         reason = received_reason(answer)
-        raise Refused(reason.code, **_of_us_two(reason, {mine.name, our_name}, member))
+        raise Refused(reason.code, **_restrict_names(reason, {mine.name, our_name}, member))
     if not isinstance(answer, HelloAck):
         raise Refused("peer_speaks_oddly", name=member.name)
     check_greeting(answer, mine, member)
@@ -88,12 +88,12 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
     if theirs.id == mine.id:
         code = "peer_is_this" if theirs.instance == mine.instance else "identity_copied"
         facts: dict[str, Fact] = {"name": clean_name(theirs.name)}
-        raise Refused(code, **_of_us_two(Reason(code, facts), {mine.name}, member))
+        raise Refused(code, **_restrict_names(Reason(code, facts), {mine.name}, member))
     if theirs.id != member.id:
         raise Refused("peer_speaks_oddly", name=member.name)
     if not are_compatible(theirs.protocol, mine.protocol):
         versions = Reason("version_differs", version_facts(theirs, mine))
-        raise Refused(versions.code, **_of_us_two(versions, {mine.name}, member))
+        raise Refused(versions.code, **_restrict_names(versions, {mine.name}, member))
 
 
 def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
@@ -107,7 +107,7 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
     }
 
 
-def _of_us_two(reason: Reason, ours: Collection[str], member: Member) -> dict[str, Fact]:
+def _restrict_names(reason: Reason, ours: Collection[str], member: Member) -> dict[str, Fact]:
     """Return the facts of a peer's reason. Any name but the peer's own and ours is replaced, since the peer may lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
     return reason.mapped(lambda key, fact: known.get(name_key(str(fact)), member.name) if key in NAMING else fact).facts
@@ -128,7 +128,7 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
 
 
 class LinkServices(LinkEvents, Protocol):
-    """The owner of all links, which is notified of their events and provides what is needed to create them."""
+    """The handler of the events of all links, which also provides what is needed to create links."""
 
     async def disconnected(self, link: PeerLink) -> None: ...
     def refusal_changed(self, machine: MachineId) -> None:
@@ -154,7 +154,10 @@ class _Call:
 
 
 class LinkManager:
-    """The links of this machine, by peer. `maintain` and `abandon` control which. `tasks` must outlive the object."""
+    """The links of this machine, by peer. `maintain` and `abandon` determine which machines are linked.
+
+    `tasks` must outlive the link manager.
+    """
 
     def __init__(
         self,
