@@ -304,7 +304,7 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
         return LinkKind.LOOPBACK
     if facts.wireless:
         return LinkKind.WIFI
-    named = named_kind(facts.name)
+    named = kind_from_name(facts.name)
     if named in (LinkKind.VIRTUAL, LinkKind.VPN):
         return named
     match facts.driver:
@@ -331,7 +331,7 @@ def is_software(driver: str) -> bool:
     return driver in _SOFTWARE
 
 
-def named_kind(name: str) -> LinkKind:
+def kind_from_name(name: str) -> LinkKind:
     """Return the kind of interface that a name suggests, or UNKNOWN."""
     low = name.lower()
     if low == "lo" or re.fullmatch(r"lo\d+", low):
@@ -366,7 +366,7 @@ def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
         return LinkKind.THUNDERBOLT
     if port in ("wi-fi", "airport"):
         return LinkKind.WIFI
-    named = named_kind(name)
+    named = kind_from_name(name)
     if named is LinkKind.UNKNOWN and port:
         return LinkKind.ETHERNET
     return named
@@ -390,13 +390,13 @@ def windows_kind(facts: WindowsFacts) -> LinkKind:
     if "thunderbolt" in words or "usb4" in words:
         return LinkKind.THUNDERBOLT
     for text in (words, facts.name):
-        if (named := named_kind(text)) in (LinkKind.VIRTUAL, LinkKind.VPN):
+        if (named := kind_from_name(text)) in (LinkKind.VIRTUAL, LinkKind.VPN):
             return named
     if facts.if_type in (IF_PPP, IF_TUNNEL) or "tunnel" in words or "vpn" in words:
         return LinkKind.VPN
     if facts.virtual:
         return LinkKind.VIRTUAL
-    if facts.if_type == IF_WIFI or named_kind(facts.name) is LinkKind.WIFI:
+    if facts.if_type == IF_WIFI or kind_from_name(facts.name) is LinkKind.WIFI:
         return LinkKind.WIFI
     return LinkKind.ETHERNET
 

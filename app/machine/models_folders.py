@@ -12,7 +12,7 @@ import msgspec
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.core.reasons import os_cause
 from app.decoding import decode
-from app.machine.paths import expanded
+from app.machine.paths import expand_user
 from app.machine.settings import UNCHOSEN, ModelsChoice
 
 MARKER = "poolhouse-models.json"  # distinguishes our folder from another disk that is mounted at the same path
@@ -94,7 +94,7 @@ class ModelsFolders:
         """
         if not path:
             return self.own
-        typed = expanded(path)
+        typed = expand_user(path)
         try:
             folder = typed.resolve()
             if not typed.is_absolute():

@@ -19,7 +19,7 @@ from app.core.reasons import os_cause
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
 
-def expanded(path: str | Path) -> Path:
+def expand_user(path: str | Path) -> Path:
     """Expand `~` and `~name` to home folders; an unknown user name remains part of the file name."""
     try:
         return Path(path).expanduser()
@@ -38,7 +38,7 @@ class Home:
         """Return the home in `directory`, or the user's default home. Does not access the disk."""
         if directory is None:
             return cls(default_root())
-        return cls(expanded(directory).resolve())
+        return cls(expand_user(directory).resolve())
 
     @property
     def is_default(self) -> bool:

@@ -34,14 +34,14 @@ SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # in addition to
 
 
 @dataclass(slots=True)
-class Erased:
+class ErasureResult:
     """The result of an erasure: the number of bytes deleted, and a reason for each item left behind."""
 
     n_bytes: int = 0
     left: list[Reason] = field(default_factory=list)
 
 
-async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
+async def erase(home: Home, entry: autostart.Entry | None = None) -> ErasureResult:
     """Erase a home at the user's request, while its node is not running. The result lists what could not be deleted.
 
     Raises Refused while the node of this home is starting, running or stopping. Also raises Refused if the folder
@@ -72,8 +72,8 @@ def _has_identity(home: Home) -> bool:
     return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
 
 
-async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> Erased:
-    erased = Erased()
+async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> ErasureResult:
+    erased = ErasureResult()
     try:
         await _forget_secrets(home)
     except AppError:
@@ -97,7 +97,7 @@ async def _forget_secrets(home: Home) -> None:
             await store.remove()
 
 
-def _delete_models(home: Home, erased: Erased) -> None:
+def _delete_models(home: Home, erased: ErasureResult) -> None:
     """Delete models outside the home. Only files named like ours are deleted, and only in folders with our marker."""
     try:
         choice = load(home.settings_file).models
@@ -120,7 +120,7 @@ def _delete_models(home: Home, erased: Erased) -> None:
             erased.left.append(_left_behind(folder, error))
 
 
-def _delete(root: Path, lock: HomeLock, erased: Erased) -> None:
+def _delete(root: Path, lock: HomeLock, erased: ErasureResult) -> None:
     """Delete the home. The lock file goes last, so that no node can start in the meantime."""
     for path in sorted(_own_paths(root)):
         _delete_one(path, erased)
@@ -134,7 +134,7 @@ def _delete(root: Path, lock: HomeLock, erased: Erased) -> None:
         erased.left.append(_left_behind(root, error))
 
 
-def _delete_one(path: Path, erased: Erased) -> None:
+def _delete_one(path: Path, erased: ErasureResult) -> None:
     n_bytes = _size(path)
     try:
         if path.is_dir() and not path.is_symlink():

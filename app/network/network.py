@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class MachineDescription:
     """The description of this machine that is sent in HELLO."""
 
     name: str
@@ -59,7 +59,7 @@ class Offer:
     lendable_bytes: int
 
 
-def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> Hello:
+def hello(offer: MachineDescription, machine: MachineId, instance: str, peer_port: int) -> Hello:
     """Build the HELLO message of `machine`."""
     return Hello(
         protocol=PROTOCOL,
@@ -78,7 +78,7 @@ def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> He
 class Local(Protocol):
     """The services of the node that the network uses. They are called often and must not block."""
 
-    def offer(self) -> Offer: ...
+    def description(self) -> MachineDescription: ...
     def work(self) -> WorkerProgress: ...
     def busy(self) -> bool:
         """Return whether answers are being generated or layers loaded here, in which case links are not measured."""
@@ -132,7 +132,7 @@ class Network:
         self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
         self.probes = Probes(lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock)
         self._listener = Listener(
-            sock, self._on_control, handlers, self.probes.serve, clock, self.expects, self.is_barred
+            sock, self._on_control, handlers, self.probes.serve, clock, self.is_known_host, self.is_barred
         )
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
@@ -224,7 +224,7 @@ class Network:
         """Return whether a member has flooded this machine within the last minute."""
         return self.link_manager.is_barred(machine)
 
-    def expects(self, host: str) -> bool:
+    def is_known_host(self, host: str) -> bool:
         """Return whether a member was ever reached at `host`, so that its connections have priority at a full port."""
         return self.address_book.was_reached_at(host)
 
@@ -248,7 +248,7 @@ class Network:
         """
         if self._window is not None and not self._window.ended:
             raise Busy("pairing_open")
-        await self._log.create_if_missing(self._local.offer().name)
+        await self._log.create_if_missing(self._local.description().name)
         self._log.require_admin()
         sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
         window = PairingWindow(
@@ -317,7 +317,7 @@ class Network:
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         assert self._window is not None  # the window calls this method
-        called = [self._local.offer().name, *(link.name for link in self.link_manager.up.values())]
+        called = [self._local.description().name, *(link.name for link in self.link_manager.up.values())]
         granted = self._log.admit_on_trial(machine, der, name, self._window.roles, called)
         self._open_port()  # now, since the newcomer is about to connect
         return granted
@@ -334,7 +334,7 @@ class Network:
     # LinkServices: called by the link manager
 
     def hello(self) -> Hello:
-        return hello(self._local.offer(), self.id, self._instance, self.port)
+        return hello(self._local.description(), self.id, self._instance, self.port)
 
     def work(self) -> WorkerProgress:
         return self._local.work()
@@ -481,7 +481,7 @@ class Network:
         return peer_context(purpose, self._identity.pem, self._identity.passphrase, pins)
 
     def _speaker(self) -> PairingParty:
-        return PairingParty(self._identity, clean_name(self._local.offer().name), __version__)
+        return PairingParty(self._identity, clean_name(self._local.description().name), __version__)
 
     async def _quietly(self, link: PeerLink, message: Message) -> None:
         """Send a message, ignoring a lost link, whose end is reported elsewhere."""

@@ -126,7 +126,7 @@ class Flood(BadMessage):
     """Error for a member that exceeds its allowance of messages."""
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """A kind of event that counts toward a member's allowance: its maximum burst, and its sustained rate per second."""
 
     PING = 300, 50.0  # usually one per second
@@ -161,7 +161,7 @@ class Allowance:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, bars: Callable[[], None] = lambda: None) -> None:
         self._clock, self._bars = clock, bars
-        self._buckets = {kind: _Bucket(kind.burst, clock()) for kind in Kind}
+        self._buckets = {kind: _Bucket(kind.burst, clock()) for kind in EventKind}
         self._barred_until = -math.inf
 
     @property
@@ -169,7 +169,7 @@ class Allowance:
         """Return whether the member has flooded this machine within the last minute."""
         return self._clock() < self._barred_until
 
-    def take(self, kind: Kind, n: int = 1) -> None:
+    def take(self, kind: EventKind, n: int = 1) -> None:
         """Count `n` events. Raises Flood if they exceed the allowance."""
         bucket, now = self._buckets[kind], self._clock()
         refilled = bucket.left + (now - bucket.at_seconds) * kind.per_second

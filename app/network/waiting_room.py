@@ -46,10 +46,13 @@ class _Bucket:
 
 
 class HandshakePace:
-    """A rate limit on failed handshakes at a port. `expects` returns whether a member was reached at a host."""
+    """A rate limit on failed handshakes at a port.
 
-    def __init__(self, expects: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
-        self._expects, self._clock = expects, clock
+    is_known_host: returns whether a member was ever reached at a host.
+    """
+
+    def __init__(self, is_known_host: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_known_host, self._clock = is_known_host, clock
         self._buckets: dict[str, _Bucket] = {}
 
     async def wait_turn(self, host: str) -> None:
@@ -69,7 +72,7 @@ class HandshakePace:
 
     def _filled(self, host: str) -> tuple[_Bucket, float]:
         """Refill a host's bucket for the time passed. Return it and its refill rate per second."""
-        key = host if self._expects(host) else OTHERS
+        key = host if self._is_known_host(host) else OTHERS
         burst, per_second = (BURST, PER_SECOND) if key else (OTHERS_BURST, OTHERS_PER_SECOND)
         now = self._clock()
         bucket = self._buckets.pop(key, None) or _Bucket(burst, now)
@@ -103,15 +106,18 @@ class _Place:
 
 
 class WaitingRoom(Generic[Connection]):
-    """The connections that wait to be authenticated. `expects` returns whether a member was reached at a host."""
+    """The connections that wait to be authenticated.
+
+    is_known_host: returns whether a member was ever reached at a host.
+    """
 
     def __init__(
         self,
         places: int = PLACES,
         of_one_network: int = PLACES_OF_ONE_NETWORK,
-        expects: Callable[[str], bool] = lambda _: False,
+        is_known_host: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._n_places, self._of_one_network, self._expects = places, of_one_network, expects
+        self._n_places, self._of_one_network, self._is_known_host = places, of_one_network, is_known_host
         self._waiting: dict[Connection, _Place] = {}  # latest last
         self._of_network: Counter[str] = Counter()
 
@@ -126,7 +132,7 @@ class WaitingRoom(Generic[Connection]):
 
         That is `connection` itself if it is unexpected and all those that it could displace are expected.
         """
-        place = _Place(network_of(host), self._expects(host))
+        place = _Place(network_of(host), self._is_known_host(host))
         gone: Connection | None = None
         if self._of_network[place.network] >= self._of_one_network:
             gone = self._least(place.network, place)
@@ -171,7 +177,7 @@ class WaitingRoom(Generic[Connection]):
         return min(candidates, key=lambda candidate: candidate[:4])[-1] if candidates else None
 
 
-class MetHosts:
+class AuthenticatedHosts:
     """The hosts from which callers have proved their identity, most recent last."""
 
     def __init__(self, most: int = MOST_HOSTS) -> None:

@@ -19,7 +19,7 @@ from app.core.reasons import sentence
 from app.machine.checks import machine_checks
 from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.paths import Home
-from app.network.discovery.announcement import on_one_link
+from app.network.discovery.announcement import is_on_local_link
 from app.network.messages import PROTOCOL, Called, are_compatible
 from app.network.network import Network
 from app.network.sockets import Address
@@ -112,7 +112,7 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
             hosts[0],
         )
         for name, hosts in away.items()
-        if hosts and own and not any(on_one_link(host, near) for host in hosts)
+        if hosts and own and not any(is_on_local_link(host, near) for host in hosts)
     ]
 
 

@@ -30,7 +30,7 @@ from app.machine.hardware import cores, devices
 from app.machine.hardware.cores import Threads
 from app.machine.settings import NodeOptions, Settings, SettingsStore
 from app.network import identity, messages
-from app.network.network import Network, Offer
+from app.network.network import MachineDescription, Network
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, WorkerProgress
 from app.node.control import pairing_routes
@@ -193,10 +193,10 @@ class Node:
 
     # the Local interface, for the network's questions
 
-    def offer(self) -> Offer:
+    def description(self) -> MachineDescription:
         free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
         total = devices.memory().total_bytes
-        return Offer(self.settings.name, *self.hardware.announced, total, free)
+        return MachineDescription(self.settings.name, *self.hardware.announced, total, free)
 
     def work(self) -> WorkerProgress:
         return WorkerProgress(*self.lending_service.work())
@@ -287,8 +287,8 @@ class Node:
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         return await self.lending_service.pieces(member, pipeline, chunks)
 
-    def expects(self, member: Member, pipeline: PipelineId) -> None:
-        self.lending_service.expects(member, pipeline)
+    def require_expected(self, member: Member, pipeline: PipelineId) -> None:
+        self.lending_service.require_expected(member, pipeline)
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         await self.lending_service.data(member, pipeline, channel)
@@ -326,7 +326,7 @@ class Node:
             self.settings.name,
             self.hardware.device,
             devices.memory().total_bytes,
-            self.offer().lendable_bytes,
+            self.description().lendable_bytes,
             self.lending_service.used_bytes,
             self.model_manager.state_word(self.lending_policy.state_word()),
             self.lending_policy.reason(),
@@ -345,7 +345,7 @@ class Node:
         return sorted(self.household.name(machine) for machine in self.lending_service.borrowers())
 
     def _status(self) -> messages.Status:
-        return status_of(self.offer(), self.lending_service.used_bytes, self.lending_policy)
+        return status_of(self.description(), self.lending_service.used_bytes, self.lending_policy)
 
     def _named(self, name: str) -> None:
         """Apply this machine's new name."""

@@ -12,7 +12,7 @@ from app.core.household.household import Described, SelfDescription
 from app.core.ids import MachineId, clean_name
 from app.core.reasons import said
 from app.network import messages
-from app.network.network import Network, Offer
+from app.network.network import MachineDescription, Network
 from app.network.peer.peer_link import PeerLink
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_gossip import LinkGossip, key_of, message_of
@@ -76,7 +76,7 @@ class StatusBroadcaster:
         self._asked = in_use
 
 
-def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.Status:
+def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) -> messages.Status:
     """Return this machine's status for the others. Reasons are sent as codes, without their facts."""
     why = rules.reason()
     return messages.Status(

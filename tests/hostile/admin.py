@@ -32,7 +32,7 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId
 from app.network.identity import make_certificate
-from app.network.membership.household_log import signed
+from app.network.membership.household_log import sign_operation
 from app.network.messages import Log, log_batches
 from tests.faults.outcome import Outcome
 from tests.network.certificates import Recipe, elliptic
@@ -52,7 +52,7 @@ class Admin:
         self.household = bad.network.log.household
 
     def line(self, body: Body) -> str:
-        return encode(signed(self.bad.network._identity, body)).decode("ascii")
+        return encode(sign_operation(self.bad.network._identity, body)).decode("ascii")
 
     def add(self, der: bytes, roles: tuple[Role, ...] = (Role.LENDER,), name: str = "x") -> str:
         return self.line(Add(self.household, MachineId(hashlib.sha256(der).hexdigest()), der, name, roles))
@@ -95,7 +95,7 @@ def _forged(admin: Admin) -> list[str]:
     founder = admin.others[0].network.id
     made = []
     for n in range(500):
-        true = signed(admin.bad.network._identity, Rename(admin.household, admin.innocent, n + 1, "x"))
+        true = sign_operation(admin.bad.network._identity, Rename(admin.household, admin.innocent, n + 1, "x"))
         made.append(encode(type(true)(true.body, founder, admin.chance.randbytes(64))).decode("ascii"))
     return made
 

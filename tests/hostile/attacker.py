@@ -17,7 +17,7 @@ from typing import Any
 
 from app.core.errors import AppError
 from app.core.ids import MachineId
-from app.network.network import Offer
+from app.network.network import MachineDescription
 from tests.faults.mole import Mole, joined
 from tests.hostile import guest, host, strangers
 from tests.network.nodes import Node, an_identity, opened
@@ -32,8 +32,8 @@ EXPECTED = (AppError, AssertionError, OSError, TimeoutError)  # the victim ended
 class LendsNothing(Node):
     """Nobody may choose it for layers."""
 
-    def offer(self) -> Offer:
-        return Offer(self.name, "CPU", (), 16 << 30, 0)
+    def description(self) -> MachineDescription:
+        return MachineDescription(self.name, "CPU", (), 16 << 30, 0)
 
 
 async def linked(moles: list[Mole], victim: MachineId) -> Mole | None:

@@ -27,12 +27,12 @@ from app.core.household.operations import Rename, Role
 from app.core.household.operations import encode as encode_line
 from app.core.ids import MachineId
 from app.network import messages
-from app.network.membership.household_log import signed
+from app.network.membership.household_log import sign_operation
 from app.network.messages import Message, encode
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
 from app.network.sockets import Address
-from app.network.traffic_limits import Kind
+from app.network.traffic_limits import EventKind
 from tests.faults.mole import joined
 from tests.hostile import strangers
 from tests.hostile.attacker import LendsNothing
@@ -100,7 +100,7 @@ def lines(member: Member, first: int, n: int, *, about_nobody: bool) -> list[str
     for turn in range(first, first + n):
         machine = MachineId(f"{turn:064x}") if about_nobody else network.id
         body = Rename(network.log.household, machine, turn, f"n{turn}")
-        line = replace(signed(network._identity, body), signer=member.victim)
+        line = replace(sign_operation(network._identity, body), signer=member.victim)
         result.append(encode_line(line).decode("ascii"))
     return result
 
@@ -155,10 +155,10 @@ async def all_that_is_allowed(member: Member) -> None:
     """Each kind of word just as often as it ends no link."""
     known = member.node.network._log.lines()[:LINES_AT_ONCE]
     kinds: list[tuple[float, Callable[[int], Message]]] = [
-        (Kind.PING.per_second, lambda n: messages.Ping(n=n)),
-        (Kind.STATUS.per_second, status),
-        (Kind.MESSAGE.per_second / 2, lambda _: ways(member)),
-        (Kind.MESSAGE.per_second / 2, lambda _: messages.Log(operations=known)),
+        (EventKind.PING.per_second, lambda n: messages.Ping(n=n)),
+        (EventKind.STATUS.per_second, status),
+        (EventKind.MESSAGE.per_second / 2, lambda _: ways(member)),
+        (EventKind.MESSAGE.per_second / 2, lambda _: messages.Log(operations=known)),
     ]
 
     async def talk(socket: aiohttp.ClientWebSocketResponse) -> None:

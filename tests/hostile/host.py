@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.core.household.operations import Rename, encode
 from app.core.ids import MachineId, PipelineId
 from app.network import messages
-from app.network.membership.household_log import signed
+from app.network.membership.household_log import sign_operation
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink
 from backends.contract import Number, Segment
@@ -259,7 +259,7 @@ async def forged_lines(host: Host) -> None:
     for start in range(0, 600, 60):
         lines = [
             encode(
-                signed(network._identity, Rename(network.log.household, network.id, start + n + 1, f"n{n}"))
+                sign_operation(network._identity, Rename(network.log.household, network.id, start + n + 1, f"n{n}"))
             ).decode()
             for n in range(60)
         ]

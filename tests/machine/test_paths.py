@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.machine.paths import Home, default_root, expanded, write_atomically
+from app.machine.paths import Home, default_root, expand_user, write_atomically
 
 
 def test_everything_lies_below_one_directory(tmp_path: Path) -> None:
@@ -40,8 +40,8 @@ def test_the_default_home_is_known_as_such(tmp_path: Path) -> None:
 
 def test_a_name_behind_a_tilde_that_nobody_has_is_a_file_s() -> None:
     """A shell leaves it as it was typed, too."""
-    assert expanded("~/x") == Path.home() / "x"
-    assert expanded("~nobody-of-this-name/x") == Path("~nobody-of-this-name/x")
+    assert expand_user("~/x") == Path.home() / "x"
+    assert expand_user("~nobody-of-this-name/x") == Path("~nobody-of-this-name/x")
     assert Home.at("~nobody-of-this-name").root.name == "~nobody-of-this-name"
 
 

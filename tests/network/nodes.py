@@ -20,7 +20,7 @@ from app.machine.paths import Home
 from app.network import measured_paths
 from app.network.identity import Identity, load_or_create
 from app.network.messages import Message
-from app.network.network import Network, Offer
+from app.network.network import MachineDescription, Network
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.listener import GUEST_PATH
 from app.network.peer.peer_link import Heartbeat, PeerLink, WorkerProgress
@@ -48,8 +48,8 @@ class Node:
         self.gone: set[PipelineId] = set()  # runs that were open here
         self.network: Network
 
-    def offer(self) -> Offer:
-        return Offer(self.name, "CPU", ("fake 1",), 16 << 30, 8 << 30)
+    def description(self) -> MachineDescription:
+        return MachineDescription(self.name, "CPU", ("fake 1",), 16 << 30, 8 << 30)
 
     def work(self) -> WorkerProgress:
         return WorkerProgress(steps_done=7, busy_seconds=0.5)
@@ -87,7 +87,7 @@ class Node:
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         return b'{"got": %d}' % sum([len(chunk) async for chunk in chunks])
 
-    def expects(self, member: Member, pipeline: PipelineId) -> None:
+    def require_expected(self, member: Member, pipeline: PipelineId) -> None:
         if pipeline in self.gone:
             raise Refused("lend_not_open")
 

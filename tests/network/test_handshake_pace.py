@@ -16,7 +16,7 @@ from app.core.household.membership import Member
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
 from app.network.sockets import Address
-from app.network.traffic_limits import Flood, Kind
+from app.network.traffic_limits import EventKind, Flood
 from app.network.waiting_room import BURST, MOST_PACED_HOSTS, OTHERS_BURST, HandshakePace
 from tests.network.nodes import Node, Nodes, at, opened, pair, until
 
@@ -61,12 +61,12 @@ def test_few_hosts_are_remembered() -> None:
 
 def barred(den: Node, other: Node) -> None:
     with suppress(Flood):
-        den.network.link_manager._allowance(other.network.id).take(Kind.PING, 1000)
+        den.network.link_manager._allowance(other.network.id).take(EventKind.PING, 1000)
 
 
 async def test_who_is_barred_is_let_in_to_a_handshake_a_few_times_a_second(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
-    await until(lambda: den.network.expects("127.0.0.1"))  # it looks once a second
+    await until(lambda: den.network.is_known_host("127.0.0.1"))  # it looks once a second
     barred(den, attic)
     await until(lambda: attic.network.id not in den.network.links)
     began, n = time.monotonic(), 0
@@ -80,7 +80,7 @@ async def test_who_is_barred_is_let_in_to_a_handshake_a_few_times_a_second(nodes
 
 async def test_strangers_handshakes_are_few_and_members_pay_nothing(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
-    await until(lambda: den.network.expects("127.0.0.1"))
+    await until(lambda: den.network.is_known_host("127.0.0.1"))
     handshakes = den.network._listener._handshakes
     for _ in range(2 * int(BURST)):
         channel = PeerClient(*_way(attic, den))
@@ -108,7 +108,7 @@ async def test_links_that_replace_one_another_without_end_are_a_flood(nodes: Nod
     den, attic = await nodes.paired("den", "attic")
     loft = await nodes.open("loft")
     await pair(den, loft)
-    for _ in range(int(Kind.LINK.burst) + 20):
+    for _ in range(int(EventKind.LINK.burst) + 20):
         await _dial(attic, den)
         if den.network.is_barred(attic.network.id):
             break

@@ -16,7 +16,7 @@ from app.core.household.operations import Add, Role, encode
 from app.core.ids import MachineId, PipelineId
 from app.core.reasons import said
 from app.network import messages
-from app.network.membership.household_log import signed
+from app.network.membership.household_log import sign_operation
 from tests.network.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
@@ -159,7 +159,7 @@ async def test_one_line_that_nobody_can_use_ends_no_node(nodes: Nodes) -> None:
     log, garbage = den.network.log, b"no certificate"
     assert log is not None
     machine = MachineId(hashlib.sha256(garbage).hexdigest())
-    bad = signed(attic.network._identity, Add(log.household, machine, garbage, "x", ALL))
+    bad = sign_operation(attic.network._identity, Add(log.household, machine, garbage, "x", ALL))
     line = messages.Log(operations=[encode(bad).decode("ascii")])
     await attic.network.link(den.network.id).send(line)
     await attic.network.rename(loft.network.id, "study")  # comes after it on the same link

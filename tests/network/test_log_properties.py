@@ -41,7 +41,7 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId
 from app.network.identity import Identity, make_certificate
-from app.network.membership.household_log import LogKeeper, LogStore, signed
+from app.network.membership.household_log import LogKeeper, LogStore, sign_operation
 from app.network.tls import fingerprint, peer_context
 from tests.network.certificates import PASSPHRASE, Recipe, elliptic, write_identity
 
@@ -66,7 +66,7 @@ UNFIT = [
     WHO[1].der + WHO[2].der,
     Recipe(key=BAD_KEY, without="san").der(),
 ]
-FIRST = signed(WHO[0], Add(NO_HOUSEHOLD, WHO[0].id, WHO[0].der, "den", FIRST_ROLES))
+FIRST = sign_operation(WHO[0], Add(NO_HOUSEHOLD, WHO[0].id, WHO[0].der, "den", FIRST_ROLES))
 HOUSEHOLD = household_of(FIRST)
 FULL = {Add: 3, Remove: 3, SetRoles: 2, Rename: 2}  # little room, so that it is soon used up
 SHARED = {Add: 4, Remove: 4, SetRoles: 3, Rename: 3}
@@ -99,7 +99,7 @@ def lines_of(steps: Sequence[Step]) -> list[Operation]:
     lines = [FIRST]
     for step in steps:
         signer = WHO[step.signer]
-        line = signed(signer, body_of(step, [line.id for line in lines]))
+        line = sign_operation(signer, body_of(step, [line.id for line in lines]))
         if step.kind == "forged":
             line = Operation(line.body, WHO[step.number % MACHINES].id, line.signature)
         lines.append(line)
@@ -245,10 +245,10 @@ def test_the_same_where_others_use_up_all_the_room(steps: Sequence[Step], seed: 
 
 async def test_a_thousand_removals_of_nobody_do_not_block_one_of_somebody(tmp_path: Path) -> None:
     den = NodeLog(0, tmp_path)
-    admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
+    admin = sign_operation(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     body = Add(HOUSEHOLD, WHO[2].id, WHO[2].der, "loft", (Role.LENDER,))
-    await den.hears([encode(line).decode() for line in (admin, signed(WHO[1], body))])
-    invented = [signed(WHO[1], body_of(Step("invented", 1, 0, (), number), ())) for number in range(1024)]
+    await den.hears([encode(line).decode() for line in (admin, sign_operation(WHO[1], body))])
+    invented = [sign_operation(WHO[1], body_of(Step("invented", 1, 0, (), number), ())) for number in range(1024)]
     await den.hears([encode(line).decode() for line in invented])
     assert len(den.keeper.lines()) == 3
     await den.keeper.remove(WHO[2].id, ())
@@ -258,7 +258,7 @@ async def test_a_thousand_removals_of_nobody_do_not_block_one_of_somebody(tmp_pa
 async def test_what_has_no_room_is_refused_and_not_told_as_done(tmp_path: Path) -> None:
     den, attic = NodeLog(0, tmp_path), NodeLog(1, tmp_path)
     lines = [
-        signed(WHO[0], Add(HOUSEHOLD, identity.id, identity.der, "x", roles))
+        sign_operation(WHO[0], Add(HOUSEHOLD, identity.id, identity.der, "x", roles))
         for identity, roles in ((WHO[1], FIRST_ROLES), *((identity, (Role.LENDER,)) for identity in WHO[2:]))
     ]
     for node in (den, attic):
@@ -278,9 +278,9 @@ async def test_what_has_no_room_is_refused_and_not_told_as_done(tmp_path: Path) 
 
 async def test_a_change_that_another_admin_outranks_is_refused(tmp_path: Path) -> None:
     den = NodeLog(0, tmp_path)
-    admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
+    admin = sign_operation(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     # of two lines with the highest turn the one with the greater hash counts
-    names = [signed(WHO[1], Rename(HOUSEHOLD, WHO[0].id, MAX_TURN, f"evil {number}")) for number in range(64)]
+    names = [sign_operation(WHO[1], Rename(HOUSEHOLD, WHO[0].id, MAX_TURN, f"evil {number}")) for number in range(64)]
     await den.hears([encode(line).decode() for line in (admin, max(names, key=lambda operation: operation.id))])
     with pytest.raises(Refused) as raised:
         await den.keeper.rename(WHO[0].id, "study")
@@ -295,9 +295,11 @@ async def test_a_change_that_another_admin_outranks_is_refused(tmp_path: Path) -
 async def test_a_log_of_an_older_version_is_healed(tmp_path: Path) -> None:
     """The older version accepted certificates that nobody may pin, and removals of nobody."""
     den = NodeLog(0, tmp_path)
-    admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
-    bad = [signed(WHO[1], body_of(Step("unfit", 1, 0, (Role.LENDER,), number), ())) for number in range(len(UNFIT))]
-    bad.append(signed(WHO[1], body_of(Step("invented", 1, 0, (), 1), ())))
+    admin = sign_operation(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
+    bad = [
+        sign_operation(WHO[1], body_of(Step("unfit", 1, 0, (Role.LENDER,), number), ())) for number in range(len(UNFIT))
+    ]
+    bad.append(sign_operation(WHO[1], body_of(Step("invented", 1, 0, (), 1), ())))
     await den.keeper._store.save(Log(HOUSEHOLD, (FIRST, admin, *bad)))
     await den.keeper.load()
     assert den.keeper.log == Log(HOUSEHOLD, (FIRST, admin))

@@ -15,9 +15,9 @@ from app.core.household.operations import Add, Rename, Role, encode
 from app.core.ids import MachineId
 from app.network import messages
 from app.network.membership import household_log
-from app.network.membership.household_log import signed
+from app.network.membership.household_log import sign_operation
 from app.network.messages import Message
-from app.network.traffic_limits import BARRED_SECONDS, Allowance, Flood, Kind
+from app.network.traffic_limits import BARRED_SECONDS, Allowance, EventKind, Flood
 from tests.network.certificates import good
 from tests.network.nodes import Node, Nodes, opened, pair, until
 from tests.network.test_log_properties import an_identity
@@ -29,8 +29,8 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
         yield made
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_what_is_usual_passes_and_a_flood_bars_for_a_minute(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(EventKind))
+def test_what_is_usual_passes_and_a_flood_bars_for_a_minute(kind: EventKind) -> None:
     now = [0.0]
     allowance = Allowance(lambda: now[0])
     for _ in range(1000):  # for ever, at the rate that is allowed
@@ -54,7 +54,7 @@ def forged(den: Node, n: int) -> Message:
     assert log is not None
     der = good()[1]
     other = an_identity(n)
-    line = signed(other, Add(log.household, other.id, other.der, "x", (Role.ADMIN,)))
+    line = sign_operation(other, Add(log.household, other.id, other.der, "x", (Role.ADMIN,)))
     if n % 2:
         line = replace(line, signer=den.network.id)
     text = encode(line).decode("ascii") if n % 3 else der.hex()
@@ -67,7 +67,7 @@ def about_nobody(den: Node, n: int) -> Message:
     assert log is not None
     lines = [
         replace(
-            signed(den.network._identity, Rename(log.household, MachineId(f"{1000 * n + k:064x}"), 1, "x")),
+            sign_operation(den.network._identity, Rename(log.household, MachineId(f"{1000 * n + k:064x}"), 1, "x")),
             signature=bytes(64),
         )
         for k in range(100)
@@ -108,7 +108,7 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
     assert den.unlinked[-1].ended.code == "peer_floods"
     assert loft.network.id in den.network.links
     total = sum(isinstance(item, messages.Status) for item in den.heard)
-    assert total < 2 * Kind.STATUS.burst  # each is told to the window: fewer are a flood than of other words
+    assert total < 2 * EventKind.STATUS.burst  # each is told to the window: fewer are a flood than of other words
     assert caplog.text.count("is flooding this machine") == 1  # what was left of it is not looked at
     attic.network.link_manager.hint(den.network.id)
     await until(
@@ -126,7 +126,7 @@ async def test_what_a_flooder_has_open_ends_at_once(nodes: Nodes) -> None:
     ]
     assert open_here
     with pytest.raises(Flood):
-        den.network.link_manager._allowance(attic.network.id).take(Kind.PING, 1000)
+        den.network.link_manager._allowance(attic.network.id).take(EventKind.PING, 1000)
     assert all(base_transport.is_closing() for base_transport in open_here)
 
 

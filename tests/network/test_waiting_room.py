@@ -14,8 +14,8 @@ from app.network import waiting_room
 from app.network.waiting_room import (
     PLACES,
     PLACES_OF_ONE_NETWORK,
+    AuthenticatedHosts,
     Entrance,
-    MetHosts,
     WaitingRoom,
     first_message,
     network_of,
@@ -85,7 +85,7 @@ def test_the_network_that_has_most_gives_way() -> None:
 
 
 def test_who_is_expected_has_room_kept() -> None:
-    room = Room(places=4, of_one_network=4, expects=lambda host: host.startswith("10.9."))
+    room = Room(places=4, of_one_network=4, is_known_host=lambda host: host.startswith("10.9."))
     assert room.enter(1, "10.9.0.1") is None
     assert room.enter(2, "10.9.0.2") is None
     assert room.enter(3, "10.0.0.3") is None
@@ -101,7 +101,7 @@ def test_whatever_comes_the_limits_hold_and_only_strangers_are_turned_away() -> 
     chance = random.Random(32)
     expected = {"10.0.0.1", "2001:db8::1"}
     hosts = [*expected, *(f"10.0.1.{n}" for n in range(12)), *(f"2001:db8::{n:x}" for n in range(2, 30))]  # fmt: skip
-    room = Room(expects=expected.__contains__)
+    room = Room(is_known_host=expected.__contains__)
     here: dict[int, str] = {}
     for number in range(1500):
         value, host = chance.random(), chance.choice(hosts)
@@ -125,7 +125,7 @@ def test_whatever_comes_the_limits_hold_and_only_strangers_are_turned_away() -> 
 
 
 def test_hosts_that_proved_something_are_remembered_a_bounded_number_of_them() -> None:
-    met = MetHosts(most=3)
+    met = AuthenticatedHosts(most=3)
     for host in ("::ffff:10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.1", "10.0.0.4"):
         met.met(host)
     assert "10.0.0.2" not in met

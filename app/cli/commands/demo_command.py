@@ -18,7 +18,7 @@ from app.cli.options import JsonOption, read_home
 from app.cli.output import Output
 from app.cli.terminal_text import rate, seconds
 from app.core.errors import BadInput, StageLost
-from app.machine.paths import expanded
+from app.machine.paths import expand_user
 
 if TYPE_CHECKING:
     from app.api.answers import Answer
@@ -61,7 +61,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
     out.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
     with _cancelled_by_signals():
-        async with DemoNodes(machines, home and expanded(home).absolute()) as started:
+        async with DemoNodes(machines, home and expand_user(home).absolute()) as started:
             out.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(started.nodes)}.")
             async with AsyncExitStack() as stack:
                 report = await _show_demo(out, await _connect(stack, started.nodes), started.nodes, question)

@@ -16,7 +16,7 @@ from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption, re
 from app.cli.output import Output
 from app.core.errors import AppError, BadInput
 from app.core.reasons import size
-from app.machine.paths import expanded
+from app.machine.paths import expand_user
 
 if TYPE_CHECKING:
     from app.api.computer import Settings
@@ -65,7 +65,7 @@ def import_file(
     from app.api.models import ModelAnswer
     from app.cli.progress import show_progress
 
-    path = expanded(file).absolute()  # the node has a different working directory
+    path = expand_user(file).absolute()  # the node has a different working directory
     if path.is_dir():
         raise BadInput("file_is_folder", path=str(path))
     if not path.is_file():
@@ -165,7 +165,7 @@ def folder(
         raise typer.BadParameter("--create needs the folder to create.")
     out, place = Output(as_json), None
     if path is not None:
-        place = expanded(path).absolute()  # the node has a different working directory
+        place = expand_user(path).absolute()  # the node has a different working directory
         create = _may_create(out, place, create)
     chosen = "" if default else None if place is None else str(place)
 

@@ -23,7 +23,7 @@ from app.network.api_certificate import FILE, load_or_make
 from app.network.identity import Keystore
 from app.network.sockets import Address, accept_connection, listening_socket, tune
 from app.network.tls import free_handshake_memory, pairing_server_context
-from app.network.waiting_room import Entrance, HandshakePace, MetHosts, WaitingRoom
+from app.network.waiting_room import AuthenticatedHosts, Entrance, HandshakePace, WaitingRoom
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +52,10 @@ class LanServer:
         self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
-        self.known = MetHosts()
+        self.known = AuthenticatedHosts()
         self._expects = expects
         # both apply to all addresses together
-        self._strangers = WaitingRoom[socket.socket](expects=self._is_expected)
+        self._strangers = WaitingRoom[socket.socket](is_known_host=self._is_expected)
         self._handshakes = HandshakePace(self._is_expected)
         self._runner: web.AppRunner | None = None
         self._group: asyncio.TaskGroup | None = None

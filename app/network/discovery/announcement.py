@@ -47,12 +47,12 @@ class TxtRecord:
     device: str | None = None  # the hardware that the machine computes on
 
 
-def instance_of(id16: str) -> str:
+def instance_name(id16: str) -> str:
     """Return the service instance name of a machine."""
     return f"{id16}.{SERVICE}"
 
 
-def server_of(id16: str) -> str:
+def host_name(id16: str) -> str:
     """Return the host name under which a machine's addresses are announced. It is not the computer's own name."""
     return f"poolhouse-{id16}.local."
 
@@ -110,7 +110,7 @@ def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]
     return tuple(text for _, _, text in sorted(near))[:MOST_ADDRESSES]
 
 
-def on_one_link(host: str, ours: Sequence[str]) -> bool:
+def is_on_local_link(host: str, ours: Sequence[str]) -> bool:
     """Return whether `host` is probably in the same network as one of our addresses."""
     address, mine = _parsed(host), [own for own in map(_parsed, ours) if own]
     return address is not None and any(_is_neighbor(address, own) for own in mine)

@@ -39,10 +39,10 @@ from app.network.discovery.announcement import (
     SERVICE,
     TxtRecord,
     believable,
+    host_name,
     id_of,
-    instance_of,
+    instance_name,
     parse_txt,
-    server_of,
     txt_fields,
 )
 from app.network.messages import PROTOCOL
@@ -165,7 +165,7 @@ class AnnouncementListener(RecordUpdateListener):
         now = self._clock()
         for record in records:
             id16 = id_of(record.key)
-            if id16 is None or record.server_key != server_of(id16) or not 0 < record.port < 65536:
+            if id16 is None or record.server_key != host_name(id16) or not 0 < record.port < 65536:
                 continue
             if id16 == self._me:
                 if record.port != self._port:
@@ -406,10 +406,10 @@ class Discovery:
         self._announced_seconds = self._clock()
         return AsyncServiceInfo(
             SERVICE,
-            instance_of(self._id16),
+            instance_name(self._id16),
             port=self._port,
             properties=txt_fields(self._txt),
-            server=server_of(self._id16),
+            server=host_name(self._id16),
             parsed_addresses=[address.partition("%")[0] for address in self._addresses],
         )
 

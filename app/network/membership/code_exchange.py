@@ -146,13 +146,13 @@ class Newcomer:
         """Return the first message."""
         return self._hello
 
-    def answered(self, answer: PairAnswer) -> PairProof:
+    def handle_answer(self, answer: PairAnswer) -> PairProof:
         """Process the answer, and return the proof that this side knows the code. Raises WrongProof."""
         key = _finish(self._spake, answer.spake)
         self._keys = _Keys(key, _transcript(self._hello, answer, self._server_der))
         return PairProof(tag=self._keys.tag(b"A"))
 
-    def confirmed(self, confirm: PairConfirm) -> PairSigned:
+    def handle_confirm(self, confirm: PairConfirm) -> PairSigned:
         """Check the other side's proof and signature, and return our signature. Raises WrongProof."""
         keys = self._keys
         assert keys is not None
@@ -171,7 +171,7 @@ class Doorkeeper:
         self._hello: PairHello | None = None
         self._keys: _Keys | None = None
 
-    def greeted(self, hello: PairHello) -> PairAnswer:
+    def handle_hello(self, hello: PairHello) -> PairAnswer:
         """Process the newcomer's first message, and return the answer with our SPAKE2 message.
 
         Raises Refused if the version is incompatible, BadMessage if the certificate cannot be pinned, and
@@ -193,7 +193,7 @@ class Doorkeeper:
         self._keys = _Keys(_finish(spake, hello.spake), transcript)
         return answer
 
-    def proved(self, proof: PairProof) -> PairConfirm:
+    def handle_proof(self, proof: PairProof) -> PairConfirm:
         """Check the newcomer's proof, and return ours. Raises WrongProof. The caller must count the attempt first."""
         keys = self._keys
         assert keys is not None
@@ -201,7 +201,7 @@ class Doorkeeper:
             raise WrongProof("tag")
         return PairConfirm(tag=keys.tag(b"B"), sealed=keys.seal(b"B", self._me))
 
-    def signed(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
+    def handle_signature(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
         """Check the newcomer's signature. Return its id, certificate and name, now proved. Raises WrongProof."""
         keys, hello = self._keys, self._hello
         assert keys is not None

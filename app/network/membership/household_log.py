@@ -133,7 +133,7 @@ class LogStore:
             raise DoesNotFit("household_unsaved", path=str(path), why=os_cause(error)) from error
 
 
-def signed(identity: Identity, body: Body) -> Operation:
+def sign_operation(identity: Identity, body: Body) -> Operation:
     """Sign `body` as this machine, and return the operation."""
     return Operation(body, identity.id, identity.sign(signed_bytes(body, identity.id)))
 
@@ -141,7 +141,7 @@ def signed(identity: Identity, body: Body) -> Operation:
 def new_household(identity: Identity, name: str) -> Log:
     """Create the log of a new household whose first machine is this one."""
     body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
-    first = signed(identity, body)
+    first = sign_operation(identity, body)
     return Log(household_of(first), (first,))
 
 
@@ -266,7 +266,7 @@ class LogKeeper:
         it gave to others also remain: this machine re-signs them if the log has room.
         """
         log = self._may_change(machine)
-        removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
+        removal = sign_operation(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
         confirming = self._confirming(machine)
         if not self._has_room((*confirming, removal)):
             confirming = ()
@@ -282,13 +282,13 @@ class LogKeeper:
         operations = []
         if Role.ADMIN in roles and Role.ADMIN not in member.roles:
             body = Add(log.household, machine, member.der, member.name, tuple(sorted(roles)))
-            operations.append(signed(self._me, body))
+            operations.append(sign_operation(self._me, body))
         elif Role.ADMIN in member.roles and Role.ADMIN not in roles:
             raise Refused("admin_stays", name=member.name)
         plain = tuple(sorted(set(roles) - {Role.ADMIN}))
         if set(plain) != member.roles - {Role.ADMIN}:
             turn = next_turn(log, machine)
-            operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
+            operations.append(sign_operation(self._me, SetRoles(log.household, machine, turn, plain)))
         new_roles = frozenset(roles)
         return await self._change(operations, lambda after: machine in after and after[machine].roles == new_roles)
 
@@ -298,7 +298,7 @@ class LogKeeper:
         new_name = clean_name(name)
         body = Rename(log.household, machine, next_turn(log, machine), new_name)
         return await self._change(
-            [signed(self._me, body)], lambda after: machine in after and after[machine].name == new_name
+            [sign_operation(self._me, body)], lambda after: machine in after and after[machine].name == new_name
         )
 
     # the member's side of pairing
@@ -318,7 +318,7 @@ class LogKeeper:
         taken_names = (member.name for key, member in self._members.items() if key != machine)
         free = free_name(name, [*taken_names, *called])
         body = Add(self.log.household, machine, der, free, tuple(sorted(roles)))
-        trial = signed(self._me, body)
+        trial = sign_operation(self._me, body)
         if not self._has_room((trial,)):
             raise self._no_room()
         self._trial = trial
@@ -415,7 +415,7 @@ class LogKeeper:
             stays = body.machine != leaving and body.machine in self._members
             if line.signer == leaving and stays and isinstance(body, SetRoles | Rename):
                 bodies.append(replace(body, turn=next_turn(self.log, body.machine, leaving)))
-        return tuple(signed(self._me, body) for body in bodies)
+        return tuple(sign_operation(self._me, body) for body in bodies)
 
     def _has_room(self, operations: Sequence[Operation]) -> bool:
         """Return whether the log has room for these operations without displacing any that are still in force."""

@@ -322,7 +322,7 @@ class PairingWindow:
             me, nonce = self._me, secrets.token_bytes(NONCE_BYTES)
             keeper = Doorkeeper(self.code, me.identity, me.name, me.build, nonce)
             async with self._answering:  # first come, first served
-                answer = keeper.greeted(hello)
+                answer = keeper.handle_hello(hello)
                 await asyncio.sleep(ANSWER_SECONDS)
             await wire.send(answer)
             return keeper, await wire.receive(PairProof)
@@ -385,11 +385,11 @@ class PairingWindow:
                 return ()
 
     async def _exchange(self, wire: PairingConnection, keeper: Doorkeeper, proof: PairProof) -> None:
-        confirm = keeper.proved(proof)
-        self._must(pairing.ProofAccepted(), pairing.Confirmed)
+        confirm = keeper.handle_proof(proof)
+        self._require(pairing.ProofAccepted(), pairing.Confirmed)
         await wire.send(confirm)
-        machine, der, name = keeper.signed(await wire.receive(PairSigned))
-        self._must(pairing.Signed(machine, self._clock()), pairing.Admit)
+        machine, der, name = keeper.handle_signature(await wire.receive(PairSigned))
+        self._require(pairing.Signed(machine, self._clock()), pairing.Admit)
         granted = self._admission.admit(machine, der, name)
         welcome = PairWelcome(
             household=granted.household, peer_port=self._admission.peer_port(), operations=len(granted.operations)
@@ -399,7 +399,7 @@ class PairingWindow:
             await wire.send(PairOperation(operation=encode_operation(operation).decode("ascii")))
         self._sent = True
 
-    def _must(self, event: pairing.Event, command: type[pairing.Command]) -> None:
+    def _require(self, event: pairing.Event, command: type[pairing.Command]) -> None:
         """Apply an event. Raises BadMessage unless it results in `command`, as when the window was closed."""
         if not any(isinstance(answer, command) for answer in self._apply(event)):
             raise BadMessage("the window is closed")
@@ -435,8 +435,8 @@ async def _join(wire: PairingConnection, address: Address, code: str, me: Pairin
     newcomer = Newcomer(code, me.identity, me.name, me.build, der, nonce)
     await wire.send(newcomer.hello())
     answer = await wire.receive(PairAnswer)
-    await wire.send(newcomer.answered(answer))
-    await wire.send(newcomer.confirmed(await wire.receive(PairConfirm)))
+    await wire.send(newcomer.handle_answer(answer))
+    await wire.send(newcomer.handle_confirm(await wire.receive(PairConfirm)))
     welcome = await wire.receive(PairWelcome)
     operations = []
     for _ in range(welcome.operations):

@@ -63,7 +63,7 @@ class StageHandlers(Protocol):
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Accept the bytes of the requested tensors and return the result."""
 
-    def expects(self, member: Member, pipeline: PipelineId) -> None:
+    def require_expected(self, member: Member, pipeline: PipelineId) -> None:
         """Raise Refused unless a data connection from this member is expected for this pipeline."""
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
@@ -81,7 +81,7 @@ class _Connection:
 class Listener:
     """The server of this machine's port, on the listening socket `sock`. `use` sets which machines it admits.
 
-    expects: returns whether a member was ever reached at a host, which gives the host priority. barred: returns
+    is_known_host: returns whether a member was ever reached at a host, which then has priority. barred: returns
     whether a member is refused for now because it flooded this machine.
     """
 
@@ -92,7 +92,7 @@ class Listener:
         stages: StageHandlers,
         probe: Probe,
         clock: Callable[[], float] = time.monotonic,
-        expects: Callable[[str], bool] = lambda _: False,
+        is_known_host: Callable[[str], bool] = lambda _: False,
         barred: Callable[[MachineId], bool] = lambda _: False,
     ) -> None:
         self.port: int = sock.getsockname()[1]
@@ -103,9 +103,9 @@ class Listener:
         self._context: ssl.SSLContext | None = None
         self._members: Mapping[MachineId, Member] = {}
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}
-        self._strangers = WaitingRoom[socket.socket](expects=expects)
+        self._strangers = WaitingRoom[socket.socket](is_known_host=is_known_host)
         self._entrance = Entrance(self._welcome, self._strangers, HANDSHAKE_SECONDS)
-        self._handshakes, self._barred = HandshakePace(expects, clock), barred
+        self._handshakes, self._barred = HandshakePace(is_known_host, clock), barred
         self._application = self._with_routes()
         self._runner = web.AppRunner(
             self._application, access_log=None, keepalive_timeout=IDLE_SECONDS, shutdown_timeout=CLOSE_SECONDS
@@ -269,7 +269,8 @@ class Listener:
 
     async def _on_data(self, request: web.Request) -> web.StreamResponse:
         pipeline, member = pipeline_id(request.match_info["pipeline"]), request[MEMBER]
-        self._stages.expects(member, pipeline)  # before the upgrade, after which a refusal could no longer be sent
+        # before the upgrade, after which a refusal could no longer be sent
+        self._stages.require_expected(member, pipeline)
         link = _websocket(MAX_MESSAGE_BYTES)
         await link.prepare(request)
         try:

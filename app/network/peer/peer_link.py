@@ -38,7 +38,7 @@ from app.network.messages import (
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
 from app.network.sockets import Address, LocalInterface, plain_host
-from app.network.traffic_limits import Allowance, Flood, Kind
+from app.network.traffic_limits import Allowance, EventKind, Flood
 
 TRY_SECONDS = 3.0  # a firewall that drops packets does not answer
 ANSWER_SECONDS = 2 * TRY_SECONDS
@@ -165,7 +165,7 @@ class PeerProgress:
         """Return whether the peer recently reported that it is computing."""
         return self._clock() - self._recorded_seconds < WORK_FRESH_SECONDS and self.work.busy_seconds > 0
 
-    async def renewed(self, ask: Callable[[], Awaitable[None]]) -> None:
+    async def refresh(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Request the progress by calling `ask`, and wait until the peer reports it."""
         self._recorded.clear()
         await ask()
@@ -180,12 +180,12 @@ class PingTimer:
         self._number, self._sent_seconds = 0, clock()
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
 
-    def sent(self) -> int:
+    def start(self) -> int:
         """Start timing a new ping, and return its number."""
         self._number, self._sent_seconds = self._number % (1 << 30) + 1, self._clock()
         return self._number
 
-    def answered(self, number: int) -> None:
+    def record_answer(self, number: int) -> None:
         """Record the round-trip time if `number` is that of the latest ping. Other answers are ignored."""
         if number == self._number:
             self._round_trips.append(self._clock() - self._sent_seconds)
@@ -322,7 +322,7 @@ class PeerLink:
 
     async def inquire(self) -> None:
         """Ask the peer for the progress of its workers, and wait for the answer. Raises Unreachable."""
-        await self.progress.renewed(lambda: self.send(Ping(n=0)))
+        await self.progress.refresh(lambda: self.send(Ping(n=0)))
 
     def computes(self) -> bool:
         """Return whether the peer is merely slow: it computed recently, or our bandwidth limit delays frames."""
@@ -358,9 +358,9 @@ class PeerLink:
         n_false, n_outside: how many of them are false or depend on unknown operations.
         """
         try:
-            self._allowance.take(Kind.LINE, n_lines)
-            self._allowance.take(Kind.FALSE_LINE, n_false)
-            self._allowance.take(Kind.OUTSIDE_LINE, n_outside)
+            self._allowance.take(EventKind.LINE, n_lines)
+            self._allowance.take(EventKind.FALSE_LINE, n_false)
+            self._allowance.take(EventKind.OUTSIDE_LINE, n_outside)
         except Flood as error:
             await self.cut(error)
             return False
@@ -430,19 +430,19 @@ class PeerLink:
     async def _sort(self, message: Message, owner: LinkEvents) -> None:
         match message:
             case Ping(n=n):
-                self._allowance.take(Kind.PING)
+                self._allowance.take(EventKind.PING)
                 now = owner.work()
                 busy_s = max(now.busy_seconds, self.paths.now.pace.throttled_s())  # both make this machine slow
                 pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
-                self._allowance.take(Kind.PONG)
-                self._pings.answered(message.n)
+                self._allowance.take(EventKind.PONG)
+                self._pings.record_answer(message.n)
                 self.progress.record(WorkerProgress(message.steps_done, message.busy_seconds))
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:
-                self._allowance.take(Kind.STATUS if isinstance(message, Status) else Kind.MESSAGE)
+                self._allowance.take(EventKind.STATUS if isinstance(message, Status) else EventKind.MESSAGE)
                 self._leaves = self._leaves or isinstance(message, Leaving)
                 if isinstance(message, Status):  # the machine may have a new name
                     self.hello = msgspec.structs.replace(self.hello, name=message.name)
@@ -498,7 +498,7 @@ class PeerLink:
             # Anything received proves that the peer is alive. So usually the two sides ping in turns, and an idle
             # household causes little traffic.
             if silent_seconds >= beat.every_seconds or self._pings.best_seconds is None:
-                await self._ask(self._pings.sent(), beat.every_seconds / 4)
+                await self._ask(self._pings.start(), beat.every_seconds / 4)
             dies_in_seconds = self._heard_seconds + beat.dead_after_seconds - self._clock()
             await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
 

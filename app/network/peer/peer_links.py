@@ -33,7 +33,7 @@ from app.network.messages import (
 from app.network.peer.peer_client import CLOSE_SECONDS, PeerClient
 from app.network.peer.peer_link import Heartbeat, LinkEvents, PeerLink, Socket, receive
 from app.network.sockets import Address, LocalInterface
-from app.network.traffic_limits import Allowance, Flood, Kind, LinkPace
+from app.network.traffic_limits import Allowance, EventKind, Flood, LinkPace
 
 HELLO_SECONDS = 2.0
 NAMING = frozenset({"name", "machine", "older", "newer"})  # facts that contain the name of a machine
@@ -71,7 +71,7 @@ async def say_hello(
     return answer
 
 
-async def hear_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
+async def receive_hello(socket: Socket, mine: Hello, member: Member) -> Hello:
     """Wait for HELLO and check it, as the accepting side. Raises Refused or Unreachable."""
     greeting = await _first(socket, member, HELLO_SECONDS)
     if not isinstance(greeting, Hello):
@@ -349,12 +349,12 @@ class LinkManager:
         if self.is_barred(member.id):
             raise Refused("peer_floods", name=member.name)
         try:
-            self._allowance(member.id).take(Kind.LINK)
+            self._allowance(member.id).take(EventKind.LINK)
         except Flood as error:
             log.warning("%s is flooding this machine: %s", member.name, error)
             raise Refused("peer_floods", name=member.name) from error
         mine = self._owner.hello()
-        theirs = await hear_hello(socket, mine, member)
+        theirs = await receive_hello(socket, mine, member)
         async with self._welcoming.setdefault(member.id, asyncio.Lock()):
             await self._make_way(member.id, theirs)
             try:

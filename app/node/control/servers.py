@@ -148,7 +148,7 @@ class Servers:
             node.guest_answers,
             node.household.rights,
             node.journal,
-            LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.expects),
+            LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.is_known_host),
         )
         self._updates = Updates(
             node.home.root / "updates.json",

@@ -19,7 +19,7 @@ from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput
 from app.core.reasons import sentence
 from app.inference.worker.tokenizer import TextWorker
-from app.machine.paths import expanded
+from app.machine.paths import expand_user
 from app.node.cancellation import in_thread
 from app.node.control.json_bodies import Report, answer, body, hashing, stream, with_progress
 from app.node.known_household import KnownHousehold
@@ -77,7 +77,7 @@ class Models:
         def tell(done: int, total: int) -> None:
             report(hashing(done, total))
 
-        path = expanded(order.path).absolute()
+        path = expand_user(order.path).absolute()
         await self._known_to_the_engine(path)
         entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=order.name, whole=True), tell)
         self._changed()

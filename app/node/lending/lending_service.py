@@ -279,7 +279,7 @@ class LendingService:
         work = self._open(member, run, order, send)
         run.opening = self._group.create_task(work, name=f"load layers for {member.name}")
 
-    def expects(self, member: Member, pipeline: PipelineId) -> None:
+    def require_expected(self, member: Member, pipeline: PipelineId) -> None:
         """Raise Refused unless this host has that run here."""
         run = self._runs.get(pipeline)
         if run is None or run.member != member.id:
@@ -288,7 +288,7 @@ class LendingService:
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the host's channel ends."""
-        self.expects(member, pipeline)
+        self.require_expected(member, pipeline)
         await self.stage_host.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:

@@ -13,10 +13,10 @@ from app.network.discovery.announcement import (
     SERVICE,
     TxtRecord,
     believable,
+    host_name,
     id_of,
-    instance_of,
+    instance_name,
     parse_txt,
-    server_of,
     txt_fields,
 )
 
@@ -30,13 +30,13 @@ def txt(fields: dict[str, str]) -> bytes:
 
 
 def test_names_say_whose_they_are_and_nothing_else() -> None:
-    assert id_of(instance_of(ID)) == id_of(server_of(ID).upper()) == ID
-    assert set(instance_of(ID) + server_of(ID)) <= set(string.ascii_lowercase + string.digits + "._-")
+    assert id_of(instance_name(ID)) == id_of(host_name(ID).upper()) == ID
+    assert set(instance_name(ID) + host_name(ID)) <= set(string.ascii_lowercase + string.digits + "._-")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["", SERVICE, f"x{instance_of(ID)}", f"{ID[:15]}.{SERVICE}", f"{ID}-2.{SERVICE}",
+    ["", SERVICE, f"x{instance_name(ID)}", f"{ID[:15]}.{SERVICE}", f"{ID}-2.{SERVICE}",
      f"{ID}.{SERVICE}x", f"{ID[:15]}g.{SERVICE}", f"poolhouse-{ID}.local", "den-pc.local.",
      f"{ID}\n.{SERVICE}", "٣" * 16 + "." + SERVICE],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from zeroconf._cache import DNSCache
 from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
-from app.network.discovery.announcement import SERVICE, TxtRecord, instance_of, server_of, txt_fields
+from app.network.discovery.announcement import SERVICE, TxtRecord, host_name, instance_name, txt_fields
 from app.network.discovery.mdns_discovery import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, AnnouncementListener
 
 ME, ATTIC, KITCHEN = "d" * 16, "a" * 16, "c" * 16
@@ -59,8 +59,8 @@ def announced(
     id16: str, *addresses: str, port: int = 4243, said: TxtRecord | None = None, ttl: int | None = None
 ) -> list[DNSRecord]:
     info = AsyncServiceInfo(
-        SERVICE, instance_of(id16), port=port, properties=txt_fields(said or TxtRecord(1)),
-        server=server_of(id16), parsed_addresses=list(addresses),
+        SERVICE, instance_name(id16), port=port, properties=txt_fields(said or TxtRecord(1)),
+        server=host_name(id16), parsed_addresses=list(addresses),
     )  # fmt: skip
     return [info.dns_pointer(ttl), info.dns_service(ttl), info.dns_text(ttl), *info.dns_addresses(ttl)]
 
@@ -112,7 +112,7 @@ def test_nobody_outside_this_network_is_told(air: Air) -> None:
 
 def test_records_that_do_not_fit_together_are_nothing(air: Air) -> None:
     pointer, _, text, address = announced(ATTIC, THERE)
-    lying = AsyncServiceInfo(SERVICE, instance_of(ATTIC), port=80, server="printer.local.")
+    lying = AsyncServiceInfo(SERVICE, instance_name(ATTIC), port=80, server="printer.local.")
     air.packet(pointer, lying.dns_service(), text, address)
     assert air.take() == []
     air.packet(text, address)  # of somebody never introduced
@@ -189,7 +189,7 @@ def test_one_packet_full_of_records_stays_small(air: Air) -> None:
         other = [AsyncServiceInfo("_ipp._tcp.local.", f"p{n}x{k}._ipp._tcp.local.", port=1, server="p.local.")
                  for k in range(60)]  # fmt: skip
         air.packet(*[info.dns_pointer() for info in other])
-        lies = [AsyncServiceInfo(SERVICE, instance_of(ATTIC), port=4243, server=server_of(ATTIC),
+        lies = [AsyncServiceInfo(SERVICE, instance_name(ATTIC), port=4243, server=host_name(ATTIC),
                                  properties={"v": "1", "n": f"{n}-{k}"}) for k in range(60)]  # fmt: skip
         air.packet(*[info.dns_text() for info in lies])
     assert sum(map(len, air.cache.cache.values())) < 1_200

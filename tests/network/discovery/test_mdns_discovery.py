@@ -15,7 +15,7 @@ from zeroconf import DNSOutgoing
 from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
-from app.network.discovery.announcement import SERVICE, TxtRecord, instance_of, server_of, txt_fields
+from app.network.discovery.announcement import SERVICE, TxtRecord, host_name, instance_name, txt_fields
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.messages import PROTOCOL
 from tests.network.nodes import until
@@ -210,8 +210,8 @@ def _forged(chance: random.Random) -> bytes:
     if chance.random() < 0.2:
         text = b"\x03v=1" + 31 * (b"\xffname=" + b"x" * 250)  # 8 kB, the most a packet holds
     info = AsyncServiceInfo(
-        SERVICE, instance_of(id16), port=chance.choice([0, 1, 4242, 65535]), properties=text,
-        server=chance.choice([server_of(id16), server_of(id16), "printer.local."]),
+        SERVICE, instance_name(id16), port=chance.choice([0, 1, 4242, 65535]), properties=text,
+        server=chance.choice([host_name(id16), host_name(id16), "printer.local."]),
         parsed_addresses=chance.sample([LOOPBACK, "8.8.8.8", "0.0.0.0", "fe80::1"], 2),
     )  # fmt: skip
     out = DNSOutgoing(RESPONSE)

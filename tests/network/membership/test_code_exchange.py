@@ -47,15 +47,15 @@ def run(a: Newcomer, b: Doorkeeper, change: Change = lambda message: message) ->
     """The whole exchange; `change` sees each message on its way."""
     hello = change(a.hello())
     assert isinstance(hello, PairHello)
-    answer = change(b.greeted(hello))
+    answer = change(b.handle_hello(hello))
     assert isinstance(answer, PairAnswer)
-    proof = change(a.answered(answer))
+    proof = change(a.handle_answer(answer))
     assert isinstance(proof, PairProof)
-    confirm = change(b.proved(proof))
+    confirm = change(b.handle_proof(proof))
     assert isinstance(confirm, PairConfirm)
-    signed = change(a.confirmed(confirm))
+    signed = change(a.handle_confirm(confirm))
     assert isinstance(signed, PairSigned)
-    return b.signed(signed)
+    return b.handle_signature(signed)
 
 
 async def test_the_right_code_names_the_newcomer(three: list[Identity]) -> None:
@@ -67,9 +67,9 @@ async def test_the_right_code_names_the_newcomer(three: list[Identity]) -> None:
 async def test_a_wrong_code_fails_at_the_member(three: list[Identity]) -> None:
     new, member, _ = three
     a, b = newcomer(new, member, "654321"), keeper(member)
-    proof = a.answered(b.greeted(a.hello()))
+    proof = a.handle_answer(b.handle_hello(a.hello()))
     with pytest.raises(WrongProof):
-        b.proved(proof)
+        b.handle_proof(proof)
 
 
 async def test_the_right_code_through_a_relay_fails(three: list[Identity]) -> None:
@@ -77,7 +77,7 @@ async def test_the_right_code_through_a_relay_fails(three: list[Identity]) -> No
     new, member, between = three
     a, b = newcomer(new, between), keeper(member)
     with pytest.raises(WrongProof):
-        b.proved(a.answered(b.greeted(a.hello())))
+        b.handle_proof(a.handle_answer(b.handle_hello(a.hello())))
 
 
 async def test_a_swapped_certificate_in_the_hello_fails(three: list[Identity]) -> None:
@@ -126,25 +126,25 @@ async def test_reflection_fails(three: list[Identity]) -> None:
     a = newcomer(new, member)
     echo = PairAnswer(name="member", nonce=b"m" * 32, spake=a.hello().spake)
     with pytest.raises(WrongProof):
-        a.answered(echo)
+        a.handle_answer(echo)
     a, b = newcomer(new, member), keeper(member)
-    proof = a.answered(b.greeted(a.hello()))
-    sealed = b.proved(proof).sealed
+    proof = a.handle_answer(b.handle_hello(a.hello()))
+    sealed = b.handle_proof(proof).sealed
     with pytest.raises(WrongProof):  # its own tag sent back
-        a.confirmed(PairConfirm(tag=proof.tag, sealed=sealed))
+        a.handle_confirm(PairConfirm(tag=proof.tag, sealed=sealed))
     with pytest.raises(WrongProof):  # our signature sent back as theirs
-        b.signed(PairSigned(sealed=sealed))
+        b.handle_signature(PairSigned(sealed=sealed))
 
 
 async def test_a_replay_fails(three: list[Identity]) -> None:
     new, member, _ = three
     a, b = newcomer(new, member), keeper(member)
     hello = a.hello()
-    proof = a.answered(b.greeted(hello))
+    proof = a.handle_answer(b.handle_hello(hello))
     again = keeper(member)
-    again.greeted(hello)
+    again.handle_hello(hello)
     with pytest.raises(WrongProof):
-        again.proved(proof)
+        again.handle_proof(proof)
 
 
 @pytest.mark.parametrize("numbers", [b"", b"A", b"A" + bytes(32), b"B" + bytes(32), b"\xff" * 99])
@@ -152,7 +152,7 @@ async def test_numbers_that_are_none_count_as_a_guess(three: list[Identity], num
     new, member, _ = three
     hello = msgspec.structs.replace(newcomer(new, member).hello(), spake=numbers)
     with pytest.raises(WrongProof):
-        keeper(member).greeted(hello)
+        keeper(member).handle_hello(hello)
 
 
 @pytest.mark.parametrize("apart", [-2, 2, 9])
@@ -161,7 +161,7 @@ async def test_another_version_is_told_both(three: list[Identity], apart: int) -
     hello = newcomer(new, member).hello()
     other = msgspec.structs.replace(hello, version=PROTOCOL + apart, build="9.9")
     with pytest.raises(Refused) as refused:
-        keeper(member).greeted(other)
+        keeper(member).handle_hello(other)
     facts = refused.value.reason.facts
     assert refused.value.reason.code == "version_differs"
     assert {facts["older_build"], facts["newer_build"]} == {"0.1", "9.9"}
@@ -172,9 +172,9 @@ async def test_odd_certificates_are_no_guess_and_get_nowhere(three: list[Identit
     new, member, _ = three
     hello = newcomer(new, member).hello()
     with pytest.raises(BadMessage):
-        keeper(member).greeted(msgspec.structs.replace(hello, der=Recipe(ca=True).der()))
+        keeper(member).handle_hello(msgspec.structs.replace(hello, der=Recipe(ca=True).der()))
     with pytest.raises(Refused):
-        keeper(member).greeted(msgspec.structs.replace(hello, der=member.der))
+        keeper(member).handle_hello(msgspec.structs.replace(hello, der=member.der))
     with pytest.raises(BadCertificate):
         Newcomer("123456", new, "new", "0.1", Recipe(ca=True).der(), b"n" * 32)
 

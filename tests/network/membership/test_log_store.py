@@ -14,7 +14,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.machine.paths import write_atomically
 from app.network.identity import Identity
-from app.network.membership.household_log import LogStore, decode_lines, new_household, signed
+from app.network.membership.household_log import LogStore, decode_lines, new_household, sign_operation
 from app.network.sockets import Address
 from tests.network.nodes import an_identity
 
@@ -33,7 +33,7 @@ async def test_what_was_saved_is_loaded(store: LogStore, me: Identity, tmp_path:
     assert await store.load() is None
     _, other = await an_identity(tmp_path / "other")
     log = new_household(me, "den")
-    add = signed(me, Add(log.household, other.id, other.der, "attic", FIRST_ROLES))
+    add = sign_operation(me, Add(log.household, other.id, other.der, "attic", FIRST_ROLES))
     log = Log(log.household, (*log.operations, add))
     await store.save(log)
     assert await store.load() == log

@@ -18,7 +18,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.network.identity import Identity
 from app.network.membership.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
-from app.network.membership.household_log import JoinResult, new_household, signed
+from app.network.membership.household_log import JoinResult, new_household, sign_operation
 from app.network.membership.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
@@ -56,7 +56,7 @@ class Door:
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         self.admitted.append(machine)
         body = Add(self.log.household, machine, der, name, FIRST_ROLES)
-        operation = signed(self.member, body)
+        operation = sign_operation(self.member, body)
         return Log(self.log.household, (*self.log.operations, operation))
 
     async def confirm(self, machine: MachineId) -> None:
@@ -210,7 +210,7 @@ async def test_while_one_is_let_in_the_others_are_told_so(door: Door) -> None:
     async with wire:
         first = Newcomer(door.window.code, door.new, "new", "0.1", wire.server_der(), b"n" * 32)
         await wire.send(first.hello())
-        await wire.send(first.answered(await wire.receive(PairAnswer)))
+        await wire.send(first.handle_answer(await wire.receive(PairAnswer)))
         await wire.receive(PairConfirm)  # it owes its signature
         with pytest.raises(Refused) as refused:
             await door.join()
