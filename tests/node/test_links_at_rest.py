@@ -52,7 +52,7 @@ class Household:
         }
         return SimpleNamespace(
             me=me, links=links, members=dict.fromkeys(MACHINES), link=links.__getitem__,
-            addresses=self.addresses, calls=SimpleNamespace(through={}),
+            addresses=self.addresses, link_manager=SimpleNamespace(chosen_interfaces={}),
         )  # fmt: skip
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:

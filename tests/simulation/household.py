@@ -220,7 +220,7 @@ class MemberPort(Port):
         await self._ordered(messages.OpenStage(**{**_fields(order), "epoch": epoch}))
 
     def required(self, pipeline: bytes) -> None:
-        self.lending.expects(self._host(), PipelineId(pipeline))
+        self.lending.require_expected(self._host(), PipelineId(pipeline))
 
     async def serve(self, pipeline: bytes, channel: MemoryChannel) -> None:
         self.wires.append(channel)

@@ -205,7 +205,7 @@ def test_the_port_of_the_last_start_is_taken_again(tmp_path: Path) -> None:
 
 
 def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
-    network: Any = SimpleNamespace(id="d" * 64, port=1, members={}, calls=SimpleNamespace())
+    network: Any = SimpleNamespace(id="d" * 64, port=1, members={}, link_manager=SimpleNamespace())
     choice = Choice(on=True, bind="0.0.0.0", interfaces=frozenset({"wg0"}))
     choices: Any = SimpleNamespace(now=SimpleNamespace(name="den"))
     finding = DiscoveryService(network, choices, choice, lambda _: None)
