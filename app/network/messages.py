@@ -30,9 +30,9 @@ OLDEST_PROTOCOL = 6
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
-MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
-MOST_SECONDS, MOST_STEP, MOST_RATE, MOST_BITS = 1e9, 1e3, 1e13, 1 << 50
-MOST_INTERFACE = 32  # characters of a name; a message with 64 links stays far below the size limit
+MAX_LISTED_MACHINES, MAX_LISTED_ADDRESSES = 64, 4
+MAX_SECONDS, MAX_STEP_SECONDS, MAX_RATE, MAX_BITS = 1e9, 1e3, 1e13, 1 << 50
+MAX_INTERFACE_CHARACTERS = 32  # characters of a name; a message with 64 links stays far below the size limit
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 
@@ -43,12 +43,12 @@ Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # the id of a mach
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
-StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_STEP)]  # one step, or a part of it
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)]
+StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_STEP_SECONDS)]  # one step, or a part of it
 SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
-Rate = Annotated[float, msgspec.Meta(ge=0, le=MOST_RATE)]
-Bits = Annotated[int, msgspec.Meta(ge=0, le=MOST_BITS)]
-Interface = Annotated[str, msgspec.Meta(max_length=MOST_INTERFACE)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=MAX_RATE)]
+Bits = Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)]
+Interface = Annotated[str, msgspec.Meta(max_length=MAX_INTERFACE_CHARACTERS)]
 ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
 
 
@@ -142,7 +142,7 @@ class Status(_Message, frozen=True, tag="status"):
     state: Literal["off", "ready", "lending", "working", "draining", "paused"]
     reason: Code | None = None
     hottest_c: Annotated[int, msgspec.Meta(ge=0, le=200)] | None = None  # of its processor
-    used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
+    used_by: Annotated[list[Id], msgspec.Meta(max_length=MAX_LISTED_MACHINES)] = []
     engine: Text = ""
     watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
     # The owner's bandwidth limit; 0 means none.
@@ -227,9 +227,9 @@ class Whereabouts(_Message, frozen=True, tag="whereabouts"):
     machines: Annotated[
         dict[
             Id,
-            Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=MOST_TOLD_ADDRESSES)],
+            Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=MAX_LISTED_ADDRESSES)],
         ],
-        msgspec.Meta(max_length=MOST_TOLD_MACHINES),
+        msgspec.Meta(max_length=MAX_LISTED_MACHINES),
     ]
 
 
@@ -253,7 +253,7 @@ class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class LinksMeasured(_Message, frozen=True, tag="links_measured"):
     """The sender's measurements of all its links that are up. They are shown to users but never used for planning."""
 
-    links: Annotated[list[MeasuredLink], msgspec.Meta(max_length=MOST_TOLD_MACHINES)]
+    links: Annotated[list[MeasuredLink], msgspec.Meta(max_length=MAX_LISTED_MACHINES)]
 
 
 class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):

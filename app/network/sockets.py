@@ -24,7 +24,7 @@ BACKLOG = 128
 # Lost data is retransmitted after a usual round trip plus this time, then after twice as long, and so on. By default,
 # systems wait between 200 ms and several minutes. The value must exceed 40 ms, the delay after which Linux acknowledges
 # data to which there is no response.
-SENT_AGAIN_MICROSECONDS, SENT_AGAIN_MOST_MILLISECONDS = 50_000, 1000
+RETRANSMIT_MICROSECONDS, MAX_RETRANSMIT_MILLISECONDS = 50_000, 1000
 LINUX_TCP_RTO_MAX_MS, LINUX_TCP_RTO_MIN_US = 44, 45  # linux/tcp.h; older kernels reject them
 MACOS_TCP_KEEPALIVE = 0x10  # netinet/tcp.h; Python names it TCP_KEEPALIVE since 3.10
 
@@ -200,7 +200,7 @@ def tune(sock: socket.socket) -> None:
             option = socket.TCP_USER_TIMEOUT
             sock.setsockopt(socket.IPPROTO_TCP, option, UNACKED_MILLISECONDS)
             option = LINUX_TCP_RTO_MAX_MS  # so that a path that recovers is used again within a second
-            sock.setsockopt(socket.IPPROTO_TCP, option, SENT_AGAIN_MOST_MILLISECONDS)
+            sock.setsockopt(socket.IPPROTO_TCP, option, MAX_RETRANSMIT_MILLISECONDS)
 
 
 class Options(Protocol):
@@ -217,7 +217,7 @@ def retransmit_quickly(sock: Options) -> None:
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            sock.setsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MIN_US, SENT_AGAIN_MICROSECONDS)
+            sock.setsockopt(socket.IPPROTO_TCP, LINUX_TCP_RTO_MIN_US, RETRANSMIT_MICROSECONDS)
 
 
 def own_host() -> str:

@@ -90,7 +90,7 @@ BARRED_SECONDS = 60.0
 
 BURST_S = 0.02  # of unused time that can be made up for; enough for a decoded token in most cases
 SLICE_S = 0.02  # duration of a slice, for which other users of the same bucket have to wait
-LEAST_SLICE_BYTES, MOST_SLICE_BYTES = 4 << 10, 256 << 10
+MIN_SLICE_BYTES, MAX_SLICE_BYTES = 4 << 10, 256 << 10
 BYTES_OF_MBIT = 125_000
 
 
@@ -116,7 +116,7 @@ class Bucket:
     @property
     def slice_bytes(self) -> int:
         """Return the size of the slices into which a long message is split."""
-        return max(LEAST_SLICE_BYTES, min(MOST_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
+        return max(MIN_SLICE_BYTES, min(MAX_SLICE_BYTES, int(self.bytes_per_s * SLICE_S)))
 
 
 THROTTLED_SECONDS = 1.0  # after the last wait, since there are gaps between slices
@@ -205,7 +205,7 @@ class LinkPace:
     @property
     def slice_bytes(self) -> int:
         """Return the size of the slices into which a long message is split."""
-        return self._out.slice_bytes if self._out else MOST_SLICE_BYTES
+        return self._out.slice_bytes if self._out else MAX_SLICE_BYTES
 
     async def wait_to_send(self, n_bytes: int) -> None:
         """Wait until `n_bytes` may be sent."""

@@ -28,10 +28,10 @@ from app.network.sockets import plain_host
 BURST, PER_SECOND = 16.0, 4.0  # for a host at which a member was reached, which may be barred or removed by now
 OTHERS_BURST, OTHERS_PER_SECOND = 64.0, 16.0  # for all other hosts together
 OTHERS = ""
-MOST_PACED_HOSTS = 256  # that are remembered
+MAX_PACED_HOSTS = 256  # that are remembered
 
 PLACES, PLACES_OF_ONE_NETWORK = 64, 8
-MOST_HOSTS = 64  # that are remembered
+MAX_HOSTS = 64  # that are remembered
 FIRST_BYTE_SECONDS = 1.0  # the dialing side speaks first, and does so immediately
 NETWORK_BITS = 64  # of an IPv6 address; a machine can choose the remaining bits
 LOOK_SECONDS = 0.02  # between checks for the rest of a first message, and where the loop cannot wait for bytes
@@ -79,7 +79,7 @@ class HandshakePace:
         bucket.left = min(burst, bucket.left + (now - bucket.at_seconds) * per_second)
         bucket.at_seconds = now
         self._buckets[key] = bucket  # latest last
-        if len(self._buckets) > MOST_PACED_HOSTS:
+        if len(self._buckets) > MAX_PACED_HOSTS:
             del self._buckets[next(iter(self._buckets))]
         return bucket, per_second
 
@@ -180,7 +180,7 @@ class WaitingRoom(Generic[Connection]):
 class AuthenticatedHosts:
     """The hosts from which callers have proved their identity, most recent last."""
 
-    def __init__(self, most: int = MOST_HOSTS) -> None:
+    def __init__(self, most: int = MAX_HOSTS) -> None:
         self._most, self._hosts = most, dict[str, None]()
 
     def __contains__(self, host: str) -> bool:

@@ -88,7 +88,7 @@ def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) 
         state=rules.state_word(),
         reason=why.code if why else None,
         hottest_c=rules.hottest_c(),
-        used_by=list(rules.used_by()[: messages.MOST_TOLD_MACHINES]),
+        used_by=list(rules.used_by()[: messages.MAX_LISTED_MACHINES]),
         engine=offer.engines[0][:200] if offer.engines else "",
         watts=rules.watts(),
         link_mbit=rules.rules.link_mbit,

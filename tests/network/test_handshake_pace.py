@@ -17,7 +17,7 @@ from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
 from app.network.sockets import Address
 from app.network.traffic_limits import EventKind, Flood
-from app.network.waiting_room import BURST, MOST_PACED_HOSTS, OTHERS_BURST, HandshakePace
+from app.network.waiting_room import BURST, MAX_PACED_HOSTS, OTHERS_BURST, HandshakePace
 from tests.network.nodes import Node, Nodes, at, opened, pair, until
 
 MET = "10.0.0.2"
@@ -54,9 +54,9 @@ def test_a_host_where_a_member_was_met_has_its_own_and_all_others_share() -> Non
 
 def test_few_hosts_are_remembered() -> None:
     pace = HandshakePace(lambda _: True)
-    for n in range(2 * MOST_PACED_HOSTS):
+    for n in range(2 * MAX_PACED_HOSTS):
         pace.count_failure(str(n))
-    assert len(pace._buckets) == MOST_PACED_HOSTS
+    assert len(pace._buckets) == MAX_PACED_HOSTS
 
 
 def barred(den: Node, other: Node) -> None:

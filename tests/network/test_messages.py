@@ -349,14 +349,14 @@ def test_protocols_understand_each_other_as_neighbors(monkeypatch: pytest.Monkey
 
 
 def test_the_most_links_that_may_be_told_fit_into_a_message() -> None:
-    widest = "\U0001f50c" * messages.MOST_INTERFACE
+    widest = "\U0001f50c" * messages.MAX_INTERFACE_CHARACTERS
     link = MeasuredLink(
         machine="f" * 64, age_s=1 / 3e-9, round_trip_s=1 / 3e-2, round_trip_p95_s=1 / 3e-2,
         out_bytes_per_s=1e13 / 3, in_bytes_per_s=1e13 / 3, interface=widest,
         kind=LinkKind.THUNDERBOLT, negotiated_bits_per_s=1 << 50, far_interface=widest,
         far_kind=LinkKind.THUNDERBOLT, far_negotiated_bits_per_s=1 << 50,
     )  # fmt: skip
-    most = LinksMeasured(links=[link] * messages.MOST_TOLD_MACHINES)
+    most = LinksMeasured(links=[link] * messages.MAX_LISTED_MACHINES)
     assert decode(encode(most)) == most
     with pytest.raises(BadMessage):
-        decode(encode(LinksMeasured(links=[link] * (messages.MOST_TOLD_MACHINES + 1))))
+        decode(encode(LinksMeasured(links=[link] * (messages.MAX_LISTED_MACHINES + 1))))

@@ -15,7 +15,7 @@ from app.core.household.household import Announced, AnnouncementEnded
 from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.discovery.announcement import believable
-from app.network.messages import MOST_TOLD_ADDRESSES, MOST_TOLD_MACHINES, Message, Whereabouts
+from app.network.messages import MAX_LISTED_ADDRESSES, MAX_LISTED_MACHINES, Message, Whereabouts
 from app.network.peer.peer_link import PeerLink
 from app.network.sockets import Address, plain_host
 
@@ -77,7 +77,7 @@ class AddressBook:
         for machine in named:
             known = self._reported.get(machine, ())
             places = _parsed(message.machines[machine], by.host)
-            self._reported[machine] = tuple(dict.fromkeys((*places, *known)))[:MOST_TOLD_ADDRESSES]
+            self._reported[machine] = tuple(dict.fromkeys((*places, *known)))[:MAX_LISTED_ADDRESSES]
         self._reported = {machine: at for machine, at in self._reported.items() if machine in members}
         self._hint(named)
 
@@ -89,12 +89,12 @@ class AddressBook:
 
     def _to_tell(self, up: Mapping[MachineId, PeerLink], machines: Iterable[MachineId]) -> Whereabouts:
         places: dict[str, list[str]] = {}
-        for machine in list(machines)[:MOST_TOLD_MACHINES]:
+        for machine in list(machines)[:MAX_LISTED_MACHINES]:
             met = self._met(machine)
             # An address of a machine that is not linked now is the weakest hint and must not displace a better one.
             known = dict.fromkeys((up[machine].address, *met) if machine in up else met[:1])
             if known:
-                places[machine] = [str(place)[:64] for place in known][:MOST_TOLD_ADDRESSES]
+                places[machine] = [str(place)[:64] for place in known][:MAX_LISTED_ADDRESSES]
         return Whereabouts(machines=places)
 
     def _announced_at(self, machine: MachineId) -> list[Address]:

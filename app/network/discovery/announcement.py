@@ -18,7 +18,7 @@ SERVICE = "_poolhouse._tcp.local."
 ID_DIGITS = 16
 MAX_TXT_BYTES = 1024  # ours are shorter than 500
 MAX_NAME_BYTES = 200  # of UTF-8; a string in a TXT record has at most 255
-MOST_ADDRESSES = 8
+MAX_ADDRESSES = 8
 SYSTEMS = ("Linux", "macOS", "Windows")  # any other value is ignored
 MAX_DEVICE_CHARACTERS = 40
 
@@ -107,7 +107,7 @@ def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]
             continue
         on_link = any(_is_neighbor(address, own) for own in mine)
         near.append((not on_link, address.version == 6, text))
-    return tuple(text for _, _, text in sorted(near))[:MOST_ADDRESSES]
+    return tuple(text for _, _, text in sorted(near))[:MAX_ADDRESSES]
 
 
 def is_on_local_link(host: str, ours: Sequence[str]) -> bool:

@@ -35,7 +35,7 @@ from app.core.errors import Reason
 from app.core.household.household import MOST_STRANGERS, Announced, AnnouncementEnded
 from app.core.reasons import os_cause
 from app.network.discovery.announcement import (
-    MOST_ADDRESSES,
+    MAX_ADDRESSES,
     SERVICE,
     TxtRecord,
     believable,
@@ -48,7 +48,7 @@ from app.network.discovery.announcement import (
 from app.network.messages import PROTOCOL
 
 FORGOTTEN_SECONDS = 120.0  # the lifetime of a host's records (RFC 6762, section 10)
-NEW_STRANGERS, NEW_STRANGERS_A_SECOND = 32, 4.0
+NEW_STRANGERS, NEW_STRANGERS_PER_SECOND = 32, 4.0
 RECORDS_UNTIL_PURGE = 512
 RECORDS_OF_ONE = 16
 OWN_ADDRESSES_SECONDS = 150.0  # other machines still repeat an address that we have just given up
@@ -62,8 +62,8 @@ REFRESH_SECONDS, REFRESH_SPREAD_SECONDS = 50.0, 10.0  # other machines' records 
 QUESTIONS_APART_SECONDS = 10.0
 BURST_SECONDS = 0.2  # changes within this time are reported together
 TICK_SECONDS = 2.0
-STOOD_STILL_SECONDS = 6.0  # longer than a tick: this computer was asleep, or its clock was set
-AGAIN_SECONDS = 10.0  # between attempts to open the port
+SUSPENDED_SECONDS = 6.0  # longer than a tick: this computer was asleep, or its clock was set
+RETRY_SECONDS = 10.0  # between attempts to open the port
 ITSELF_SECONDS = 8.0  # if multicast works, our own announcement returns within milliseconds
 log = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ class AnnouncementListener(RecordUpdateListener):
             id16 = id_of(record.key)
             if id16 == self._me:
                 self._own(_text(record))
-            elif id16 in self._sightings and len(hosts.setdefault(id16, [])) < 4 * MOST_ADDRESSES:
+            elif id16 in self._sightings and len(hosts.setdefault(id16, [])) < 4 * MAX_ADDRESSES:
                 hosts[id16].append(_text(record))
         for id16, addresses in hosts.items():
             self._sightings[id16].addresses = tuple(addresses)
@@ -212,7 +212,7 @@ class AnnouncementListener(RecordUpdateListener):
         if self._is_member(id16):
             return True
         now = self._clock()
-        earned = (now - self._allowed_seconds) * NEW_STRANGERS_A_SECOND
+        earned = (now - self._allowed_seconds) * NEW_STRANGERS_PER_SECOND
         self._allowance = min(NEW_STRANGERS, self._allowance + earned)
         self._allowed_seconds = now
         if self._allowance < 1:
@@ -342,7 +342,7 @@ class Discovery:
                     self._news.clear()
                     passed = max(self._wall_clock() - seen_wall, self._clock() - seen)
                     seen_wall, seen = self._wall_clock(), self._clock()
-                    if passed > TICK_SECONDS + STOOD_STILL_SECONDS:
+                    if passed > TICK_SECONDS + SUSPENDED_SECONDS:
                         self._restart()
                     await self._follow(tasks)
                     self._ask_if_due()
@@ -379,7 +379,7 @@ class Discovery:
             await self._fail(error)
 
     async def _open(self, tasks: asyncio.TaskGroup) -> None:
-        if self._clock() - self._tried_seconds < AGAIN_SECONDS:
+        if self._clock() - self._tried_seconds < RETRY_SECONDS:
             return
         self._tried_seconds = self._clock()
         self._zeroconf = AsyncZeroconf(interfaces=list(self._spoken_at))

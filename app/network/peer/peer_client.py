@@ -43,7 +43,7 @@ CLOSE_SECONDS = 1.0
 REUSE_SECONDS = 5.0  # below the listener's idle limit, so that a connection being closed is never reused
 CONNECTIONS = 16  # data channels of several pipelines, an upload and an offer
 GUEST_CONNECTIONS = 40  # more than a host answers at once; with CONNECTIONS, below its limit per member
-MOST_FACT_CHARS = 200  # the same limit as in a message
+MAX_FACT_CHARACTERS = 200  # the same limit as in a message
 
 
 class GuestClient:
@@ -413,7 +413,7 @@ def reported_error(answer: bytes, name: str, *, of_its_pool: bool = False) -> Ap
     except (ValueError, KeyError):
         return Refused("peer_refused")
     short = Reason(sent.code, sent.facts).mapped(
-        lambda _, fact: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
+        lambda _, fact: fact[:MAX_FACT_CHARACTERS] if isinstance(fact, str) else fact
     )
     displayable = displayable_reason(short)
     reason = (fault_table.about_requester if of_its_pool else fault_table.limited_to_sender)(displayable, name)

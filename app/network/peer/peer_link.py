@@ -42,7 +42,7 @@ from app.network.traffic_limits import Allowance, EventKind, Flood
 
 TRY_SECONDS = 3.0  # a firewall that drops packets does not answer
 ANSWER_SECONDS = 2 * TRY_SECONDS
-AGAIN_SECONDS = 1.0  # between two attempts at a member's request, so that it cannot use us as a port scanner
+RETRY_SECONDS = 1.0  # between two attempts at a member's request, so that it cannot use us as a port scanner
 
 HEARTBEAT_SECONDS = 1.0
 NOTICE_SECONDS = 0.25  # from detecting a dead peer until the whole node knows, so that the total is 5 s
@@ -74,7 +74,7 @@ class ReachabilityTest:
         self._send, self._address, self._clock = send, address, clock
         self._hears = hears
         self._asked: asyncio.Future[Called] | None = None
-        self._number, self._tried_at = 0, -AGAIN_SECONDS
+        self._number, self._tried_at = 0, -RETRY_SECONDS
 
     async def ask(self) -> Called | None:
         """Ask the peer to connect to us. Return its answer, or None if it did not answer."""
@@ -103,7 +103,7 @@ class ReachabilityTest:
 
     async def _try(self) -> bool | None:
         now = self._clock()
-        if now - self._tried_at < AGAIN_SECONDS:
+        if now - self._tried_at < RETRY_SECONDS:
             return None
         self._tried_at, address = now, self._address()
         try:

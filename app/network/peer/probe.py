@@ -31,17 +31,17 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.peer.frame_channel import FrameChannel
 
-MOST_BYTES, MOST_SECONDS = 32 << 20, 0.7  # limits per direction, whichever is reached first
+MAX_BYTES, MAX_SECONDS = 32 << 20, 0.7  # limits per direction, whichever is reached first
 TOKEN_BYTES = 8
-LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 << 10, 128 << 10
+MIN_CHUNK_BYTES, MAX_CHUNK_BYTES = 4 << 10, 128 << 10
 CHUNK_SECONDS = 0.005  # target duration of a chunk once the rate is known
-LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES = 32 << 10, 4 << 20
+MIN_WINDOW_BYTES, MAX_WINDOW_BYTES = 32 << 10, 4 << 20
 QUEUE_SECONDS = 0.01  # of data in flight beyond the round trip, so that the link is never idle
 RATE_SECONDS = 0.05  # period over which the current rate is measured
 START_SHARE = 0.3  # of the total time, in which TCP ramps up and burst allowances are used up
 
 SLICES = 9  # into which the time after the start phase is divided
-LEAST_OF_MEAN = 0.25  # a median below this share of the mean is meaningless
+MIN_SHARE_OF_MEAN = 0.25  # a median below this share of the mean is meaningless
 
 CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; the other types are below
 
@@ -49,17 +49,17 @@ Samples = Sequence[tuple[float, int]]
 """Times in seconds and the bytes that had arrived by then. Both only increase."""
 
 ROUND_TRIPS, UNCOUNTED = 30, 3  # the first few only wake the radio and fill caches
-LEAST_ROUND_TRIPS, ROUND_TRIPS_SECONDS = 8, 0.8
+MIN_ROUND_TRIPS, ROUND_TRIPS_SECONDS = 8, 0.8
 ECHO_BYTES = 48  # the size of a frame header with one segment
 SILENT_SECONDS = 3.0  # time limit for an expected message
-LONGEST_SECONDS = 10.0  # time limit for a whole probe, whatever the other side does
-MOST_ECHOES = 2 * (ROUND_TRIPS + UNCOUNTED)
+MAX_PROBE_SECONDS = 10.0  # time limit for a whole probe, whatever the other side does
+MAX_ECHOES = 2 * (ROUND_TRIPS + UNCOUNTED)
 MINUTE_SECONDS = 60.0
-MOST_BYTES_A_MINUTE = 8 * MOST_BYTES  # that this machine sends for the probes of one member
-LEAST_COUNTED_BYTES = MOST_BYTES // 4  # minimum that a probe counts, so that there cannot be dozens of small ones
+MAX_BYTES_PER_MINUTE = 8 * MAX_BYTES  # that this machine sends for the probes of one member
+MIN_COUNTED_BYTES = MAX_BYTES // 4  # minimum that a probe counts, so that there cannot be dozens of small ones
 PROBE_PATH = "probe/1"  # the number is the protocol version; a peer with another version answers "not found"
-MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MOST_CHUNK_BYTES  # per message
-MOST_END_BYTES, MOST_SPEED_DIGITS = 96, 13
+MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MAX_CHUNK_BYTES  # per message
+MAX_END_BYTES, MAX_SPEED_DIGITS = 96, 13
 NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # allows the interface names of all systems; for display only
 ECHO, GIVE, DONE, BUSY = b"\x01", b"\x05", b"\x06", b"\x07"
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def rate_of(samples: Samples) -> float | None:
     arrived = [_arrived_by(samples, settled + n * slice_s) for n in range(SLICES + 1)]
     median = statistics.median(after - before for before, after in itertools.pairwise(arrived))
     mean = (total - arrived[0]) / SLICES
-    is_meaningful = median and median >= LEAST_OF_MEAN * mean
+    is_meaningful = median and median >= MIN_SHARE_OF_MEAN * mean
     return median / slice_s if is_meaningful else total / (ended - begun)
 
 
@@ -108,12 +108,12 @@ class _Window:
     @property
     def bytes(self) -> int:
         window = int(2 * self.best_rate * (self.round_trip_s + QUEUE_SECONDS))
-        return max(LEAST_WINDOW_BYTES, min(MOST_WINDOW_BYTES, window))
+        return max(MIN_WINDOW_BYTES, min(MAX_WINDOW_BYTES, window))
 
     @property
     def chunk_bytes(self) -> int:
         chunk = int(self.best_rate * CHUNK_SECONDS)
-        return max(LEAST_CHUNK_BYTES, min(MOST_CHUNK_BYTES, chunk))
+        return max(MIN_CHUNK_BYTES, min(MAX_CHUNK_BYTES, chunk))
 
     def arrived(self, now: float, total: int, took_s: float) -> None:
         """Record that `total` bytes have arrived by `now`, and that the last chunk was answered after `took_s`."""
@@ -133,15 +133,15 @@ async def send_chunks(
 
     receive: returns the next message, and raises if the probe must end. Raises Refused if an answer is wrong.
     """
-    filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # random, so that nothing along the path can compress it
+    filler = secrets.token_bytes(MAX_CHUNK_BYTES)  # random, so that nothing along the path can compress it
     begun = clock()
     window, samples, sent, arrived = _Window(), [(begun, 0)], 0, 0
     window.recent.append((begun, 0))
     owed: deque[tuple[bytes, int, float]] = deque()
     while True:
-        more = sent < MOST_BYTES and clock() - begun < MOST_SECONDS
+        more = sent < MAX_BYTES and clock() - begun < MAX_SECONDS
         if more and sent - arrived < window.bytes:
-            token, size = (secrets.token_bytes(TOKEN_BYTES), min(window.chunk_bytes, MOST_BYTES - sent))
+            token, size = (secrets.token_bytes(TOKEN_BYTES), min(window.chunk_bytes, MAX_BYTES - sent))
             sent += size
             owed.append((token, sent, clock()))
             await channel.send(CHUNK + token + filler[:size])
@@ -159,7 +159,7 @@ async def send_chunks(
 def answer_to(chunk: bytes) -> tuple[bytes, int]:
     """Return the answer to a chunk, and its size as `pour` counts it. Raises ValueError if it is not a chunk."""
     token, size = chunk[1 : 1 + TOKEN_BYTES], len(chunk) - 1 - TOKEN_BYTES
-    if chunk[:1] != CHUNK or not 0 < size <= MOST_CHUNK_BYTES:
+    if chunk[:1] != CHUNK or not 0 < size <= MAX_CHUNK_BYTES:
         raise ValueError("not a chunk")
     return TOKEN + token, size
 
@@ -185,15 +185,15 @@ class Measured:
 
 def encode_end(end: LinkEnd) -> bytes:
     """Encode a description of our end of the link for the other side: its kind, card speed and name."""
-    return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MOST_END_BYTES]
+    return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MAX_END_BYTES]
 
 
 def decode_end(text: bytes) -> LinkEnd:
     """Decode the other side's description of its end, and make it safe to display. Invalid parts become unknown."""
-    kind, _, rest = text[:MOST_END_BYTES].decode("ascii", "replace").partition(" ")
+    kind, _, rest = text[:MAX_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
     known = {str(link_kind): link_kind for link_kind in LinkKind}
-    bits = int(speed) if speed.isdecimal() and len(speed) <= MOST_SPEED_DIGITS else 0
+    bits = int(speed) if speed.isdecimal() and len(speed) <= MAX_SPEED_DIGITS else 0
     shown = name if NAMED.fullmatch(name) else ""
     return LinkEnd(known.get(kind, LinkKind.UNKNOWN), shown, bits or None)
 
@@ -240,7 +240,7 @@ class Probes:
             raise Busy("probe_busy_here")
         self._active = True
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(MAX_PROBE_SECONDS):
                 channel = await open_channel()
                 try:
                     return await work(channel, name)
@@ -257,14 +257,14 @@ class Probes:
         `ends`: the addresses of the connection, ours first.
         """
         sent = self._given_lately(member.id)
-        most = MOST_BYTES_A_MINUTE - sum(size for _, size in sent)
-        if self._active or self._busy() or most < MOST_BYTES:
+        most = MAX_BYTES_PER_MINUTE - sum(size for _, size in sent)
+        if self._active or self._busy() or most < MAX_BYTES:
             await channel.send(BUSY)
             return
         self._active = True
         begun, self._poured = self._clock(), 0
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(MAX_PROBE_SECONDS):
                 await self._served(channel, self._end_of(*ends))
         except Busy:
             await channel.send(BUSY)
@@ -272,7 +272,7 @@ class Probes:
             log.info("the probe by %s was aborted: %s", member.name, str(error) or "too long")
         finally:
             self._active = False
-            sent.append((begun, max(self._poured, LEAST_COUNTED_BYTES)))
+            sent.append((begun, max(self._poured, MIN_COUNTED_BYTES)))
 
     async def _measured(self, channel: FrameChannel, name: str) -> Measured:
         async def receive() -> bytes:
@@ -292,7 +292,7 @@ class Probes:
         begun = self._clock()
         while len(seconds) < ROUND_TRIPS + UNCOUNTED:
             late = self._clock() - begun > ROUND_TRIPS_SECONDS
-            if late and len(seconds) >= LEAST_ROUND_TRIPS + UNCOUNTED:
+            if late and len(seconds) >= MIN_ROUND_TRIPS + UNCOUNTED:
                 break
             echo = ECHO + secrets.token_bytes(ECHO_BYTES - 1)
             sent_at = self._clock()
@@ -313,7 +313,7 @@ class Probes:
             except ValueError:
                 raise Refused("peer_speaks_oddly", name=name) from None
             total += size
-            if total > MOST_BYTES:
+            if total > MAX_BYTES:
                 raise Refused("peer_speaks_oddly", name=name)
             samples.append((self._clock(), total))
             await channel.send(answer)
@@ -324,17 +324,17 @@ class Probes:
         echoes = received = 0
         while True:
             message = await self._received(channel, "")
-            if message[:1] == ECHO and len(message) == ECHO_BYTES and echoes < MOST_ECHOES:
+            if message[:1] == ECHO and len(message) == ECHO_BYTES and echoes < MAX_ECHOES:
                 echoes += 1
                 await channel.send(message)
             elif message[:1] == CHUNK:
                 answer, size = answer_to(message)
                 received += size
-                if received > MOST_BYTES:
+                if received > MAX_BYTES:
                     raise ValueError("more bytes than a probe may send")
                 await channel.send(answer)
             elif message == GIVE:
-                self._poured = MOST_BYTES  # until the number is known; an interrupted probe counts in full
+                self._poured = MAX_BYTES  # until the number is known; an interrupted probe counts in full
                 _, self._poured = await send_chunks(channel, lambda: self._received(channel, ""))
                 await channel.send(DONE + encode_end(end))
                 return

@@ -24,7 +24,7 @@ from app.core.ids import MachineId, clean_name
 from app.core.reasons import sentence
 from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.settings import NodeOptions, Settings, SettingsStore, load, save
-from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
+from app.network.discovery.announcement import ID_DIGITS, MAX_ADDRESSES
 from app.network.discovery.mdns_discovery import Discovery
 from app.network.network import Network
 from app.network.sockets import Address, listening_near, listening_socket, own_host
@@ -205,7 +205,7 @@ def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...],
         reached = four if bind == EVERY_IPV4 else (four + six) or link_local
         addresses += reached
         speak_at += reached[:1]
-    return tuple(addresses)[:MOST_ADDRESSES], tuple(speak_at)[:MOST_ADDRESSES]
+    return tuple(addresses)[:MAX_ADDRESSES], tuple(speak_at)[:MAX_ADDRESSES]
 
 
 def likeliest(addresses: Sequence[str]) -> str | None:

@@ -13,12 +13,12 @@ from app.api.snapshot import LinkMeasurement
 from app.core.household.link import Link
 from app.core.ids import MachineId
 from app.network.messages import (
-    MOST_BITS,
-    MOST_INTERFACE,
-    MOST_RATE,
-    MOST_SECONDS,
-    MOST_STEP,
-    MOST_TOLD_MACHINES,
+    MAX_BITS,
+    MAX_INTERFACE_CHARACTERS,
+    MAX_LISTED_MACHINES,
+    MAX_RATE,
+    MAX_SECONDS,
+    MAX_STEP_SECONDS,
     LinksMeasured,
     MeasuredLink,
 )
@@ -34,7 +34,7 @@ def key_of(measured: Mapping[MachineId, Known]) -> Key:
 
 def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
     """Return the message about this machine's links. `now` is the Unix time here; clocks of machines differ."""
-    chosen = sorted(measured.items())[:MOST_TOLD_MACHINES]
+    chosen = sorted(measured.items())[:MAX_LISTED_MACHINES]
     return LinksMeasured(links=[_measured_link(key, known, now) for key, known in chosen])
 
 
@@ -75,11 +75,11 @@ def _measured_link(machine: MachineId, known: Known, now: float) -> MeasuredLink
     link = known.link
     return MeasuredLink(
         machine=machine,
-        age_s=min(MOST_SECONDS, max(0.0, now - known.measured_at)),
-        round_trip_s=min(MOST_STEP, link.round_trip_s),
-        round_trip_p95_s=min(MOST_STEP, link.round_trip_p95_s),
-        out_bytes_per_s=min(MOST_RATE, link.out_bytes_per_s),
-        in_bytes_per_s=min(MOST_RATE, link.in_bytes_per_s),
+        age_s=min(MAX_SECONDS, max(0.0, now - known.measured_at)),
+        round_trip_s=min(MAX_STEP_SECONDS, link.round_trip_s),
+        round_trip_p95_s=min(MAX_STEP_SECONDS, link.round_trip_p95_s),
+        out_bytes_per_s=min(MAX_RATE, link.out_bytes_per_s),
+        in_bytes_per_s=min(MAX_RATE, link.in_bytes_per_s),
         interface=_short(link.interface),
         kind=link.kind,
         negotiated_bits_per_s=_bits(link.negotiated_bits_per_s),
@@ -110,8 +110,8 @@ def _known(measured: MeasuredLink, now: float) -> Known:
 
 def _short(name: str) -> str:
     """Return the link with its texts shortened for sending and showing."""
-    return "".join(filter(str.isprintable, name))[:MOST_INTERFACE]
+    return "".join(filter(str.isprintable, name))[:MAX_INTERFACE_CHARACTERS]
 
 
 def _bits(rate: int | None) -> int | None:
-    return rate if rate is not None and 0 <= rate <= MOST_BITS else None
+    return rate if rate is not None and 0 <= rate <= MAX_BITS else None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.network.discovery.announcement import (
-    MOST_ADDRESSES,
+    MAX_ADDRESSES,
     SERVICE,
     TxtRecord,
     believable,
@@ -129,4 +129,4 @@ def test_the_likeliest_comes_first_and_there_are_not_many() -> None:
     far = [f"10.1.2.{n}" for n in range(40)]
     names = believable(["fd00::1", *far, "192.168.1.9", "192.168.1.9"], HOME)
     assert names[0] == "192.168.1.9"
-    assert len(names) == MOST_ADDRESSES == len(set(names))
+    assert len(names) == MAX_ADDRESSES == len(set(names))

@@ -132,7 +132,7 @@ async def test_one_measurement_at_a_time(nodes: Nodes) -> None:
 
 
 async def test_a_member_gets_only_so_many_bytes_a_minute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "MOST_BYTES_A_MINUTE", 2 * probe.MOST_BYTES)
+    monkeypatch.setattr(probe, "MAX_BYTES_PER_MINUTE", 2 * probe.MAX_BYTES)
     den, attic = await nodes.paired("den", "attic")
     now = [1000.0]
     attic.network.probes._clock = lambda: now[0]
@@ -276,7 +276,7 @@ async def test_a_peer_that_never_stops_giving_is_left() -> None:
             answer, _ = probe.answer_to(message)
             await script.theirs.send(answer)
             message = await script.theirs.receive()
-        chunk = probe.CHUNK + bytes(probe.TOKEN_BYTES + probe.MOST_CHUNK_BYTES)
+        chunk = probe.CHUNK + bytes(probe.TOKEN_BYTES + probe.MAX_CHUNK_BYTES)
         with contextlib.suppress(Unreachable):
             while True:
                 await script.theirs.send(chunk)

@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Unreachable
 from app.network.messages import Called, CallMe, Message, decode, encode
 from app.network.peer import peer_link
-from app.network.peer.peer_link import AGAIN_SECONDS, ReachabilityTest
+from app.network.peer.peer_link import RETRY_SECONDS, ReachabilityTest
 from app.network.sockets import Address
 
 
@@ -71,7 +71,7 @@ async def test_nobody_is_used_to_knock_again_and_again(port: int) -> None:
     near, _ = two(port, clock)
     assert await reached(near) is True
     assert await reached(near) is None
-    clock[0] += AGAIN_SECONDS
+    clock[0] += RETRY_SECONDS
     assert await reached(near) is True
 
 
