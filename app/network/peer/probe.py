@@ -99,7 +99,7 @@ def _arrived_by(samples: Samples, at: float) -> float:
 
 @dataclass(slots=True)
 class _Window:
-    """The bytes that may be in flight: twice the link's capacity, from the best rate and round trip so far."""
+    """The bytes that may be in flight: twice the link's capacity, based on the best rate and round trip so far."""
 
     best_rate: float = 0.0
     round_trip_s: float = 1.0
@@ -157,7 +157,7 @@ async def send_chunks(
 
 
 def answer_to(chunk: bytes) -> tuple[bytes, int]:
-    """Return the answer to a chunk, and its size as `pour` counts it. Raises ValueError if it is not a chunk."""
+    """Return the answer to a chunk, and its size as `send_chunks` counts it. Raises ValueError if it is not a chunk."""
     token, size = chunk[1 : 1 + TOKEN_BYTES], len(chunk) - 1 - TOKEN_BYTES
     if chunk[:1] != CHUNK or not 0 < size <= MAX_CHUNK_BYTES:
         raise ValueError("not a chunk")
@@ -254,7 +254,7 @@ class Probes:
     async def serve(self, member: Member, channel: FrameChannel, ends: tuple[str, str]) -> None:
         """Answer a member's probe, within the limits for each member. The caller closes the channel.
 
-        `ends`: the addresses of the connection, ours first.
+        ends: the addresses of the connection, ours first.
         """
         sent = self._given_lately(member.id)
         most = MAX_BYTES_PER_MINUTE - sum(size for _, size in sent)
@@ -320,7 +320,7 @@ class Probes:
         return rate_of(samples), decode_end(message[1:])
 
     async def _served(self, channel: FrameChannel, end: LinkEnd) -> None:
-        """Answer echoes and chunks until GIVE, then send chunks. Raises Busy, ValueError."""
+        """Answer echoes and chunks until GIVE, then send chunks. Raises Busy or ValueError."""
         echoes = received = 0
         while True:
             message = await self._received(channel, "")
