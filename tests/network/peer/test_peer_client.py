@@ -59,7 +59,7 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
         hung.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(_WebSocket, "leave", hangs)
+    monkeypatch.setattr(_WebSocket, "switch_to_frames", hangs)
     async with asyncio.timeout(OPEN_SECONDS), asyncio.TaskGroup() as group:
         opening = group.create_task(link.open_data(PipelineId(bytes(16))), name="open a channel")
         await hung.wait()
