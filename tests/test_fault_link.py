@@ -230,7 +230,7 @@ for _ in range(1000):
 
 @pytest.mark.root
 def test_a_cable_between_namespaces_delays_limits_and_loses(namespaces: tuple[str, str]) -> None:
-    """TCP over it: 2 × 5 ms; and of 50 Mb/s on the cable 1448 of 1538 bytes are payload."""
+    """TCP over it: 2 × 5 ms; and of 50 Mbit/s on the cable 1448 of 1538 bytes are payload."""
     a, b = namespaces
     with cable(a, b, Faults(delay_s=0.005, rate_bits_per_s=50e6, queue_s=0.1)) as link:
         count, rate = _through(a, b, link.facts["a"])
@@ -243,7 +243,7 @@ def test_a_cable_between_namespaces_delays_limits_and_loses(namespaces: tuple[st
 
 
 def _through(a: str, b: str, address: str) -> tuple[float, float]:
-    """Round trip in seconds and Mb/s, of TCP between the namespaces."""
+    """Round trip in seconds and Mbit/s, of TCP between the namespaces."""
     enter, python = ["ip", "netns", "exec"], [sys.executable, "-c"]
     with subprocess.Popen([*enter, a, *python, ECHO_ONE_SIDE], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

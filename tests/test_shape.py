@@ -196,6 +196,13 @@ def test_the_readme_names_files_that_exist() -> None:
     assert not [name for name in sorted(named) if not (PROJECT / name).exists()]
 
 
+def test_the_help_of_make_fits_a_terminal() -> None:
+    text = (PROJECT / "Makefile").read_text("utf-8")
+    lines = [f"  make {name:<15} {words}" for name, words in re.findall(r"^([a-z-]+):.*## (.*)$", text, re.MULTILINE)]
+    assert len(lines) > 20
+    assert not [line for line in lines if len(line) > 80]
+
+
 def test_no_room_is_crowded() -> None:
     """Beyond about 15 files nobody finds one by its name: a room that has more is two rooms."""
     rooms = {file.parent for root in ("app", "backends") for file in (PROJECT / root).rglob("*.py")}

@@ -164,12 +164,12 @@ class Bench:
 def bench_view(report: Json) -> RenderableType:
     """Show the speed for each number of streams, then the work of each stage."""
     model = terminal_text.name(report["model"])
-    title = f"{model} · prompt {report['prompt_tokens']} · output {report['output_tokens']} tokens"
+    title = f"{model} · {report['prompt_tokens']}-token prompts · {report['output_tokens']}-token answers"
     rows: list[RenderableType] = [Text(title, style="bold"), _speeds(report)]
     for result in report["results"]:
         if result["stages"]:
-            at_once = f"{result['streams']} at once, " if result["streams"] > 1 else ""
-            heading = Text(f"Stages, {at_once}mean of an answer", style="dim")
+            at_once = f" with {result['streams']} answers at once" if result["streams"] > 1 else ""
+            heading = Text(f"Stages{at_once}, mean per answer", style="dim")
             rows += [Text(), heading, _stages(result["stages"])]
     return Group(*rows, *_warnings(report))
 
@@ -224,7 +224,7 @@ def _warnings(report: Json) -> list[Text]:
     """Return the reasons to trust these figures less."""
     sentences = []
     for result in report["results"]:
-        subject = f"With {result['streams']} at once"
+        subject = f"With {result['streams']} answer{'s' if result['streams'] > 1 else ''} at once,"
         if result["reused_tokens"]:
             sentences.append(f"{subject} {result['reused_tokens']} prompt tokens were reused, not computed.")
         if min(result["tokens"]) < report["output_tokens"]:

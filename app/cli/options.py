@@ -99,7 +99,7 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         metavar="DIR",
-        help="The folder in which the node keeps everything.",
+        help="The node's data folder.",
         show_default=False,
         parser=read_home,
         callback=terminal_text.remember_home,
@@ -112,7 +112,9 @@ ModelArgument = Annotated[
 ]
 ContextOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option("--context", min=1, metavar="N", help="The maximum tokens of a conversation.", show_default=False),
+    typer.Option(
+        "--context", min=1, metavar="N", help="The maximum number of tokens in a conversation.", show_default=False
+    ),
 ]
 UsersOption = Annotated[
     Optional[int],  # noqa: UP045
@@ -121,7 +123,7 @@ UsersOption = Annotated[
         min=1,
         max=64,
         metavar="N",
-        help="People at once, each with their own conversation.",
+        help="How many people use the model at once, each in their own conversation.",
         show_default=False,
     ),
 ]
@@ -130,7 +132,8 @@ SplitOption = Annotated[
     typer.Option(
         "--split",
         metavar="5,6,5",
-        help="The layers of each run: this machine's first run, the lenders' in order, this machine's last run.",
+        help="How many layers each gets: this machine's first layers, the lenders' in order, this machine's last "
+        "layers.",
         show_default=False,
     ),
 ]

@@ -148,15 +148,18 @@ class Output:
             self.note(sentence)
 
 
+MORE_MODELS = "`poolhouse pull` lists models to download, and `poolhouse import FILE` adds a file."
+
+
 def _sentence_of(error: AppError) -> str:
     """Return the sentence for an error; for an unknown model it includes the command that gets one."""
     if error.reason.code != "model_unknown":
         return said(error)
     name = str(error.reason.facts.get("name", ""))
     if name.casefold().endswith(".gguf"):  # llama.cpp's own programs take a file name
-        return said(error) + " Put a file on the shelf first: `poolhouse import FILE`."
+        return said(error) + " Import the file first: `poolhouse import FILE`."
     with suppress(BadInput):  # if the catalog is damaged, the shelf's sentence is shown
-        return _pull_hint(name) or said(error)
+        return _pull_hint(name) or f"{said(error)} {MORE_MODELS}"
     return said(error)
 
 

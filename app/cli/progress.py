@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.api.plans import Progress
 from app.cli import terminal_text
 from app.cli.output import Output
-from app.cli.terminal_text import seconds
+from app.cli.terminal_text import duration
 from app.core.reasons import size
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ONE_FILE = ("waiting", "starting", "downloading")  # states of one file, one aft
 WORDS = {
     "starting": "Starting",
     "checking": "Checking the file",
-    "hashing": "Computing the file's hash",
+    "hashing": "Computing the file's checksum",
     "copying": "Copying",
     "downloading": "Downloading",
     "moving": "Moving models",
@@ -67,7 +67,7 @@ class _Lines:
         if step.step == "sending" and step.total:
             quarters = int(QUARTERS * step.done / step.total)
             if 0 < quarters < QUARTERS:
-                self._say(f"{title} {quarters}", f"{title}: {100 * quarters // QUARTERS} %")
+                self._say(f"{title} {quarters}", f"{title}: {100 * quarters // QUARTERS}%")
 
     def _say(self, key: str, sentence: str) -> None:
         if key not in self._said:
@@ -95,10 +95,12 @@ class _Bars:
     def _bar(self, title: str, step: Progress, shared_by: str = "") -> None:
         """Update a bar. Steps with the same `shared_by` share one bar, whose title changes."""
         bar = shared_by or title
+        # A single step has no fraction to show: until it is done, its bar moves to and fro.
+        total = None if step.total == 1 and not step.done else step.total
         if bar not in self._tasks:
             self._progress.start()  # not earlier: quick work shows no bar
-            self._tasks[bar] = self._progress.add_task(title, total=step.total, unit=step.unit)
-        self._progress.update(self._tasks[bar], description=title, completed=step.done, total=step.total)
+            self._tasks[bar] = self._progress.add_task(title, total=total, unit=step.unit)
+        self._progress.update(self._tasks[bar], description=title, completed=step.done, total=total)
 
 
 def bars(console: Console) -> RichProgress:
@@ -123,7 +125,7 @@ def bars(console: Console) -> RichProgress:
 def bar_figures(task: Task) -> str:
     """Return the text beside a bar: `12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
     done, total = task.completed, task.total
-    if total is None:
+    if total is None or total == 1:
         return ""
     if task.fields.get("unit") != "bytes":
         return f"{int(done)} of {int(total)} {terminal_text.name(str(task.fields.get('unit', '')))}"
@@ -131,7 +133,7 @@ def bar_figures(task: Task) -> str:
     if task.speed:
         parts.append(f"{size(int(task.speed))}/s")
     if task.time_remaining is not None and not task.finished:
-        parts.append(f"{seconds(int(task.time_remaining)).replace('.00', '')} left")
+        parts.append(f"{duration(max(1, task.time_remaining))} left")
     return " · ".join(parts)
 
 

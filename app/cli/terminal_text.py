@@ -71,6 +71,7 @@ def command_text(sentence: str, style: str = "") -> Text:
 
 
 BAR_CELLS = 10
+SHORT_SECONDS = 0.1  # below which a time is shown in milliseconds
 
 
 def memory_bar(used: int, total: int, color: str = "blue") -> Text:
@@ -95,9 +96,11 @@ def _of(used: int, total: int) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Format a time: `0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
+    """Format a time: `4.0 ms`, `12 ms`, `0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
     if value is None:
         return "not measured"
+    if value < SHORT_SECONDS:
+        return f"{1000 * value:.{1 if value < 0.01 else 0}f} ms"
     if value >= 60:
         return f"{int(value) // 60} min {int(value) % 60} s"
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"

@@ -69,11 +69,11 @@ FIRST_STEPS = (
     ("poolhouse node", "start the node of this machine; leave it running"),
     ("poolhouse pair --open", "add a machine: shows a code and an address"),
     ("poolhouse pair ADDRESS", "on the machine to add: enter that code"),
-    ("poolhouse models", "the models on the shelf; `import FILE` adds one"),
-    ("poolhouse load MODEL", "place a model on the machines"),
+    ("poolhouse models", "list your models; `import FILE` adds one"),
+    ("poolhouse load MODEL", "load a model onto the machines"),
     ('poolhouse ask "…"', "ask a question"),
     ("poolhouse status", "machines, memory, layers"),
-    ("poolhouse doctor", "checks, each with its cause and its cure"),
+    ("poolhouse doctor", "check this computer; each problem has a cure"),
     ("poolhouse --help", "all commands"),
 )
 NO_SCREEN = "There is no screen for the window. Everything works from the command line:"

@@ -43,9 +43,9 @@ LIKELIEST = (
 # be in the way, and then what is inside.
 MACHINE = ""  # each other machine, under its own name
 ORDER = (
-    "Poolhouse", "Node", "Settings", "Identity", "Listening", "Household", "Version", "Discovery", "Both ways",
-    "Network", "From outside", MACHINE, "VPN", "Virtual", "IPv6", "Lending", "Model", "Engine", "Sandbox", "Device",
-    "Disk", "Memory", "Power", "Home", "Key", "Link",
+    "Poolhouse", "Node", "Settings", "Identity", "Listening", "Household", "Version", "Discovery", "Mutual discovery",
+    "Network", "Incoming connections", MACHINE, "VPN", "Virtual", "IPv6", "Lending", "Model", "Engine", "Sandbox",
+    "Device", "Disk", "Memory", "Power", "Home", "Key", "Link",
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ USED_BY_DEFAULT = frozenset(
     [LinkKind.ETHERNET, LinkKind.WIFI, LinkKind.THUNDERBOLT, LinkKind.UNKNOWN]
 )  # kinds that normally connect the computers of a household
 SYS_NET = Path("/sys/class/net")
-MAX_BITS_PER_S = 10**12  # some drivers report 2^32-1 Mb/s for "unknown"
+MAX_BITS_PER_S = 10**12  # some drivers report 2^32-1 Mbit/s for "unknown"
 LISTING_SECONDS = 5.0
 SIOCETHTOOL, ETHTOOL_GDRVINFO, DRIVER_INFO_BYTES = 0x8946, 3, 196  # linux/sockios.h, ethtool.h
 MAX_LAYERS = 4  # a VLAN on a bridge on a bond on a card

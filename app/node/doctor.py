@@ -120,11 +120,11 @@ def from_outside(dialed: Sequence[bool]) -> Check:
     """Check whether another machine has connected by itself, which shows that this computer's firewall allows it."""
     if not dialed:
         cause = Reason("check_nobody_to_call")
-        return Check("From outside", None, cause, None, "port_untested", tested=False)
+        return Check("Incoming connections", None, cause, None, "port_untested", tested=False)
     if all(dialed):
         cause, cure = Reason("check_called_all"), Reason("cure_called_all")
-        return Check("From outside", None, cause, cure, "port_untested", tested=False)
-    return Check("From outside", True, Reason("check_came_in"))
+        return Check("Incoming connections", None, cause, cure, "port_untested", tested=False)
+    return Check("Incoming connections", True, Reason("check_came_in"))
 
 
 async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
@@ -150,10 +150,10 @@ def called_back(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
     for heard_peer in heard:
         if heard_peer.reached:
             cause = Reason("check_called_back", {"machine": heard_peer.name})
-            return Check("From outside", True, cause, machine=heard_peer.name)
+            return Check("Incoming connections", True, cause, machine=heard_peer.name)
         if heard_peer.reached is False:  # it concerns this computer, so no machine is named for the command
             cause = Reason("check_not_called_back", {"machine": heard_peer.name})
-            return Check("From outside", False, cause, Reason("cure_not_called_back"), "port_closed")
+            return Check("Incoming connections", False, cause, Reason("cure_not_called_back"), "port_closed")
     return known
 
 
@@ -165,17 +165,17 @@ def both_ways(heard: Iterable[PeerReport]) -> list[Check]:
 def _way(peer: PeerReport) -> Check:
     name = peer.name
     if peer.hears_us and peer.is_heard:
-        return Check("Both ways", True, Reason("check_both_ways", {"machine": name}), machine=name)
+        return Check("Mutual discovery", True, Reason("check_both_ways", {"machine": name}), machine=name)
     if peer.is_heard:
         cause = Reason("check_one_way_there", {"machine": name})
         cure = Reason("cure_one_way_there", {"machine": name})
-        return Check("Both ways", None, cause, cure, "one_way_there", name, peer.address)
+        return Check("Mutual discovery", None, cause, cure, "one_way_there", name, peer.address)
     if peer.hears_us:
         cause = Reason("check_one_way_here", {"machine": name})
         cure = Reason("cure_one_way_here", {"machine": name})
-        return Check("Both ways", None, cause, cure, "one_way_here")
+        return Check("Mutual discovery", None, cause, cure, "one_way_here")
     cause = Reason("check_no_way", {"machine": name})
-    return Check("Both ways", None, cause, Reason("cure_no_way"), "no_way_nearby", name)
+    return Check("Mutual discovery", None, cause, Reason("cure_no_way"), "no_way_nearby", name)
 
 
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
@@ -343,6 +343,8 @@ def _lending(lending: LendingPolicy) -> Check:
     lent, why = lending.lent_bytes(), lending.reason()
     if why is None and lent:
         return Check("Lending", True, Reason("check_lending", {"lent_bytes": lent}))
+    if why is not None and why.code == "lend_no_role":  # as for every guest; no rule of this machine changes that
+        return Check("Lending", None, why, None, why.code)
     cause, cure = why or Reason("check_lends_nothing"), Reason("cure_lends_nothing")
     return Check("Lending", None, cause, cure, "lends_nothing")
 

@@ -50,7 +50,7 @@ class Household:
 def _words(link: Faults | None) -> str:
     if link is None:
         return "loopback"
-    rate = f"{link.rate_bits_per_s / MBIT:.0f} Mb/s" if link.rate_bits_per_s else "any rate"
+    rate = f"{link.rate_bits_per_s / MBIT:.0f} Mbit/s" if link.rate_bits_per_s else "any rate"
     return f"{rate} + {link.delay_s / MS:.0f} ms"
 
 

@@ -25,7 +25,7 @@ MACHINES: dict[str, Json] = {
     },
     KITCHEN: {
         "id": KITCHEN, "name": "kitchen\x1b[31m-laptop\u202e", "this": False, "online": True,
-        "state": "paused", "reason": "Paused: on battery (48 %).", "device": None,
+        "state": "paused", "reason": "Paused: on battery (48%).", "device": None,
         "total_bytes": None, "lent_bytes": 0, "used_bytes": 0, "roles": ["lender"],
         "address": None, "layers": [],
     },

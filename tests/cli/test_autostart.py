@@ -39,3 +39,11 @@ def test_the_window_at_sign_in(poolhouse: Any, config: Path) -> None:
     assert "showing only its tray icon" in " ".join(poolhouse("autostart").out.split())
     poolhouse("autostart", "off")
     assert not list((config / "autostart").iterdir())
+
+
+def test_a_node_without_a_window_is_reported_beside_the_window(poolhouse: Any, config: Path) -> None:
+    assert poolhouse("autostart").out == "Poolhouse does not start at sign-in.\n"
+    poolhouse("autostart", "on", "--headless")
+    first, *rest = poolhouse("autostart").out.splitlines()
+    assert first == "Poolhouse's window does not start at sign-in."
+    assert " ".join(rest).startswith("A node without a window starts at sign-in (")

@@ -27,7 +27,7 @@ def test_status_shows_each(poolhouse: Any, answering: Any) -> None:
     shown = SNAPSHOT | {"loaded": WHOLE, "beside": [LOADED], "answers": answers}
     answering({("GET", "/status"): shown})
     lines = poolhouse("status").out.splitlines()
-    assert lines[0] == "Ready. This machine holds small. 2 machines hold guide."
+    assert lines[0] == "Ready. small is loaded on this machine. guide is loaded on 2 machines."
     assert [line.split(" · ")[0] for line in lines if "context" in line] == ["small", "guide"]
 
 
@@ -39,7 +39,7 @@ def test_status_says_of_one_beside_that_it_comes_or_is_lost(poolhouse: Any, answ
     answering({("GET", "/status"): shown})
     first = poolhouse("status").out.splitlines()
     said = (
-        "Ready. This machine holds small. Loading guide. guide is stopping and freeing its memory. "
-        "guide is lost. attic-pc is gone."
+        "Ready. small is loaded on this machine. Loading guide. guide is stopping and freeing its memory. "
+        "guide was lost. attic-pc is gone."
     )
     assert " ".join(first[:4]).startswith(f"{said} The next question loads it again.")

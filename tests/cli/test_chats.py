@@ -42,7 +42,7 @@ def words(file: Path) -> bytes:
 
 def test_they_are_encrypted_and_made_readable_again(poolhouse: Poolhouse, home: Path, file: Path) -> None:
     plain = poolhouse("chats", "status")
-    assert (plain.code, "They are not encrypted." in plain.out) == (0, True)
+    assert (plain.code, "Not encrypted." in plain.out) == (0, True)
     assert poolhouse("chats", "decrypt").out == "The chats are not encrypted.\n"
     assert b"cormorant" in words(file)
 
@@ -90,7 +90,7 @@ def test_without_their_key_they_stay_as_they_are(poolhouse: Poolhouse, home: Pat
     assert not key.exists()
     key.write_bytes(b"A" * 43 + b"=")
     said = poolhouse("chats", "decrypt")
-    assert said.err.startswith("Your chats are encrypted with a different key from the one in the file ")
+    assert said.err.startswith("Your chats are encrypted, but the key in the file ")
     assert words(file) == before
     key.write_bytes(kept)
     assert poolhouse("chats", "decrypt").code == 0
@@ -125,3 +125,8 @@ def test_it_needs_no_qt() -> None:
 
 def test_help_says_where_chats_are_exported(poolhouse: Callable[..., Said]) -> None:
     assert "To export chats, use the window" in poolhouse("chats", "--help", at_home=False).out
+
+
+def test_one_chat_and_its_messages_are_counted_in_a_sentence(poolhouse: Poolhouse, file: Path) -> None:
+    assert poolhouse("chats", "encrypt").out.startswith("Encrypted 1 chat with 1 message. The key is ")
+    assert poolhouse("chats", "decrypt").out.startswith("Decrypted 1 chat with 1 message: ")

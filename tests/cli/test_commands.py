@@ -26,14 +26,14 @@ def test_status_shows_machines_memory_and_layers(poolhouse: Any, answering: Any)
 
 
 STATUS = """\
-Ready. 2 machines hold guide. 1 answering, 2 waiting.
+Ready. guide is loaded on 2 machines. 1 answering, 2 waiting.
 den-pc · Poolhouse 0.1.0 · 192.168.1.20:4242
 
-Machine             State    Used of lent               Link
+Machine             State    Used / lent                Link
 den-pc (this)       ready    ██░░░░░░░░ 2.0 of 8.0 GiB
 attic-pc            working  ██░░░░░░░░ 1.0 of 4.0 GiB  0.4 ms
 kitchen[31m-laptop  paused   nothing                    not measured
-kitchen[31m-laptop: Paused: on battery (48 %).
+kitchen[31m-laptop: Paused: on battery (48%).
 
 guide · split over 2 machines · context 2,048 · 8 at once · f16
 den-pc    ████░░░░████  1–4, 9–12  █░░░░░░░░░ 11.0 MiB of 8.0 GiB
@@ -47,7 +47,7 @@ def test_status_shows_the_links_between_others(poolhouse: Any, answering: Any) -
     between = {KITCHEN: {ATTIC: link, "9" * 64: link}}  # and one to a machine that is not known
     answering({("GET", "/status"): SNAPSHOT | {"links_between": between}})
     shown = poolhouse("status").out
-    assert "attic-pc – kitchen[31m-laptop: 47 Mb/s, 0.4 ms, Wi-Fi" in shown
+    assert "attic-pc – kitchen[31m-laptop: 47 Mbit/s, 0.4 ms, Wi-Fi" in shown
     assert shown.count(" – ") == 1
 
 
@@ -56,7 +56,7 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
         "prompt_tokens": 9, "output_tokens": 30,
         "forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 12.0, "tok_s": 15.0,
     }  # fmt: skip
-    assert "Last answer, 1 token in and 30 out" in " ".join(
+    assert "Last answer (1 prompt token, 30 in the answer)" in " ".join(
         str(line) for line in forecasts_view(convert(last | {"prompt_tokens": 1}, AnswerOutcome), ForecastErrors())
     )
     known = {"answers": 7, "ttft_error": 0.2, "decode_error": 0.125}
@@ -64,16 +64,16 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     answering({("GET", "/status"): SNAPSHOT | {"forecasts": known, "loaded": loaded}})
     shown = " ".join(poolhouse("status").out.split())
     assert (
-        "Last answer, 9 tokens in and 30 out: first word after 0.40 s (forecast for this answer: 0.50 s), "
-        "then 15.0 tok/s (12.0 tok/s)." in shown
+        "Last answer (9 prompt tokens, 30 in the answer): first word after 0.40 s, forecast 0.50 s; "
+        "then 15.0 tok/s, forecast 12.0 tok/s." in shown
     )
+    quick = forecasts_view(convert(last | {"ttft_s": 0.004}, AnswerOutcome), ForecastErrors())
+    assert "first word after 4.0 ms, forecast" in str(quick[0])
     broken = forecasts_view(convert(last | {"interruptions": 1}, AnswerOutcome), ForecastErrors())
-    assert str(broken[0]).endswith("(12.0 tok/s). Losing or changing a machine took part of that time.")
-    assert (
-        "Over 7 answers, the median error of the forecast was 20 % for the first word and 12 % for the rest." in shown
-    )
+    assert str(broken[0]).endswith("forecast 12.0 tok/s. Losing or changing a machine took part of that time.")
+    assert "Over 7 answers, the median error of the forecast was 20% for the first word and 12% for the rest." in shown
     far = forecasts_view(None, ForecastErrors(answers=7, ttft_error=80.09, decode_error=1.0))
-    assert "was a factor of 81 for the first word and 100 % for the rest." in str(far[0])
+    assert "was a factor of 81 for the first word and 100% for the rest." in str(far[0])
 
 
 def test_a_guest_s_status_and_shelf_say_who_answers(poolhouse: Any, answering: Any) -> None:
@@ -98,9 +98,9 @@ def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> No
         ({**LOADED, "state": "loading"}, "Loading guide."),
         (
             {**LOADED, "state": "lost", "reason": "attic-pc stopped responding."},
-            "guide is lost. attic-pc stopped responding. The next question loads it again.",
+            "guide was lost. attic-pc stopped responding. The next question loads it again.",
         ),
-        ({**LOADED, "stages": LOADED["stages"][:1]}, "Ready. This machine holds guide."),
+        ({**LOADED, "stages": LOADED["stages"][:1]}, "Ready. guide is loaded on this machine."),
     ],
 )
 def test_status_says_what_the_pool_can_do(
@@ -209,8 +209,11 @@ def test_the_catalog_begins_with_the_starter_and_says_what_runs_whole_only(poolh
     answering({("GET", "/starter"): {"starter": STARTER}})
     said = " ".join(poolhouse("pull").out.split())
     assert said.startswith(BEGIN)
-    assert "Cannot be split, so it needs one machine: gemma-4-e2b, gemma-4-e4b, deepseek-v4-flash." in said
-    assert "Hash not yet known, so the first download pins it: gemma-3-27b, " in said
+    assert (
+        "Cannot be split, so each needs one machine that can hold it: gemma-4-e2b, gemma-4-e4b, deepseek-v4-flash."
+        in said
+    )
+    assert "Checksum not known yet, so the first download records it: gemma-3-27b, " in said
 
 
 def test_the_catalog_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
@@ -236,7 +239,7 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
     node = answering({("POST", "/models"): Lines([*steps, {"done": {"model": MODELS[0]}}])})
     said = poolhouse("import", "odd.gguf", "--name", "guide")
     assert said.code == 0
-    assert said.err == "Computing the file's hash…\n"
+    assert said.err == "Computing the file's checksum…\n"
     assert "guide (built in)" in said.out
     assert node.asked[0][2] == {"path": str(tmp_path / "odd.gguf"), "name": "guide"}
 
@@ -256,7 +259,9 @@ def test_import_of_a_model_that_is_there_says_under_which_name_and_what_differs(
     (tmp_path / file).write_bytes(content)
     known = MODELS[0] | {"path": str(tmp_path / "guide.gguf"), "file_bytes": 4}
     answering({("POST", "/models"): Lines([{"done": {"model": known}}])})
-    text = f"It is a copy of the model guide, which is already on the shelf.{how} --name adds it as a second model.\n"
+    text = (
+        f"It is a copy of the model guide, which is already on this computer.{how} --name adds it as a second model.\n"
+    )
     assert poolhouse("import", str(tmp_path / file)).err == ("" if how is None else text)
 
 
@@ -280,7 +285,7 @@ def test_a_part_of_a_model_is_not_told_as_another_file(poolhouse: Any, answering
 def test_rm_says_what_is_free_again(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
     assert poolhouse("rm", "guide", "--yes").out == (
-        "guide is off the shelf; its file stays where it is. This freed 3.0 MiB in cut\nlayers.\n"
+        "guide was removed; its file stays where it is. This freed 3.0 MiB of cut layers.\n"
     )
 
 
@@ -302,7 +307,7 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     node = answering({("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}])})
     said = poolhouse("load", "guide", "--split", "4,4,4", "--number", "f32", "--kv", "q8_0")
     assert said.code == 0
-    assert said.err == "Sending layers to attic-pc…\nSending layers to attic-pc: 50 %\n"
+    assert said.err == "Sending layers to attic-pc…\nSending layers to attic-pc: 50%\n"
     assert node.asked[0][2] == {
         "model": "guide", "context": None, "users": None, "split": [4, 4, 4],
         "kv": "q8_0", "number": "f32", "shape": None, "beside": False,
@@ -323,8 +328,8 @@ def test_copies_are_told_by_quarters_where_no_bar_can_be_drawn(poolhouse: Any, a
     assert poolhouse("load", "guide").err.splitlines() == [
         "Sending layers to attic…",
         "Sending layers to kitchen…",
-        "Sending layers to kitchen: 25 %",
-        "Sending layers to attic: 25 %",
+        "Sending layers to kitchen: 25%",
+        "Sending layers to attic: 25%",
     ]
 
 
@@ -375,7 +380,7 @@ def test_ask_says_first_that_another_model_answers(poolhouse: Any, answering: An
 @pytest.mark.parametrize(
     ("cut_by", "typed", "words"),
     [
-        ("max_tokens", ("--max-tokens", "4"), "The answer was cut off at --max-tokens, 4."),
+        ("max_tokens", ("--max-tokens", "4"), "The answer was cut off at --max-tokens (4)."),
         ("max_tokens", (), "The answer was cut off after 4 tokens. A larger --max-tokens"),
         ("context", ("--max-tokens", "9"), "The answer was cut off because the context is full. Load the model with"),
         (None, (), ""),
@@ -447,8 +452,8 @@ def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any)
     event = [
         told("reconnecting", "attic stopped responding. Reconnecting…"),
         told("lost", "attic stopped computing its layers."),
-        told("rebuilding", "attic is gone. Rebuilding with den, about 3 s."),
-        told("rebuilding", "attic is gone. Rebuilding with den, about 2 s."),
+        told("rebuilding", "attic is gone. Rebuilding with den (about 3 s)."),
+        told("rebuilding", "attic is gone. Rebuilding with den (about 2 s)."),
         told("continued", "Continued after 2 s."),
     ]
     back = told("continued", "attic is back after 2 s. Nothing was lost.", "recovery_reconnected")

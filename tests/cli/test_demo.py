@@ -139,13 +139,13 @@ def test_the_whole_demo(demo: Callable[..., Any]) -> None:
     assert said.code == 0, said.err
     assert said.out == SHOWN
     lines = said.err.splitlines()
-    assert lines[0] == "Starting 2 nodes on this computer, each with a home of its own…"
+    assert lines[0] == "Starting 2 nodes on this computer, each with its own data folder…"
     assert lines[1].endswith(": den-pc, attic-pc.")
     assert lines[2:] == [
         "Pairing attic-pc with the code 042137 at 127.0.0.1:4243…",
-        "Loading guide (12 layers) over 2 machines…",
+        "Loading guide (12 layers) onto 2 machines…",
         "Loading layers on den-pc…",
-        "2 nodes ended, and nothing is left behind.",
+        "Stopped 2 nodes and deleted the data of the demo.",
     ]
 
 
@@ -158,7 +158,7 @@ Split as asked.
 
 > How do I add a computer?
 Open Pool and press Add.
-4 tokens · first after 0.42 s · 11.8 tok/s
+4 tokens · first token after 0.42 s · 11.8 tok/s
 """
 
 

@@ -81,7 +81,7 @@ def test_a_home_that_cannot_be_made_is_told_with_the_cause(poolhouse: Any, home:
     said = poolhouse("node", "--home", str(below), at_home=False)
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith(f"The folder {below} cannot be used: ")
-    assert said.err.endswith(". Fix that, or choose another folder with --home.\n")
+    assert said.err.endswith(". Fix the problem, or choose another folder with --home.\n")
     assert said.err.count("\n") == 1
 
 
@@ -98,7 +98,7 @@ def test_a_home_of_somebody_else_is_told_with_the_cause(
     said = poolhouse("status")
     assert said.code == 1
     assert said.err == (
-        f"The folder {home} cannot be used: Permission denied. Fix that, or choose another folder with --home.\n"
+        f"The folder {home} cannot be used: Permission denied. Fix the problem, or choose another folder with --home.\n"
     )
 
 
@@ -184,8 +184,8 @@ def test_errors_keep_their_kind_and_get_their_sentence(poolhouse: Any, answering
     assert said.json["error"] == {
         "kind": kind, "code": "code_wrong", "facts": {"tries_left": 2},
         "message": (
-            "The code is wrong. It was mistyped, or the other machine is showing a new one. Type the code it "
-            "shows now; tries left: 2."
+            "The code is wrong. It was mistyped, or the other machine now shows a new one. Type the code it "
+"shows now. Tries left: 2."
         ),
     }  # fmt: skip
     assert said.err == f"{said.json['error']['message']}\n"
@@ -263,10 +263,10 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("load", "m", "--context"), "--context: Give a whole number, 1 or more."),
         (("ask", "x", "-t", "abc"), "Give a number from 0 to 10."),
         (("lend", "--idle", "5"), "'5' needs a unit: write 5s"),
-        (("lend", "2GiB"), "What about '2GiB'? To lend that much, write --memory 2GiB."),
-        (("lend", "2h"), "What about '2h'? To pause for that long, write --pause 2h."),
+        (("lend", "2GiB"), "It is not clear what '2GiB' is for. To lend that much, write --memory 2GiB."),
+        (("lend", "2h"), "It is not clear what '2h' is for. To pause for that long, write --pause 2h."),
         (("lend", "30m"), "write --memory 30m. To pause for that long, write --pause 30m."),
-        (("lend", "much"), "What about 'much'? `poolhouse lend "),
+        (("lend", "much"), "It is not clear what 'much' is for. `poolhouse lend "),
         (("lend", "--drain", "1h"), "at most 10m to finish, and '1h' is longer"),
         (("use-again", ""), "MACHINE: The name is empty. Give a name."),
         (("rename", " ", "loft"), "MACHINE: The name is empty."),
@@ -322,7 +322,7 @@ def test_wrong_usage(poolhouse: Any, answering: Any, command: tuple[str, ...], s
         (("import", "~nobody-of-this-name/m.gguf"), f"The file {NOBODYS / 'm.gguf'} does not exist. "),
         (("folder", "~nobody-of-this-name"), f"The folder {NOBODYS} does not exist. Check its name"),
         (("import", os.devnull), f"{os.devnull} is not a regular file. "),
-        (("ask", "  "), "There is nothing to ask. "),
+        (("ask", "  "), "There is no prompt. "),
     ],
 )
 def test_input_that_cannot_be_used(poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str) -> None:

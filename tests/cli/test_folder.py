@@ -33,7 +33,7 @@ def test_the_folder_is_shown_with_what_lies_elsewhere(
     answering({("GET", "/folder"): HERE | {"elsewhere": [near, away]}})
     assert poolhouse("folder").out.splitlines() == [
         "Models are kept in /media/large. It has 3.0 GiB free.",
-        "1 model (1.0 GiB) in /small: --move moves them.",
+        "Still in /small: 1 model (1.0 GiB). --move moves them.",
         "/x cannot be reached.",
     ]
     assert has_all_of(poolhouse("folder", "--json").json["elsewhere"], [near, away])

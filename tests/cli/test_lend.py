@@ -54,15 +54,15 @@ Lending 1.0 GiB to den-pc.
 
 Memory    at most 4.0 GiB for others
 Devices   all
-Owner     after 5 min unused (now: 12 s)
+Idle      lends after being idle for 5 min (now: 12 s)
 Hours     mon-fri 18:00-08:00
-Battery   on battery only above 50 % (now: 48 %, on battery)
-Not with  game.exe (running: game)
-Graphics  pauses while another program keeps it busy (now: 3 %)
+Battery   on battery, lends only above 50% (now: 48%, on battery)
+Programs  pauses while one of these runs: game.exe (running: game)
+Graphics  pauses while another program keeps it busy (now: 3%)
 Heat      pauses while the processor is above 95 °C (now: 61 °C)
-Screen    pauses while a program fills it (now: not filled)
+Screen    pauses while a program is full screen (now: no)
 Network   pauses on a VPN or a metered network (now: VPN)
-Link      uses at most 1,000 Mbit/s of the network, each way
+Link      uses at most 1,000 Mbit/s of the network each way
 Threads   uses at most 4 threads of the processor
 Answers   may take 30 s to finish before a pause
 """
@@ -93,12 +93,18 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
     assert lines[2:9] == [
         "Memory    at most 4.0 GiB (half of the memory that was free at start) for others",
         "Devices   cpu",
-        "Owner     after 1 min unused (nobody seems to be here)",
+        "Idle      lends after being idle for 1 min (this system does not report it, so it counts as idle)",
         "Hours     always",
-        "Battery   at any level",
-        "Not with  no program listed",
-        "Graphics  lends beside other programs",
+        "Battery   lends at any battery level",
+        "Programs  none pauses lending",
+        "Graphics  lends even while another program keeps it busy",
     ]
+
+
+def test_a_limit_below_half_of_the_memory_is_not_called_half(poolhouse: Any, answering: Any) -> None:
+    rules = {**RULES, "memory_bytes": None, "limit_bytes": 4 * GIB}
+    answering({("GET", "/lending"): {**SHOWN, "rules": rules}})
+    assert poolhouse("lend").out.splitlines()[2] == "Memory    at most 4.0 GiB (the limit for all models) for others"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_a_program_that_was_never_named(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/lending"): SHOWN})
     said = poolhouse("lend", "--with", "other")
     assert said.code == 1
-    assert said.err == "other is not one of the programs that pause lending. They are: game.exe.\n"
+    assert said.err == "other is not one of the programs that pause lending: game.exe.\n"
 
 
 def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
@@ -318,5 +324,5 @@ def test_what_becomes_of_machines_that_a_removed_one_added(
     answer = {"removed": {"id": "x", "name": "attic"}, "also_removed": ["loft", "barn"]}
     node = answering({("DELETE", f"/machines/attic?added={query}"): answer})
     said = poolhouse("remove", "attic", "--yes", option)
-    assert said.out == "attic is no longer part of the household. loft, barn went with it.\n"
+    assert said.out == "attic is no longer part of the household. Also removed: loft, barn.\n"
     assert len(node.asked) == 1

@@ -43,7 +43,7 @@ def test_of_a_guest_it_is_said_what_a_guest_may_do(poolhouse: Any, answering: An
     wait = Lines([WAITING, {"done": PAIRED}])
     answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
     said = " ".join(poolhouse("pair", "--open", "--role", "guest").out.split())
-    assert said.startswith("Paired with attic-pc. As a guest it may ask your hosts' models,")
+    assert said.startswith("Paired with attic-pc. As a guest, it may ask your hosts' models,")
     assert "reconstruct what is typed" not in said
 
 
@@ -87,3 +87,12 @@ def test_an_open_window_is_called_off(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/pairing"): {}})
     assert poolhouse("pair", "--close").out == "Pairing is closed.\n"
     assert poolhouse("pair", "--close", "--open").code == 2
+
+
+def test_a_removed_machine_hears_that_it_must_be_reset_first(poolhouse: Any, answering: Any) -> None:
+    removed = {"reason": "Removed.", "reason_facts": {"code": "removed_needs_reset", "facts": {}}}
+    node = answering({("GET", "/status"): {"node": removed}})
+    said = poolhouse("pair", "--code", "042137")
+    assert said.code == 1
+    assert said.err.startswith("This machine was removed from the household. Stop its node")
+    assert [path for _, path, _ in node.asked] == ["/status"]  # it does not wait for a machine nearby

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from app.api.plans import Progress
 from app.cli.commands import pull_command
-from app.cli.progress import _Bars, bars
+from app.cli.progress import _Bars, bar_figures, bars
 from tests.cli.conftest import Said
 from tests.cli.fake_node import FakeNode
 
@@ -69,13 +69,28 @@ def test_a_download_has_one_bar_that_says_what_it_does_now() -> None:
         progress.stop()
 
 
+def test_a_single_step_shows_a_moving_bar_and_no_count() -> None:
+    progress = bars(Console(file=StringIO()))
+    bar = _Bars(progress)
+    try:
+        bar.show(Progress("loading", "attic", 0, 1, "steps"))
+        (task,) = progress.tasks
+        assert (task.total, bar_figures(task)) == (None, "")  # rich moves the bar of an unknown total
+        bar.show(Progress("loading", "attic", 1, 1, "steps"))
+        assert (task.finished, bar_figures(task)) == (True, "")
+        bar.show(Progress("measuring", "attic", 1, 3, "steps"))
+        assert bar_figures(progress.tasks[1]) == "1 of 3 steps"
+    finally:
+        progress.stop()
+
+
 def test_one_that_is_on_the_shelf_by_another_name_is_told_by_that(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
 ) -> None:
     model = {"name": "mine", "architecture": "llama", "n_layers": 2, "file_bytes": 1}
     done = following([state("done", model="mine"), state("done", model="mine")])
     answering(done | {("GET", "/models"): {"models": [model]}})
-    text = "It is already on the shelf, as mine.\n"
+    text = "It is already on this computer, as mine.\n"
     assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "other").err == text
     assert poolhouse("pull", "maker/Tiny-GGUF/Tiny-Q8_0.gguf", "--name", "mine").err == ""
 

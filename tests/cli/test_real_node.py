@@ -30,8 +30,8 @@ from tests.gateway.conftest import free_port
 
 QUESTION = "Why is my laptop left out?"
 WRONG_CODE = (
-    "The code is wrong. It was mistyped, or the other machine is showing a new one. Type the code it "
-    "shows now; tries left: 2."
+    "The code is wrong. It was mistyped, or the other machine now shows a new one. Type the code it shows now. "
+    "Tries left: 2."
 )
 READY_SECONDS = 60
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
@@ -174,7 +174,7 @@ def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
 def test_nonsense_gets_one_sentence_and_the_node_goes_on(pool: Run, command: tuple[str, ...], named: str) -> None:
     said = pool(*command)
     assert (said.code, said.out) == (1, "")
-    lines = [line for line in said.err.splitlines() if not line.endswith(("…", " %"))]
+    lines = [line for line in said.err.splitlines() if not line.endswith(("…", "%"))]
     assert len(lines) == 1
     assert named in lines[0]
     assert "fault" not in lines[0]
@@ -217,7 +217,7 @@ def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
     assert pool("unload").code == 0
     assert pool("import", str(broken(tmp_path / "broken.gguf")), "--name", "broken").code == 0
     said = pool("load", "broken", "--split", split)
-    steps = ("…", " %")
+    steps = ("…", "%")
     lines = [line for line in said.err.splitlines() if not line.endswith(steps)]
     assert (said.code, len(lines)) == (1, 1), lines
     assert "not finite" in lines[0]
@@ -255,7 +255,7 @@ def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path
     assert pool("status", "--json").json["beside"] == []
     request = pool("ask", "abc", "--raw", "--model", model, "-n", "4", "--json").json
     assert request["model"] == "by-id"
-    assert request["said_first"].endswith("means by-id here.")
+    assert request["said_first"].endswith("stands for by-id.")
     assert pool("bench", model, "--prompt", "8", "--output", "2", "--streams", "1", "--runs", "1").code == 0
     assert pool("unload", model).out == "by-id is unloaded.\n"
     port = free_port()
@@ -328,7 +328,7 @@ def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(pool: Run, attic: Run
         said = pool("load", "odd", "--split", split)
         assert pool("rm", "odd", "--yes").code == 0
     assert (said.code, said.out) == (1, "")
-    steps = ("…", " %")  # of slow copies also the quarters
+    steps = ("…", "%")  # of slow copies also the quarters
     lines = [line for line in said.err.splitlines() if not line.endswith(steps)]
     assert len(lines) == 1, lines
     assert named in lines[0]

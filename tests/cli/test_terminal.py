@@ -215,7 +215,7 @@ def test_a_closed_stream_leads_nowhere(answering: Any, home: Path, closed: str) 
     if "<&-" in closed:
         nothing = by_a_shell(f"ask - {closed}", home)
         assert nothing.returncode == 1
-        assert nothing.stderr.startswith("There is nothing to ask.") or "2>&-" in closed
+        assert nothing.stderr.startswith("There is no prompt.") or "2>&-" in closed
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, of Linux")
@@ -286,7 +286,7 @@ def test_a_terminal_gets_color_bars_and_figures(answering: Any, home: Path) -> N
     assert "Loaded in 1.42 s; 3.0 MiB were sent to the lenders." in load
     ask = in_terminal(["ask", "How?", "--home", str(home)])
     assert ask.startswith("Open [31mPool.\r\n")
-    assert "4 tokens · first after 0.42 s · 11.8 tok/s · 2 machines" in ask
+    assert "4 tokens · first token after 0.42 s · 11.8 tok/s · 2 machines" in ask
 
 
 @POSIX

@@ -13,8 +13,14 @@ from tests.cli.fake_node import Failed, error
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        ("gude", ""),
-        ("~/models/tiny.GGUF", " Put a file on the shelf first: `poolhouse import FILE --home {home}`."),
+        (
+            "gude",
+            (
+                " `poolhouse pull --home {home}` lists models to download, and "
+                "`poolhouse import FILE --home {home}` adds a file."
+            ),
+        ),
+        ("~/models/tiny.GGUF", " Import the file first: `poolhouse import FILE --home {home}`."),
     ],
 )  # fmt: skip
 def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
@@ -45,7 +51,7 @@ def test_a_model_of_the_catalog_is_not_denied(
 def test_the_beginning_of_several_in_the_catalog(poolhouse: Any, answering: Any, home: Path) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name="gemma-3", there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
-    plain = "You have no model called gemma-3. In the catalog it could be any of: "
+    plain = "You have no model called gemma-3. In the catalog, it could be any of: "
     there = "gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b"
     more = f"{there}. `poolhouse pull NAME --home {home}` downloads one."
     assert poolhouse("load", "gemma-3").err == f"{plain}{more}\n"

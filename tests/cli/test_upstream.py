@@ -30,7 +30,7 @@ def test_adding_one(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
     said = " ".join(done.out.split())
     assert "is off; `poolhouse upstream on barn" in said
     assert said.startswith("barn was added with a key. barn, at ")
-    assert "For big (there: gpt-x), guide; 2,500 of 100,000 tokens spent. Key: yes." in said
+    assert "Models: big (there: gpt-x), guide; 2,500 of 100,000 tokens spent. Key: yes." in said
     assert "sk-secret" not in done.out
     ((_, _, body),) = node.asked
     assert body == {
@@ -84,7 +84,7 @@ def test_the_rest(poolhouse: Any, answering: Any) -> None:
         {("GET", "/api/upstreams"): none, ("POST", "/api/upstreams/barn"): on, ("DELETE", "/api/upstreams/barn"): none}
     )
     assert "No other server is used" in poolhouse("upstream", "list").out
-    assert "may be sent requests" in poolhouse("upstream", "on", "barn").out
+    assert ", is on." in poolhouse("upstream", "on", "barn").out
     poolhouse("upstream", "off", "barn")
     poolhouse("upstream", "change", "barn", "--cap-tokens", "5", "--forget-spent")
     assert poolhouse("upstream", "remove", "barn", "--json").json == none

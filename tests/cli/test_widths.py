@@ -70,5 +70,5 @@ def test_a_command_without_a_terminal_breaks_no_sentence(
     monkeypatch.delenv("COLUMNS")
     answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 3 << 20}})
     assert poolhouse("rm", "guide", "--yes").out == (
-        "guide is off the shelf; its file stays where it is. This freed 3.0 MiB in cut layers.\n"
+        "guide was removed; its file stays where it is. This freed 3.0 MiB of cut layers.\n"
     )

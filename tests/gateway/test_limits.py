@@ -87,7 +87,9 @@ def test_a_key_that_is_not_there_has_no_limits(api: Open) -> None:
 def test_limits_of_all_keys_are_kept_and_told(api: Open) -> None:
     done = api.node.run("api", "on", "--at-once", "16", "--tokens-a-minute", "1000000")
     try:
-        assert "Each key may use 16 requests at once and 1,000,000 tokens per minute." in " ".join(done.stdout.split())
+        assert "Each key may have 16 requests open at once and use 1,000,000 tokens per minute." in " ".join(
+            done.stdout.split()
+        )
         result = api.control("GET", "/api")
         assert (result["at_once"], result["tokens_a_minute"]) == (16, 1_000_000)
     finally:

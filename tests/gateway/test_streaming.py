@@ -241,7 +241,7 @@ async def test_a_response_that_has_said_that_it_lives_fails_in_its_own_shape(
     assert last.startswith(b'event: error\ndata: {"type":"error"' if n_before else b'{"error": {')
 
 
-WORDS = "The API was turned off, or moved"
+WORDS = "The API was turned off or moved"
 LAST = {  # of a stream that has begun when the door closes
     "/v1/x": b'data: {"error":{"message":"' + WORDS.encode(),
     "/v1/messages": b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"',

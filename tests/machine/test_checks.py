@@ -97,7 +97,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     ("battery", "expected"),
     [
         (None, []),
-        (Battery(43, plugged=False), [(None, "On battery, 43 % left.")]),
+        (Battery(43, plugged=False), [(None, "On battery, 43% left.")]),
         (Battery(43, plugged=True), [(True, "Plugged in.")]),
     ],
 )

@@ -117,7 +117,7 @@ async def test_ways_may_differ(nodes: Nodes) -> None:
 
 @pytest.fixture
 def limited() -> Iterator[tuple[str, str]]:
-    """Two namespaces with a cable of 100 Mb/s: 10.95.0.1 and 10.95.0.2."""
+    """Two namespaces with a cable of 100 Mbit/s: 10.95.0.1 and 10.95.0.2."""
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("tc") is None:
         pytest.skip("needs root, iproute2 and tc")
     names = f"Cp{os.getpid()}a", f"Cp{os.getpid()}b"

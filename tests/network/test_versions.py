@@ -28,8 +28,8 @@ FIRST = (
 )
 # What the one after the next may say: fields of the greeting are the same in every version.
 LATER = FIRST.replace('"protocol":1,"build":"0.1.0"', '"protocol":9,"build":"7.0"')
-OLDER = f"attic runs 0.1.0, den runs {__version__}. They cannot share a model. Update attic."
-NEWER = f"den runs {__version__}, attic runs 7.0. They cannot share a model. Update den."
+OLDER = f"attic runs 0.1.0 and den runs {__version__}, so they cannot share a model. Update attic."
+NEWER = f"den runs {__version__} and attic runs 7.0, so they cannot share a model. Update den."
 
 
 @pytest.fixture

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
 
 from app.core.errors import Reason
 from app.core.household.household import Machine
 from app.core.ids import MachineId
-from app.node.doctor import _reached
+from app.node.doctor import _lending, _reached
 from tests.findings import cause_of, cure_of
+
+if TYPE_CHECKING:
+    from app.node.lending.lending_policy import LendingPolicy
 
 ATTIC = Machine(MachineId("a" * 64), "attic-pc", address="10.0.0.2:4242")
 
@@ -31,3 +38,11 @@ def test_what_a_machine_said_as_it_closed_comes_before_a_call_that_failed() -> N
 def test_a_machine_of_which_nothing_is_known_gets_the_general_cure() -> None:
     check = _reached(ATTIC, None)
     assert cure_of(check).startswith("Start Poolhouse there")
+
+
+@pytest.mark.parametrize(("why", "cured"), [("lend_no_role", False), ("lend_off", True), (None, True)])
+def test_a_guest_is_not_advised_to_lend(why: str | None, cured: bool) -> None:
+    policy = SimpleNamespace(lent_bytes=lambda: 0, reason=lambda: Reason(why) if why else None)
+    check = _lending(cast("LendingPolicy", policy))
+    assert ("`poolhouse lend --memory 2GiB`" in cure_of(check)) is cured
+    assert check.ok is None

@@ -118,7 +118,7 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -
         await asyncio.to_thread(lender.control, "POST", "/lending/resume")
     texts = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
     assert "took its memory back" in texts[0]
-    assert "Others already hold its layers" in texts[1]  # so there was nothing to load
+    assert "Other machines already hold its layers" in texts[1]  # so there was nothing to load
 
 
 async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
@@ -140,7 +140,7 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
     assert leaver.name not in {stage["machine"] for stage in heard.done["placement"]}
     texts = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
     assert texts[0] == f"{leaver.name} took its memory back. Poolhouse is closing there."
-    assert texts[1].startswith(f"{leaver.name} is leaving. Others already hold its layers.")
+    assert texts[1].startswith(f"{leaver.name} is leaving. Other machines already hold its layers.")
     assert await asyncio.to_thread(leaver.process.wait, 60) == 0
 
 

@@ -105,7 +105,7 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             assert len((await answer.text()).splitlines()) > 1
         async with http.post("/api/generate", json={"model": "guide", "keep_alive": 0}) as answer:
             why = (await answer.json())["error"]  # the guest's own --may-load would change nothing
-            assert (answer.status, "guide stays loaded on den, " in why) == (400, True), why
+            assert (answer.status, "guide stays loaded there " in why) == (400, True), why
         request = {"model": "guide", "input": "Hello"}
         async with http.post("/v1/responses/input_tokens", json=request) as answer:
             assert (await answer.json())["input_tokens"] > 0
@@ -198,7 +198,7 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
     """Though the host lends: a guest opens no pipelines."""
     refused = pool.guest.run("load", "guide", "--split", "2,4,2")
     assert refused.returncode != 0
-    assert refused.stderr.startswith("visitor is a guest of its household: "), refused.stderr
+    assert refused.stderr.startswith("visitor is a guest in its household: "), refused.stderr
     for path, more in (("/plan", {"split": [2, 4, 2]}), ("/load", {"shape": "replicas"})):
         with pytest.raises(Refused, match="guest_alone"):
             pool.guest.work(path, {"model": "guide", **more})

@@ -151,7 +151,7 @@ def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monke
         now = Snapshot(loaded=LoadedModel(model="guide", state=state, reason="attic is gone."))
         kept._look()
     broken, goes_on = kept.read().events
-    assert broken.sentence == "A machine of guide is missing. attic is gone."
+    assert broken.sentence == "A machine that runs guide is missing. attic is gone."
     assert goes_on.sentence == "guide is answering again, after 3.5 seconds."
 
 

@@ -52,7 +52,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (
         snapshot(model("ready")) | {"beside": [PHI | {"state": "loading"}]},
         snapshot(PHI) | {"beside": [model("ready")]},
-        ["phi is ready, after 0.0 seconds."],
+        ["phi is ready after 0.0 seconds."],
     ),
     (
         snapshot(PHI) | {"beside": [model("ready")]},
@@ -62,18 +62,18 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (
         snapshot(model("ready")) | {"beside": [PHI]},
         snapshot(model("ready")) | {"beside": [PHI | {"replicas": ONE}]},
-        ["attic no longer answers with phi. The other machines continue."],
+        ["attic no longer runs phi. The other machines continue."],
     ),
     (snapshot(PHI), snapshot(model("loading")), ["Loading guide on 2 machines."]),
     (
         snapshot(model("ready", replicas=BOTH)),
         snapshot(model("ready", replicas=ONE)),
-        ["attic no longer answers with guide. The other machines continue."],
+        ["attic no longer runs guide. The other machines continue."],
     ),
     (
         snapshot(model("ready", replicas=ONE)),
         snapshot(model("ready", replicas=BOTH)),
-        ["attic is answering with guide again."],
+        ["attic is running guide again."],
     ),
     (snapshot(model("ready", replicas=ONE)), snapshot(model("ready", replicas=ONE)), []),
     (PLAIN, PLAIN, []),
@@ -89,11 +89,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (snapshot(a=machine("attic")), snapshot(a=machine("loft")), ["attic was renamed to loft."]),
     (PLAIN, snapshot(model("loading")), ["Loading guide on 2 machines."]),
     (PLAIN, snapshot(model("loading", machines=[{}])), ["Loading guide on this machine."]),
-    (
-        snapshot(model("loading")),
-        snapshot(model("ready", loaded_seconds=1.234)),
-        ["guide is ready, after 1.2 seconds."],
-    ),
+    (snapshot(model("loading")), snapshot(model("ready", loaded_seconds=1.234)), ["guide is ready after 1.2 seconds."]),
     (snapshot(model("ready")), snapshot(model("ready")), []),
     (snapshot(model("ready")), PLAIN, ["guide was unloaded, and its memory is free again."]),
     (snapshot(model("loading")), PLAIN, []),  # the load itself says why
@@ -101,12 +97,12 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (
         snapshot(model("ready")),
         snapshot(model("recovering", reason="attic is gone.")),
-        ["A machine of guide is missing. attic is gone."],
+        ["A machine that runs guide is missing. attic is gone."],
     ),
     (snapshot(model("recovering")), snapshot(model("ready")), ["guide is answering again."]),
     (
-        snapshot(lending=LOW | {"reason": "Paused: on battery (48 %)."}),
-        snapshot(lending=LOW | {"reason": "Paused: on battery (47 %)."}),
+        snapshot(lending=LOW | {"reason": "Paused: on battery (48%)."}),
+        snapshot(lending=LOW | {"reason": "Paused: on battery (47%)."}),
         [],
     ),
     (loads("running"), loads("done"), ["phi was downloaded."]),

@@ -36,14 +36,14 @@ PortOption = Annotated[
 ]
 LoadOption = Annotated[
     Optional[bool],  # noqa: UP045
-    typer.Option("--may-load/--may-not-load", show_default=False, help="Programs may change the loaded model."),
+    typer.Option("--may-load/--may-not-load", show_default=False, help="Whether programs may load another model."),
 ]
 OllamaOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
         "--ollama-without-key/--ollama-with-key",
         show_default=False,
-        help="Open Ollama's routes without a key, which most of its clients cannot send.",
+        help="Whether Ollama's routes work without a key, which most of its clients cannot send.",
     ),
 ]
 LanOption = Annotated[
@@ -98,7 +98,7 @@ TokensOption = Annotated[
         min=0,
         metavar="N",
         show_default=False,
-        help="How many tokens per minute each key may use; 0: no limit.",
+        help="How many tokens per minute each key may use; 0 means no limit.",
     ),
 ]
 NameArgument = Annotated[
@@ -147,7 +147,7 @@ def on(  # noqa: PLR0913  one for each option
 
 
 def off(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Stop the API server. Running answers end."""
+    """Stop the API server. Running answers are cut off."""
     _post(home, "/api", {"on": False}, as_json)
 
 
@@ -243,7 +243,7 @@ def _lines(api: ChatApi) -> list[str]:
     lines += _access(api)
     lines += _limits(api)
     if api.may_load:
-        lines.append("They may change the loaded model.")
+        lines.append("Programs may load another model.")
     if api.ollama_open:
         lines.append("Ollama's routes are open without a key to every program on this computer.")
     return lines
@@ -267,15 +267,15 @@ def _joined(names: list[str]) -> str:
 def _limits(api: ChatApi) -> list[str]:
     lines, of_all = [], (api.at_once, api.tokens_a_minute)
     if api.at_once != USUAL_AT_ONCE or api.tokens_a_minute:
-        lines.append(f"Each key may use {_limit_words(*of_all)}.")
+        lines.append(f"Each key may {_limit_words(*of_all)}.")
     for name, key_limits in sorted(api.limits.items()):
         at_once = api.at_once if key_limits.at_once is None else key_limits.at_once
         tokens = api.tokens_a_minute if key_limits.tokens_a_minute is None else key_limits.tokens_a_minute
         if (at_once, tokens) != of_all:
-            lines.append(f"{terminal_text.name(name)} may use {_limit_words(at_once, tokens)}.")
+            lines.append(f"{terminal_text.name(name)} may {_limit_words(at_once, tokens)}.")
     return lines
 
 
 def _limit_words(at_once: int, tokens_a_minute: int) -> str:
     rate = f"{tokens_a_minute:,} tokens per minute" if tokens_a_minute else "any number of tokens"
-    return f"{at_once} request{'s' if at_once > 1 else ''} at once and {rate}"
+    return f"have {at_once} request{'s' if at_once > 1 else ''} open at once and use {rate}"

@@ -41,12 +41,12 @@ TemperatureOption = Annotated[
         "-t",
         min=0,
         max=10,
-        help="How much chance decides; 0: always the likeliest token.",
+        help="How random the answer is; 0 always picks the likeliest token.",
         callback=_not_nan,
     ),
 ]
 NoGuessesOption = Annotated[
-    bool, typer.Option("--no-guesses", help="Do not let idle machines compute ahead, to compare the speed.")
+    bool, typer.Option("--no-guesses", help="Do not let idle machines compute guessed tokens ahead, to compare speeds.")
 ]
 
 
@@ -101,7 +101,7 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model one question. It stays in the household: upstream servers answer only other programs.
+    """Ask the loaded model one question. The question stays in the household and is never sent to upstream servers.
 
     If no model is loaded, the Guide answers, and the first line says so.
     """
@@ -224,7 +224,7 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     if answer.finish_reason == "length":
         out.note(_cut_off(answer, max_tokens))
     out.note_dim(
-        f"{terminal_text.name(answer.model)} · {n_tokens:,} tokens · first after {seconds(answer.ttft_s)} · "
+        f"{terminal_text.name(answer.model)} · {n_tokens:,} tokens · first token after {seconds(answer.ttft_s)} · "
         f"{rate(answer.decode_tok_s)}{shared}"
     )
     if answer.guessed:
@@ -241,6 +241,6 @@ def _cut_off(answer: Answer, max_tokens: int | None) -> str:
             "--context, or ask a shorter question."
         )
     if max_tokens is not None:
-        return f"The answer was cut off at --max-tokens, {max_tokens:,}."
+        return f"The answer was cut off at --max-tokens ({max_tokens:,})."
     n_tokens = len(answer.token_ids)
     return f"The answer was cut off after {n_tokens:,} tokens. A larger --max-tokens allows a longer one."

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 KEY = "/history/key"
-LATER = "System messages chosen in the window follow when it is next opened."
+LATER = "System messages chosen in the window follow the next time it is opened."
 
 
 def chats_group() -> typer.Typer:
@@ -78,7 +78,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
         check_key(file, cipher, place)
         conversion = Conversion.SWEEP
     rewritten = rewrite(file, conversion, cipher, _no_progress)
-    sentence = f"{_counts(rewritten)} are encrypted. Their key is {place}; without it nobody can read them."
+    sentence = f"Encrypted {_counts(rewritten)}. The key is {place}; without it, nobody can read the chats."
     _show(out, rewritten, {"changed": True, "key_place": place}, lambda: f"{sentence} {LATER}")
 
 
@@ -100,8 +100,8 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     check_key(file, Cipher(key), place)
     rewritten = rewrite(file, Conversion.OPEN, Cipher(key), _no_progress)
     sentence = (
-        f"{_counts(rewritten)} are decrypted: anyone who can read this disk can read them. Their key is kept "
-        "for copies of the file."
+        f"Decrypted {_counts(rewritten)}: anyone who can read this disk can read the chats. The key is kept for "
+        "copies of the file that are still encrypted."
     )
     _show(out, rewritten, {"changed": True, "key_place": place}, lambda: f"{sentence} {LATER}")
 
@@ -139,11 +139,11 @@ def _show(out: Output, chats: Chats, more: Json, words: Callable[[], str]) -> No
 def _state(chats: Chats, place: str | None, problem: str | None) -> str:
     summary = f"{_counts(chats)}, in {chats.file}."
     if not chats.encrypted:
-        return f"{summary} They are not encrypted."
+        return f"{summary} Not encrypted."
     if problem is not None:
         return f"{summary} {problem}"
-    remains = "" if chats.swept else " Remains of the old text may still be on the disk. Encrypt the chats again."
-    return f"{summary} They are encrypted, and their key is {place}.{remains}"
+    remains = "" if chats.swept else " Traces of the old text may still be on the disk. Encrypt the chats again."
+    return f"{summary} Encrypted; the key is {place}.{remains}"
 
 
 def _counts(chats: Chats) -> str:

@@ -67,7 +67,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
                 report = await _show_demo(out, await _connect(stack, started.nodes), started.nodes, question)
     if out.as_json:
         out.json(report)
-    out.note(f"{_nodes(machines).capitalize()} ended, and nothing is left behind.")
+    out.note(f"Stopped {_nodes(machines)} and deleted the data of the demo.")
 
 
 @contextmanager
@@ -154,7 +154,7 @@ async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
     if model is None:
         raise BadInput("demo_without_model")
     split = even_split(model.n_layers, machines)
-    out.note(f"Loading {_described(model)} over {_machines(machines)}…")
+    out.note(f"Loading {_described(model)} onto {_machines(machines)}…")
     body = {"model": model.name, "split": split}
     with show_progress(out) as show:
         return (await host.work("POST", "/load", body, show, answer=Loaded)).loaded
@@ -184,7 +184,9 @@ def _described(model: ShelfModel) -> str:
 
 
 def _figures(answer: Answer) -> str:
-    return f"{len(answer.token_ids):,} tokens · first after {seconds(answer.ttft_s)} · {rate(answer.decode_tok_s)}"
+    return (
+        f"{len(answer.token_ids):,} tokens · first token after {seconds(answer.ttft_s)} · {rate(answer.decode_tok_s)}"
+    )
 
 
 def _nodes(machines: int) -> str:
@@ -192,7 +194,7 @@ def _nodes(machines: int) -> str:
 
 
 def _homes(machines: int) -> str:
-    return "with a home of its own" if machines == 1 else "each with a home of its own"
+    return "with its own data folder" if machines == 1 else "each with its own data folder"
 
 
 def _machines(machines: int) -> str:

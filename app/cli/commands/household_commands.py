@@ -86,9 +86,9 @@ def roles(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set everything that a machine may do: the roles given here replace its present ones.
+    """Set what a machine may do: the given roles replace its current ones.
 
-    Whatever it is doing in a role that it loses ends at once.
+    Anything that it is doing in a role that it loses ends at once.
     """
     from app.api.answers import RolesSet
     from app.client import segment
@@ -106,7 +106,7 @@ def roles(
 
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Trust a machine with layers again after it returned wrong numbers in a check."""
+    """Trust a machine with layers again after it computed wrong numbers in a check."""
     from app.api.answers import UsedAgain
     from app.client import segment
 
@@ -128,7 +128,7 @@ def remove(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a machine from the household. To return, it must `reset` and be paired again."""
+    """Remove a machine from the household. To return, it must run `reset` and be paired again."""
     from app.api.answers import MachineAnswer, Removed
     from app.client import segment
 
@@ -140,7 +140,7 @@ def remove(
     answer = ask_node(home, lambda node: node.delete(path + added, Removed))
     name = terminal_text.name(answer.removed.name)
     removed_too = ", ".join(map(terminal_text.name, answer.also_removed))
-    also = f" {removed_too} went with it." if removed_too else ""
+    also = f" Also removed: {removed_too}." if removed_too else ""
     out.result(answer, lambda: f"{name} is no longer part of the household.{also}")
 
 
@@ -162,7 +162,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
 
 
 def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Measure the links to all machines now: round-trip time, and Mb/s each way. It takes a few seconds per link."""
+    """Measure the links to all machines: round-trip time, and Mbit/s each way. This takes a few seconds per link."""
     out = Output(as_json)
     out.note_dim("Measuring the links…")
     from app.api.snapshot import LinkReports

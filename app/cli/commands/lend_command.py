@@ -37,19 +37,25 @@ def _option(names: str, metavar: str, words: str) -> Any:
     return typer.Option(names, metavar=metavar, help=words, show_default=False)
 
 
-TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="With --pause: how long, such as 1h or 30m.")]
+TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="With --pause: for how long, such as 1h or 30m.")]
 PauseOption = Annotated[bool, typer.Option("--pause", help="Lend nothing until --resume.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again according to the rules.")]
 StopOption = Annotated[bool, typer.Option("--stop", help="Take everything back at once, even from a running answer.")]
 MemoryOption = Annotated[
-    Words, _option("--memory", "4GiB", "The most that others may use; `off`, or `half` of the free memory.")
+    Words,
+    _option("--memory", "4GiB", "The most memory that others may use: an amount, `half` of the free memory, or `off`."),
 ]
 LimitOption = Annotated[
-    Words, _option("--limit", "8GiB", "The most that all models here may use, including yours; `off`: no limit.")
+    Words,
+    _option(
+        "--limit",
+        "8GiB",
+        "The most memory that all models here may use together, including yours; `off` removes the limit.",
+    ),
 ]
 DeviceOption = Annotated[Names, _option("--device", "cpu", "Lend only this device, or `all`. May be repeated.")]
 IdleOption = Annotated[
-    Words, _option("--idle", "5m", "Lend only after this computer was unused for so long; 0: always.")
+    Words, _option("--idle", "5m", "Lend only after this computer has been idle for this long; 0 means always.")
 ]
 ScheduleOption = Annotated[
     Words, _option("--schedule", "HOURS", "When to lend, such as `mon-fri 18:00-08:00, sat, sun`, or `always`.")
@@ -62,7 +68,7 @@ BatteryOption = Annotated[
         max=100,
         metavar="30",
         show_default=False,
-        help="On battery, lend only above this percentage; 100: never, 0: always.",
+        help="On battery, lend only above this percentage; 100 means never, 0 always.",
     ),
 ]
 NotWithOption = Annotated[
@@ -85,7 +91,7 @@ ThreadsOption = Annotated[
         max=1024,
         metavar="4",
         show_default=False,
-        help="Processor threads for layers loaded from now on; 0: all.",
+        help="Processor threads for layers loaded from now on; 0 means all.",
     ),
 ]
 HeatOption = Annotated[
@@ -110,7 +116,7 @@ ScreenOption = Annotated[
     typer.Option(
         "--pause-for-full-screen/--despite-full-screen",
         show_default=False,
-        help="Whether to pause while a program fills the screen.",
+        help="Whether to pause while a program is full screen.",
     ),
 ]
 NetworkOption = Annotated[
@@ -122,7 +128,10 @@ NetworkOption = Annotated[
     ),
 ]
 LinkOption = Annotated[
-    Words, _option("--link", "50", "The most that Poolhouse uses of the network, in Mbit/s each way; or `off`.")
+    Words,
+    _option(
+        "--link", "50", "The most of the network that Poolhouse may use, in Mbit/s each way; `off` removes the limit."
+    ),
 ]
 DrainOption = Annotated[Words, _option("--drain", "30s", "How long a running answer may take to finish.")]
 
@@ -151,7 +160,10 @@ def lend(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show or change what this machine lends and when, pause lending, or take everything back. Takes effect at once."""
+    """Show or change what this machine lends and when, pause lending, or take everything back.
+
+    Changes take effect at once.
+    """
     step = _pause_request(pause, resume, stop, time)
     changes: Json = {
         "memory_bytes": _memory(memory),
@@ -178,7 +190,7 @@ def lend(  # noqa: PLR0913  one for each option
 def _drain(typed: str) -> float:
     seconds = read_duration(typed)
     if seconds > MAX_DRAIN_SECONDS:
-        raise typer.BadParameter(f"An answer may take at most 10m to finish, and '{typed}' is longer.")
+        raise typer.BadParameter(f"An answer may take at most 10m to finish, but '{typed}' is longer.")
     return seconds
 
 
@@ -230,7 +242,7 @@ def _pause_request(pause: bool, resume: bool, stop: bool, time: str | None) -> t
     if sum((pause, resume, stop)) > 1:
         raise typer.BadParameter("Give only one of --pause [TIME], --resume and --stop.")
     if time is not None and not pause:
-        raise typer.BadParameter(f"What about '{time}'? {_suggestion(time)}")
+        raise typer.BadParameter(f"It is not clear what '{time}' is for. {_suggestion(time)}")
     seconds = read_duration(time) if time else None
     if seconds == 0:
         raise typer.BadParameter("A pause of 0 is no pause. Give a time such as 30m, or none to pause until --resume.")
@@ -318,7 +330,10 @@ def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
 
 def _rows(shown: LendingState) -> list[tuple[str, str]]:
     rules, reads = shown.rules, shown.readings
-    half = "" if rules.memory_bytes is not None else " (half of the memory that was free at start)"
+    half = ""
+    if rules.memory_bytes is None:
+        is_limited = rules.limit_bytes and shown.most_bytes >= rules.limit_bytes
+        half = " (the limit for all models)" if is_limited else " (half of the memory that was free at start)"
     memory = f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
     if memory != "nothing":
         memory += f" for others{_fewer_now(shown)}"
@@ -330,19 +345,20 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
     if rules.limit_bytes:
         rows.append(("Limit", f"all models here may use at most {size(rules.limit_bytes)} together"))
     rows += [("Devices", ", ".join(rules.devices) or "all")]
-    away = "even while this computer is in use"
+    away = "lends even while this computer is in use"
     if rules.idle_s:
-        reading = "nobody seems to be here"
+        reading = "this system does not report it, so it counts as idle"
         if reads.idle_s is not None:
             reading = f"now: {duration(reads.idle_s)}"
-        away = f"after {duration(rules.idle_s)} unused ({reading})"
-    rows += [("Owner", away), ("Hours", rules.hours)]
+        away = f"lends after being idle for {duration(rules.idle_s)} ({reading})"
+    rows += [("Idle", away), ("Hours", rules.hours)]
     rows += [("Battery", _battery(rules.battery_percent, reads.battery))]
     running = f" (running: {', '.join(reads.programs)})" if reads.programs else ""
-    rows += [("Not with", (", ".join(rules.programs) or "no program listed") + running)]
-    card = "lends beside other programs"
+    pauses = f"pauses while one of these runs: {', '.join(rules.programs)}" if rules.programs else "none pauses lending"
+    rows += [("Programs", pauses + running)]
+    card = "lends even while another program keeps it busy"
     if rules.gpu:
-        busy = "unknown" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f} %"
+        busy = "unknown" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f}%"
         card = f"pauses while another program keeps it busy (now: {busy})"
     rows += [("Graphics", card)]
     heat = "lends at any temperature"
@@ -351,7 +367,7 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
         heat = f"pauses while the processor is above {rules.hot_celsius} °C (now: {warm})"
     rows += [("Heat", heat), ("Screen", _screen(rules, reads)), ("Network", _network(rules, reads))]
     if rules.link_mbit:
-        rows += [("Link", f"uses at most {rules.link_mbit:,} Mbit/s of the network, each way")]
+        rows += [("Link", f"uses at most {rules.link_mbit:,} Mbit/s of the network each way")]
     if rules.threads:
         rows += [("Threads", f"uses at most {rules.threads} threads of the processor")]
     rows += [("Answers", f"may take {duration(rules.drain_s)} to finish before a pause")]
@@ -370,9 +386,9 @@ def _fewer_now(shown: LendingState) -> str:
 
 def _screen(rules: LendingRules, reads: LendingReadings) -> str:
     if not rules.screen:
-        return "lends beside full-screen programs"
-    state = {True: "filled", False: "not filled", None: "unknown"}[reads.full_screen]
-    return f"pauses while a program fills it (now: {state})"
+        return "lends during full-screen programs"
+    state = {True: "yes", False: "no", None: "unknown"}[reads.full_screen]
+    return f"pauses while a program is full screen (now: {state})"
 
 
 def _network(rules: LendingRules, reads: LendingReadings) -> str:
@@ -383,12 +399,12 @@ def _network(rules: LendingRules, reads: LendingReadings) -> str:
 
 
 def _battery(percent: int, reading: Battery | None) -> str:
-    rule = f"on battery only above {percent} %"
+    rule = f"on battery, lends only above {percent}%"
     if percent == 0:
-        return "at any level"
+        return "lends at any battery level"
     if percent == 100:
-        rule = "only while it is plugged in"
+        rule = "lends only while plugged in"
     if reading is None:
         return f"{rule} (now: no battery)"
     power = "plugged in" if reading.plugged else "on battery"
-    return f"{rule} (now: {reading.percent:.0f} %, {power})"
+    return f"{rule} (now: {reading.percent:.0f}%, {power})"

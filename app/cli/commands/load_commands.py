@@ -60,8 +60,8 @@ NumberOption = Annotated[
     typer.Option(
         "--number",
         help=(
-            "The number format between machines: f16, exact (f32), or 8 bits for slow links (q8). auto: "
-            "f16, or q8 if a slow link makes that clearly faster."
+            "The format of the numbers sent between machines: f16, f32 (exact), or q8 (8 bits, for slow links). "
+            "auto chooses f16, or q8 if a slow link makes that clearly faster."
         ),
     ),
 ]
@@ -72,7 +72,7 @@ KvOption = Annotated[
     typer.Option(
         "--kv",
         help=(
-            "The number format of the context. q8_0 needs 53 % of the memory, but answers may differ a "
+            "The number format of the context. q8_0 needs 53% of the memory, but answers may differ a "
             f"little ({KV_SAME_ANSWERS} of {KV_ANSWERS} short answers of the Guide stayed the same)."
         ),
     ),
@@ -147,7 +147,7 @@ def load(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Place a model on the machines, ready to answer."""
+    """Load a model onto the machines, ready to answer."""
     from app.cli.progress import show_progress
 
     out = Output(as_json)

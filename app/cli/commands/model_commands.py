@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """List the models on the shelf."""
+    """List the models on this computer."""
     shelf, suggested = ask_node(home, _shelf)
 
     import msgspec
@@ -56,12 +56,12 @@ def import_file(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file, which is used where it is.")],
     name: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--name", help="Its name on the shelf.", show_default=False),
+        typer.Option("--name", help="The name of the model here.", show_default=False),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a model file on the shelf."""
+    """Add a model file to the models on this computer."""
     from app.api.models import ModelAnswer
     from app.cli.progress import show_progress
 
@@ -99,7 +99,8 @@ def _same_model_note(name: str, known_bytes: int, path: Path) -> str:
         detail = (
             f" This file is {amount} {('longer' if differs > 0 else 'shorter')}, in a part that the model does not use."
         )
-    return f"It is a copy of the model {name}, which is already on the shelf.{detail} --name adds it as a second model."
+    known = f"It is a copy of the model {name}, which is already on this computer."
+    return f"{known}{detail} --name adds it as a second model."
 
 
 def _is_elsewhere(known_file: str, path: Path) -> bool:
@@ -115,7 +116,7 @@ def _without_part(path: Path) -> str:
 
 
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Take a model off the shelf. Its file is deleted only if it was downloaded here."""
+    """Remove a model from this computer. Its file is deleted only if it was downloaded here."""
     from app.api.models import ModelAnswer, ModelRemoved
     from app.client import segment
 
@@ -125,13 +126,13 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
         if entry.builtin:
             raise BadInput("model_builtin", name=entry.name)
         name = terminal_text.name(entry.name)
-        out.confirm(f"Take {name} off the shelf?", yes)
+        out.confirm(f"Remove {name} from this computer?", yes)
     answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
     name = terminal_text.name(answer.removed)
     file = "its file was deleted" if answer.file_deleted else "its file stays where it is"
-    of_what = "" if answer.file_deleted else " in cut layers"
+    of_what = "" if answer.file_deleted else " of cut layers"
     cut = f" This freed {size(answer.freed_bytes)}{of_what}." if answer.freed_bytes else ""
-    out.result(answer, lambda: f"{name} is off the shelf; {file}.{cut}")
+    out.result(answer, lambda: f"{name} was removed; {file}.{cut}")
 
 
 POLL_SECONDS = 0.3
@@ -146,12 +147,12 @@ def folder(
             parser=read_folder,
             help=(
                 "The folder for models from now on. If it is not empty, they are kept in a folder "
-                "`Poolhouse models` inside it. By default, the present folder is shown."
+                "`Poolhouse models` inside it. Without it, the current folder is shown."
             ),
         ),
     ] = None,
     move: Annotated[
-        bool, typer.Option("--move", help="Move the models in other folders there; Ctrl-C stops the move.")
+        bool, typer.Option("--move", help="Move the models from other folders there; Ctrl-C stops the move.")
     ] = False,
     create: Annotated[bool, typer.Option("--create", help="Create the folder if it does not exist.")] = False,
     default: Annotated[bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")] = False,
@@ -225,7 +226,7 @@ async def _choose_folder(
 
 def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
     place = terminal_text.line(answer.folder)
-    free = f" It has {size(answer.free_bytes)} free." if answer.free_bytes else ""
+    free = f" {size(answer.free_bytes)} is free there." if answer.free_bytes else ""
     lines = [f"Models are kept in {place}.{free}"]
     if chosen is not None and Path(answer.folder).parent == chosen.resolve():
         lines.append("They have their own folder inside the chosen one, which is not empty.")
@@ -238,11 +239,13 @@ def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
             lines.append(terminal_text.line(former.reason))
         else:
             models = f"{former.models} model{'s' if former.models != 1 else ''}"
-            lines.append(f"{models} ({size(former.bytes)}) in {terminal_text.line(former.folder)}: --move moves them.")
+            lines.append(
+                f"Still in {terminal_text.line(former.folder)}: {models} ({size(former.bytes)}). --move moves them."
+            )
     return lines
 
 
-SHARED = "Other hosts of this household may copy the models downloaded or imported here, over your own network."
+SHARED = "Other hosts in this household may copy the models downloaded or imported here, over your own network."
 NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` allows it."
 
 
@@ -256,12 +259,12 @@ class ShareAction(StrEnum):
 def share(
     action: Annotated[
         Optional[ShareAction],  # noqa: UP045
-        typer.Argument(metavar="[on|off]", show_default=False, help="By default, show the present state."),
+        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, the current state is shown."),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose whether other machines of the household may copy models from this one, to save a download."""
+    """Choose whether other machines in the household may copy models from this one, to save a download."""
     shares = ask_node(home, lambda node: _settings(node, action)).share_models
     Output(as_json).result({"on": shares}, lambda: terminal_text.with_home(SHARED if shares else NOT_SHARED))
 

@@ -36,7 +36,7 @@ PortOption = Annotated[
         min=0,
         max=65535,
         metavar="P",
-        help="The port for other machines; 0: any free one.",
+        help="The port for other machines; 0 means any free one.",
         show_default=False,
     ),
 ]
@@ -45,7 +45,7 @@ LendOption = Annotated[
     typer.Option(
         "--lend",
         metavar="2GiB",
-        help="The most memory that others may use in this run; 0: none. Your own models may use more.",
+        help="The most memory that others may use in this run; 0 means none. Your own models may use more.",
         show_default=False,
     ),
 ]
@@ -54,7 +54,7 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="4GiB",
-        help="The most memory that all models here may use together in this run, yours and others'; 0: no limit.",
+        help="The most memory that all models here may use together in this run, yours and others'; 0 means no limit.",
         show_default=False,
     ),
 ]
@@ -97,7 +97,7 @@ def node(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the node of this machine until Ctrl-C. For programs, one line of JSON reports when it is ready."""
+    """Run this machine's node until Ctrl-C. With --json or into a pipe, it prints a line of JSON when it is ready."""
     lend_bytes = read_size(lend) if lend else None
     if name is not None and (len(name) > MAX_NAME_CHARACTERS or not name.isprintable()):
         raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")
@@ -142,11 +142,11 @@ def without_gc() -> Iterator[None]:
 def _print_ready(facts: dict[str, Any]) -> None:
     next_steps = (
         "In another terminal, `poolhouse status` shows it. To add a computer, `poolhouse pair "
-        "--open` shows a code and an address; use them with `poolhouse pair ADDRESS` there, or “Join "
+        "--open` shows a code and an address; enter them there with `poolhouse pair ADDRESS`, or under “Join "
         "a household” in its window."
     )
     name = terminal_text.line(facts["name"])
-    sys.stdout.write(f"{name} is ready. {terminal_text.with_home(next_steps)} Ctrl-C stops it.\n")
+    sys.stdout.write(f"{name} is ready. {terminal_text.with_home(next_steps)} Ctrl-C stops the node.\n")
     sys.stdout.flush()
 
 
@@ -176,7 +176,7 @@ class AutostartAction(StrEnum):
 def autostart(
     action: Annotated[
         Optional[AutostartAction],  # noqa: UP045
-        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
+        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, the current state is shown."),
     ] = None,
     headless: Annotated[
         bool, typer.Option("--headless", help="Start a node without a window, as a systemd unit (Linux).")
@@ -194,14 +194,21 @@ def autostart(
     else:
         entry_state = system.set_enabled(action is AutostartAction.ON, Home.at(home), entry, headless=headless)
     answer: Json = {"on": entry_state.on, "where": entry_state.where, "headless": headless}
-    Output(as_json).result(answer, lambda: "\n".join(_autostart_lines(answer, action)))
+    unit = system.state(system.user_unit()) if sys.platform.startswith("linux") and not headless else None
+    unit_file = unit.where if unit is not None and unit.on else None
+    Output(as_json).result(answer, lambda: "\n".join(_autostart_lines(answer, action, unit_file)))
 
 
-def _autostart_lines(answer: Json, action: AutostartAction | None) -> list[str]:
+def _autostart_lines(answer: Json, action: AutostartAction | None, unit_file: str | None) -> list[str]:
+    """Return the state of the requested entry. `unit_file` starts a node without a window as well."""
     on, where = answer["on"], answer["where"]
     if not answer["headless"]:
+        program = "Poolhouse's window" if unit_file else "Poolhouse"
         words = f"Poolhouse starts at sign-in, showing only its tray icon ({where})."
-        return [words if on else "Poolhouse does not start at sign-in."]
+        lines = [words if on else f"{program} does not start at sign-in."]
+        if unit_file:
+            lines.append(f"A node without a window starts at sign-in ({unit_file}). --headless shows and changes it.")
+        return lines
     if on:
         return [f"A node starts at sign-in ({where}).", WITHOUT_SIGN_IN, *([START_NOW] if action else [])]
     return ["No node starts automatically.", *([STOP_NOW] if action else [])]

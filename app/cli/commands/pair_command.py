@@ -15,7 +15,7 @@ from app.cli import terminal_text
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, read_code
 from app.cli.output import Output
-from app.core.errors import AppError, BadInput
+from app.core.errors import AppError, BadInput, Refused
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,7 +33,7 @@ TRUST = (
 )
 
 GUEST = (
-    "As a guest it may ask your hosts' models, taking turns with everyone else. It uses no other "
+    "As a guest, it may ask your hosts' models, taking turns with everyone else. It uses no other "
     "machine's memory, lends none, and cannot change the household. The host that answers can read "
     "what is typed there."
 )
@@ -71,17 +71,28 @@ def pair(
         typer.Option("--code", help="The six digits that the other machine shows.", show_default=False),
     ] = None,
     role: Annotated[
-        RoleName, typer.Option("--role", help="What the new machine may do; a guest may only use models.")
+        RoleName,
+        typer.Option(
+            "--role",
+            help=(
+                "What the new machine may do. In the words of `roles`: lend is lender; use-and-lend is host and "
+                "lender; admin is all three; a guest only uses models."
+            ),
+        ),
     ] = RoleName.USE_AND_LEND,
     close: Annotated[
-        bool, typer.Option("--close", help="Close the window that --open opened; its code becomes invalid.")
+        bool, typer.Option("--close", help="End the pairing that --open started; its code becomes invalid.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --open --json: wait, then a second JSON line.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With --open --json: wait for the machine, then print a second JSON object.")
+    ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pair two machines: run `--open` on one, and on the other give the first one's address, or its name if it is
-    nearby."""
+    """Pair two machines: run `pair --open` on one, then `pair ADDRESS` on the other.
+
+    ADDRESS is the address or the name of the first machine.
+    """
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address that another machine shows.")
     if open_window and code:
@@ -108,6 +119,8 @@ def _open_nearby(out: Output, home: Path | None) -> str:
     deadline = time.monotonic() + DISCOVERY_SECONDS
     while True:
         snapshot = ask_node(home, lambda node: node.get("/status", Snapshot))
+        if (removed := snapshot.node.reason_facts) is not None:  # it can pair only after a reset
+            raise Refused(removed.code, **removed.facts)
         try:
             stranger = only_open(snapshot)
             break
@@ -216,5 +229,5 @@ def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> R
         digits,
         Text(),
         bar,
-        Text(f"{left} s left, {tries_left} tries. Ctrl-C closes the window.", style="dim"),
+        Text(f"{left} s left; tries left: {tries_left}. Ctrl-C ends pairing.", style="dim"),
     )

@@ -46,14 +46,14 @@ def pull(
         typer.Argument(
             help=(
                 "A name in the catalog, or OWNER/REPOSITORY on the hub; a suffix such as `:Q8_0` chooses "
-                "a version. By default, the catalog is listed."
+                "a version. Without it, the catalog is listed."
             ),
             show_default=False,
         ),
     ] = None,
     name: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--name", help="Its name on the shelf.", show_default=False),
+        typer.Option("--name", help="The name of the model here.", show_default=False),
     ] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the download and delete its partial file.")] = False,
     source: Annotated[
@@ -124,7 +124,7 @@ async def _pull(
         raise Stopped("pull_paused", model=model) from None
     called = finished.model or ""
     if name is not None and called != name:
-        out.note(f"It is already on the shelf, as {terminal_text.name(called)}.")
+        out.note(f"It is already on this computer, as {terminal_text.name(called)}.")
     shelf = (await node.get("/models", Models)).models
     return finished, next((entry for entry in shelf if entry.name == called), ShelfModel(name=called))
 
@@ -153,7 +153,7 @@ async def _source_machine(
         return None
     name = terminal_text.name(holders[0].name)
     out.note(
-        f"{name} has this file, so it is copied from there and its hash is checked. --online downloads it instead."
+        f"{name} has this file, so it is copied from there and its checksum is verified. --online downloads it instead."
     )
     return holders[0].id
 
@@ -172,7 +172,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
         if current.state == "done":
             return current
         if current.state in ("failed", "paused"):
-            raise AppError("pull_ended", why=current.reason or "It was paused from elsewhere.")
+            raise AppError("pull_ended", why=current.reason or "It was paused in the window or by another command.")
         reported = _note_held_up(current.held_up, reported, out)
         step = STEPS.get("waiting" if current.held_up else current.state, "downloading")
         if step == "checking" and not current.sha256:  # there is no hash to check it against
@@ -302,9 +302,9 @@ def _table(offers: Any, starter: Starter | None, *, none_fits: bool) -> Any:
         table.add_row(offer.id, n_bytes, terminal_text.name(offer.license), ", ".join(offer.good_at))
     notes = []
     if unsplittable := ", ".join(entry.id for entry in offers if not entry.splits):
-        notes.append(f"Cannot be split, so it needs one machine: {unsplittable}.")
+        notes.append(f"Cannot be split, so each needs one machine that can hold it: {unsplittable}.")
     if unknown := ", ".join(entry.id for entry in offers if _recommended(entry).whole_hash is None):
-        notes.append(f"Hash not yet known, so the first download pins it: {unknown}.")
+        notes.append(f"Checksum not known yet, so the first download records it: {unknown}.")
     notes.append("`poolhouse pull NAME` downloads one.")
     below = [terminal_text.command_text(note, "dim") for note in notes]
     first = [terminal_text.command_text(NONE_FITS), Text()] if none_fits else starter_view(starter)

@@ -38,7 +38,7 @@ ModelsOption = Annotated[
     ),
 ]
 CapOption = Annotated[
-    int, typer.Option("--cap-tokens", min=1, metavar="N", help="The most tokens that it may be sent in total.")
+    int, typer.Option("--cap-tokens", min=1, metavar="N", help="The most tokens that it may use in total.")
 ]
 NewCapOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
@@ -127,7 +127,7 @@ def try_upstream(name: NameArgument, home: HomeOption = None, as_json: JsonOptio
 def _test_view(test: UpstreamTest) -> RenderableType:
     name, missing = terminal_text.name(test.name), ", ".join(map(terminal_text.name, test.missing))
     if test.missing:
-        cure = f"Give the models that it has with `poolhouse upstream add {name}`."
+        cure = f"Name only models that it has: `poolhouse upstream add {name}`."
         return terminal_text.command_text(f"{name} answers, but does not have {missing}. {cure}")
     return f"{name} answers, and has all models that it may answer for."
 
@@ -209,7 +209,7 @@ def _show(upstreams: Upstreams, as_json: bool, first: str = "") -> None:
 
 def _lines(upstream: Upstream) -> list[str]:
     name = terminal_text.name(upstream.name)
-    state = "may be sent requests" if upstream.on else f"is off; `poolhouse upstream on {name}` turns it on"
+    state = "is on" if upstream.on else f"is off; `poolhouse upstream on {name}` turns it on"
     pairs = ((terminal_text.name(here), terminal_text.name(there)) for here, there in upstream.models.items())
     models = ", ".join(here if here == there else f"{here} (there: {there})" for here, there in pairs)
     spent = f"{upstream.spent_tokens:,} of {upstream.cap_tokens:,} tokens spent"
@@ -219,6 +219,6 @@ def _lines(upstream: Upstream) -> list[str]:
             "--forget-spent` resets the count"
         )
     return [
-        f"{name}, at {terminal_text.name(upstream.url)}: {state}.",
-        f"  For {models}; {spent}. Key: {KEY_STATES[upstream.has_key]}.",
+        f"{name}, at {terminal_text.name(upstream.url)}, {state}.",
+        f"  Models: {models}; {spent}. Key: {KEY_STATES[upstream.has_key]}.",
     ]

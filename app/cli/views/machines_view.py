@@ -65,9 +65,9 @@ class MachinesView:
         addresses = [terminal_text.line(_address(machine)) for machine in self._machines]
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         table.add_column("Machine", overflow="fold")
-        table.add_column("Id", no_wrap=True, style="dim")
+        table.add_column("ID", no_wrap=True, style="dim")
         table.add_column("State", no_wrap=True)
-        table.add_column("May")
+        table.add_column("Roles")
         short = all(len(address) <= IPV4_WIDTH for address in addresses)
         table.add_column("Address", overflow="fold", no_wrap=short)
         if with_devices:
@@ -167,7 +167,7 @@ def _pair_target(stranger: Stranger) -> str:
 def links_view(links: Sequence[LinkReport]) -> RenderableType:
     """Show a row for each link, and below the table why some were not measured."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for title in ("Machine", "There", "Back", "Round trip", "95 %", "Jitter", "By"):
+    for title in ("Machine", "Outgoing", "Incoming", "Round trip", "95%", "Jitter", "Over"):
         table.add_column(title, overflow="fold")
     for link in links:
         table.add_row(
@@ -184,13 +184,13 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
 
 
 def megabits(bytes_per_s: float | None) -> str:
-    """Format a rate in the unit of network hardware: `94 Mb/s`, `2.1 Gb/s`."""
+    """Format a rate in the unit of network hardware: `94 Mbit/s`, `2.1 Gbit/s`."""
     if bytes_per_s is None:
         return "not measured"
     bits = bytes_per_s * 8
     if bits >= 1e9:
-        return f"{bits / 1e9:.1f} Gb/s"
-    return f"{bits / 1e6:.0f} Mb/s" if bits >= 1e7 else f"{bits / 1e6:.1f} Mb/s"
+        return f"{bits / 1e9:.1f} Gbit/s"
+    return f"{bits / 1e6:.0f} Mbit/s" if bits >= 1e7 else f"{bits / 1e6:.1f} Mbit/s"
 
 
 def link_medium(link: LinkMeasurement) -> str:
@@ -208,7 +208,7 @@ def link_medium(link: LinkMeasurement) -> str:
 
 
 def short_link(link: LinkMeasurement) -> str:
-    """Return a link for a narrow column: `94 Mb/s, 0.3 ms`, using the slower direction. Wi-Fi and VPNs are named."""
+    """Return a link for a narrow column: `94 Mbit/s, 0.3 ms`, using the slower direction. Wi-Fi and VPNs are named."""
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))

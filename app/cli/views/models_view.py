@@ -16,7 +16,7 @@ from app.core.reasons import size
 def models_view(models: Sequence[ShelfModel]) -> RenderableType:
     """Show a row for each model; reasons why one cannot be split follow the table."""
     if not models:
-        return Group(terminal_text.command_text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
+        return Group(terminal_text.command_text("There are no models yet. `poolhouse pull NAME` downloads one."))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Model", overflow="fold")
     table.add_column("Family", overflow="fold")

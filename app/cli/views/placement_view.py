@@ -40,19 +40,18 @@ def plan_view(plan: Plan) -> RenderableType:
 
 
 def forecast_line(plan: Plan, forecast: Forecast) -> str:
-    """Return `Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`
+    """Return `Forecast for a 512-token prompt: first word after 1.20 s, then 9.3 tok/s (8 at once: 31.0 tok/s in all).`
 
     Once a loaded model has answered, the forecast includes the times of its answers.
     """
     users = plan.users or 1
-    prompt = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
-    learned = "including the times of answers so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
-    about = ", ".join(filter(None, (prompt, learned)))
+    prompt = f" for a {plan.first_token.prompt_tokens:,}-token prompt" if plan.first_token else ""
+    learned = ", corrected by its answers so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
-    together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
+    together = f" ({users} at once: {rate(forecast.together_tok_s)} in total)" if users > 1 else ""
     rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
     kind = "Estimate" if forecast.estimated else "Forecast"
-    return f"{kind}{f' ({about})' if about else ''}: {alone}{together}.{rough}"
+    return f"{kind}{prompt}{learned}: {alone}{together}.{rough}"
 
 
 def headline(plan: Plan) -> str:
@@ -88,8 +87,8 @@ def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
     """Return how long loading took, and how much was sent over the network."""
     time = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
-        return f"{time}; {size(plan.fetched_bytes)} were sent to the lenders."
-    return f"{time}; no weights were sent."
+        return f"{time}; {size(plan.fetched_bytes)} was sent to the lenders."
+    return f"{time}; nothing had to be sent."
 
 
 def placement_view(plan: Plan) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,9 +11,14 @@ from rich.text import Text
 from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
 from app.api.snapshot import ForecastErrors, Link, Machine, Snapshot
 from app.cli import terminal_text
-from app.cli.terminal_text import memory_bar, rate, seconds
+from app.cli.terminal_text import duration, memory_bar, rate, seconds
 from app.cli.views.machines_view import machine_name, nearby_view, short_link, state_of
 from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
+
+# reasons of a lost model that no longer hold once its machines are connected again
+DISCONNECTED = frozenset(
+    {"stage_lost", "stage_unreachable", "stage_silent", "link_lost", "peer_stopped", "shutting_down", "machine_closed"}
+)
 
 
 def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[Text]:
@@ -32,18 +37,17 @@ def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[T
 
 
 def _error_words(error: float) -> str:
-    """Return the error of a forecast in percent; above 100 %, as a factor."""
-    return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
+    """Return the error of a forecast in percent; above 100%, as a factor."""
+    return f"{100 * error:.0f}%" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
 def _last_answer(outcome: AnswerOutcome) -> str:
-    tokens = "token" if outcome.prompt_tokens == 1 else "tokens"
+    tokens = "prompt token" if outcome.prompt_tokens == 1 else "prompt tokens"
     interruption = " Losing or changing a machine took part of that time." if outcome.interruptions else ""
     return (
-        f"Last answer, {outcome.prompt_tokens:,} {tokens} in and {outcome.output_tokens:,} out: first "
-        f"word after {seconds(outcome.ttft_s)} (forecast for this answer: "
-        f"{seconds(outcome.forecast_ttft_s)}), then {rate(outcome.tok_s)} "
-        f"({rate(outcome.forecast_tok_s)}).{interruption}"
+        f"Last answer ({outcome.prompt_tokens:,} {tokens}, {outcome.output_tokens:,} in the answer): first word after "
+        f"{seconds(outcome.ttft_s)}, forecast {seconds(outcome.forecast_ttft_s)}; then {rate(outcome.tok_s)}, "
+        f"forecast {rate(outcome.forecast_tok_s)}.{interruption}"
     )
 
 
@@ -63,7 +67,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
         rows += [Text(), *vectors_view(snapshot.embeds)]
     if snapshot.pairing is not None:
         window = snapshot.pairing
-        left = seconds(window.seconds_left)
+        left = duration(window.seconds_left)
         sentence = f"Pairing is open at {terminal_text.line(window.address)} for {left} more."
         rows += [Text(), Text(sentence)]
     return Group(*rows)
@@ -94,8 +98,9 @@ def _head(snapshot: Snapshot) -> RenderableType:
     if node.peer_address:
         parts.append(terminal_text.line(node.peer_address))
     used_by = node.lending.used_by
-    sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by)]
-    sentences += [beside_sentence(model) for model in snapshot.beside]
+    online = {key for key, machine in snapshot.machines.items() if machine.online or machine.this}
+    sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by, online)]
+    sentences += [beside_sentence(model, online) for model in snapshot.beside]
     sentence = terminal_text.command_text(" ".join(sentences), "bold")
     if node.reason:
         sentence = terminal_text.command_text(terminal_text.line(node.reason), "bold red")
@@ -105,10 +110,16 @@ def _head(snapshot: Snapshot) -> RenderableType:
     return Group(sentence, Text(" · ".join(parts), style="dim"))
 
 
-def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()) -> str:
+def pool_sentence(
+    loaded: LoadedModel | None,
+    hosts: Sequence[str] | None = None,
+    used_by: Sequence[str] = (),
+    online: Collection[str] = (),
+) -> str:
     """Return what the pool can do now, in one sentence (UX.md 4).
 
-    hosts: the hosts of a guest. used_by: the machines whose layers are here.
+    hosts: the hosts of a guest. used_by: the machines whose layers are here. online: the ids of the machines that are
+    connected, and of this one.
     """
     if hosts is not None:
         names = ", ".join(map(terminal_text.name, hosts))
@@ -117,32 +128,39 @@ def pool_sentence(loaded: LoadedModel | None, hosts: Sequence[str] | None = None
         return f"Lending: this machine holds layers for {', '.join(map(terminal_text.name, used_by))}."
     if loaded is None:
         return "No model is loaded. Load one with `poolhouse load NAME`."
-    return _model_sentence(loaded, "Ready. ")
+    return _model_sentence(loaded, "Ready. ", online)
 
 
-def beside_sentence(model: LoadedModel) -> str:
+def beside_sentence(model: LoadedModel, online: Collection[str] = ()) -> str:
     """Return the state of a model that is loaded beside the first one."""
-    return _model_sentence(model, "")
+    return _model_sentence(model, "", online)
 
 
-def _model_sentence(loaded: LoadedModel, ready: str) -> str:
+def _model_sentence(loaded: LoadedModel, ready: str, online: Collection[str]) -> str:
     name = terminal_text.name(loaded.model)
     machines = len(by_machine(loaded.held))
     if loaded.stopping:
         return f"{name} is stopping and freeing its memory."
     match loaded.state:
         case "ready" | "":
-            subject = f"{machines} machines hold" if machines > 1 else "This machine holds"
+            where = f"{machines} machines" if machines > 1 else "this machine"
             if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host has the first stage
-                subject = f"{terminal_text.name(loaded.held[0].machine)} holds"
+                where = terminal_text.name(loaded.held[0].machine)
             then = f" {terminal_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
-            return f"{ready}{subject} {name}.{then}"
+            return f"{ready}{name} is loaded on {where}.{then}"
         case "loading":
             return f"Loading {name}."
+        case "lost":
+            code = loaded.reason_facts.code if loaded.reason_facts else ""
+            if code in DISCONNECTED and all(stage.key in online for stage in loaded.stages):
+                return f"{name} was lost, but its machines are connected again. The next question loads it again."
+            return f"{name} was lost. {_why(loaded)} The next question loads it again."
         case state:
-            why = terminal_text.line(loaded.reason or "The reason is unknown.")
-            then = " The next question loads it again." if state == "lost" else ""
-            return f"{name} is {terminal_text.line(state)}. {why}{then}"
+            return f"{name} is {terminal_text.line(state)}. {_why(loaded)}"
+
+
+def _why(loaded: LoadedModel) -> str:
+    return terminal_text.line(loaded.reason or "The reason is unknown.")
 
 
 def machines_view(snapshot: Snapshot) -> Table:
@@ -150,7 +168,7 @@ def machines_view(snapshot: Snapshot) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Machine", overflow="fold")
     table.add_column("State", overflow="fold")
-    table.add_column("Used of lent", overflow="fold")
+    table.add_column("Used / lent", overflow="fold")
     table.add_column("Link", overflow="fold")
     for machine in sorted(snapshot.machines.values(), key=lambda known: (not known.this, known.name)):
         table.add_row(machine_name(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))

@@ -81,7 +81,7 @@ def _n_machines(bench: Bench) -> str:
 
 def subtitle(bench: Bench) -> str:
     """Return a line with the date, the numbers of prompt and output tokens, and the context length."""
-    return _tr("{when}. {prompt} tokens in, {output} out, context {context}.").format(
+    return _tr("{when}. {prompt} prompt tokens, {output} answer tokens, context {context}.").format(
         when=formats.exact(bench.at),
         prompt=formats.number(bench.prompt_tokens),
         output=formats.number(bench.output_tokens),
@@ -98,26 +98,34 @@ def compared_with_forecast(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]
         return _first_token_against(bench.forecast.ttft_s, error)
     speed = bench.forecast.decode_tok_s
     words = _speed_against(speed, error)
-    return _tr("rough {forecast}").format(forecast=words) if is_rough(speed) else words
+    return _tr("{forecast} (rough)").format(forecast=words) if is_rough(speed) else words
 
 
 def _first_token_against(forecast_s: float, error: float) -> str:
     if abs(error) < SAME_SHARE:
-        words = _tr("forecast {said}")
+        words = _tr("forecast: {said}")
     elif error >= 1:  # a factor is easier to grasp than "522 % later"
-        words = _tr("forecast {said}, {times} times as long")
+        words = _tr("{times} times as long as the forecast of {said}")
     else:
-        words = _tr("forecast {said}, {share} later") if error > 0 else _tr("forecast {said}, {share} sooner")
+        words = (
+            _tr("{share} later than the forecast of {said}")
+            if error > 0
+            else _tr("{share} sooner than the forecast of {said}")
+        )
     return _with_figures(words, formats.seconds(forecast_s), error)
 
 
 def _speed_against(forecast_tok_s: float, error: float) -> str:
     if abs(error) < SAME_SHARE:
-        words = _tr("forecast {said}")
+        words = _tr("forecast: {said}")
     elif error >= 1:
-        words = _tr("forecast {said}, {times} times as fast")
+        words = _tr("{times} times as fast as the forecast of {said}")
     else:
-        words = _tr("forecast {said}, {share} faster") if error > 0 else _tr("forecast {said}, {share} slower")
+        words = (
+            _tr("{share} faster than the forecast of {said}")
+            if error > 0
+            else _tr("{share} slower than the forecast of {said}")
+        )
     return _with_figures(words, formats.speed(forecast_tok_s), error)
 
 
@@ -166,13 +174,15 @@ def compared_with_host(bench: Bench) -> str:
     reads, host_reads = bench.mean("prefill_tok_s"), bench.host_mean("prefill_tok_s")
     if reads and host_reads:
         sentences.append(
-            _tr("Prompt: {ours} together, {alone} alone, {times} times.").format(
+            _tr(
+                "Reading the prompt: {ours} with all machines, {alone} with the host alone ({times} times as fast)."
+            ).format(
                 ours=formats.speed(reads), alone=formats.speed(host_reads), times=formats.number(reads / host_reads, 2)
             )
         )
     energy, host_energy = _first_energy(bench.results), _first_energy(bench.one.results)
     if energy and host_energy:
-        words = _tr("Energy: {ours} together, {alone} alone.")
+        words = _tr("Energy: {ours} with all machines, {alone} with the host alone.")
         ours_j, alone_j = (formats.token_energy(drawn.joules_per_token) for drawn in (energy, host_energy))
         sentences.append(words.format(ours=ours_j, alone=alone_j))
     return " ".join(sentences)
@@ -188,7 +198,9 @@ def _spread(bench: Bench) -> str:
     runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
     if speed is None or not speed.deviation:
         return runs
-    return _tr("{runs}, speed ± {share}").format(runs=runs, share=formats.percent(speed.deviation / speed.mean))
+    return _tr("{runs}; the speed varied by ±{share}").format(
+        runs=runs, share=formats.percent(speed.deviation / speed.mean)
+    )
 
 
 def footer(bench: Bench) -> str:
@@ -306,7 +318,7 @@ class BenchCard(QFrame):
             bars = Bars(self._theme)
             bars.show_lines(share_lines(machines, whole_s))
             self._box.addWidget(line())
-            self._box.addWidget(label(self.tr("Share of the time of one answer"), "muted"))
+            self._box.addWidget(label(self.tr("Share of the time for one answer"), "muted"))
             self._box.addWidget(bars)
 
 

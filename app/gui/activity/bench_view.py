@@ -244,9 +244,9 @@ class EarlierBenchmarks(QWidget):
         if before is None or not now or not was:
             return ""
         text = (
-            self.tr("{share} faster than {when}, with {machines}.")
+            self.tr("{share} faster than the run of {when}, with {machines}.")
             if now > was
-            else self.tr("{share} slower than {when}, with {machines}.")
+            else self.tr("{share} slower than the run of {when}, with {machines}.")
         )
         return text.format(
             share=formats.percent(abs(now / was - 1)),
@@ -303,7 +303,7 @@ class BenchView(QWidget):
         if self.is_busy:
             return
         if self._ready_model() is None:
-            open_models = (self.tr("Open the models"), lambda: self._services.go(navigation.MODELS))
+            open_models = (self.tr("Open the Models page"), lambda: self._services.go(navigation.MODELS))
             self._page.fail(BadInput("nothing_loaded"), open_models)
             return
         answers = self._services.pool.now.answers
@@ -376,7 +376,7 @@ class BenchView(QWidget):
                 TOGETHER: self.tr("Measuring the household"),
                 LOADING: self.tr("Loading on one machine"),
                 ALONE: self.tr("Measuring one machine"),
-                BACK: self.tr("Loading it as before"),
+                BACK: self.tr("Reloading it as before"),
             }[step]
         )
 
@@ -406,7 +406,7 @@ class BenchView(QWidget):
             start.setText(words.format(time=formats.roughly(expected_seconds(extent, loaded))))
         for control in (self.quick, self.full, self.first, self.compare):
             control.setEnabled(not runs)
-        self.first.setText(self.tr("Measure now") if ready else self.tr("Open the models"))
+        self.first.setText(self.tr("Measure now") if ready else self.tr("Open the Models page"))
         self.compare.setVisible(ready is not None and len({stage.id for stage in ready.stages}) > 1)
         self._progress.setVisible(runs)
         self._empty.setVisible(not self.earlier.store.kept)

@@ -95,7 +95,7 @@ class LogView(QWidget):
         self.table = self._table()
         about = self.tr("The log lists events of models, machines, lending and answers, but never any text.")
         chat = button(self.tr("Open the chat"), lambda: go(navigation.CHAT))
-        self._nothing = EmptyState(self.tr("Nothing happened yet"), about, chat)
+        self._nothing = EmptyState(self.tr("Nothing has happened yet"), about, chat)
         self._not_found = EmptyState(
             self.tr("Nothing found"),
             self.tr("No entry of this kind contains these words."),
@@ -149,7 +149,7 @@ class LogView(QWidget):
 
     def _answer(self, answer: AnswerEntry) -> Entry:
         if answer.end == "failed":
-            text = self.tr("An answer from {model} broke off after {tokens} tokens.")
+            text = self.tr("An answer from {model} was cut off after {tokens} tokens.")
         elif answer.end == "stopped":
             text = self.tr("{model} was stopped after {tokens} tokens.")
         else:
@@ -164,7 +164,7 @@ class LogView(QWidget):
 
     def _kinds(self) -> QComboBox:
         box = DropDown()
-        box.setAccessibleName(self.tr("Kind of entries"))
+        box.setAccessibleName(self.tr("Type of entry"))
         for name, words in (
             ("", self.tr("Everything")),
             ("answer", self.tr("Answers")),

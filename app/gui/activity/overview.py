@@ -103,8 +103,7 @@ class Overview(QWidget):
 
     def _no_forecast(self) -> str:
         return self.tr(
-            "Nothing to compare yet. After a longer answer with no other requests at the same time, you see "
-            "forecast and measurement here."
+            "Nothing to compare yet. The forecast and the measurement appear here after a longer answer that ran alone."
         )
 
     def _show_one(self, answer: AnswerEntry | None) -> None:
@@ -137,8 +136,8 @@ class Overview(QWidget):
         if not lent.rows and lent.seconds < 1:
             return self.tr("Other machines have not used this one yet.")
         text = self.tr(
-            "Since {day}, others have had layers here for {time}. This machine computed {tokens} token positions "
-            "for them and transferred {size}."
+            "Since {day}, other machines have kept layers here for a total of {time}. This machine computed "
+            "{tokens} token positions for them and transferred {size}."
         )
         words = text.format(
             day=formats.day(lent.since),
@@ -147,7 +146,7 @@ class Overview(QWidget):
             size=formats.size(lent.bytes_in + lent.bytes_out),
         )
         if lent.watt_hours >= LEAST_WATT_HOURS:
-            drew = self.tr("In that time, the whole machine used {energy}.")
+            drew = self.tr("During that time, the whole machine used {energy}.")
             words += " " + drew.format(energy=formats.energy(lent.watt_hours))
         return words
 
@@ -185,8 +184,8 @@ class ForecastChart(QWidget):
         first, speed = (self._off(statistics.median(error[n] for error in errors)) for n in (0, 1))
         many = len(errors)
         return self.tr(
-            "At the median of %n answer(s) the forecast was off by {first} for the first token and by"
-            " {speed} for the speed.",
+            "Over %n answer(s), the median error of the forecast was {first} for the first token and {speed} "
+            "for the speed.",
             "",
             many,
         ).format(first=first, speed=speed)
@@ -366,7 +365,7 @@ class AnswersModel(QAbstractTableModel):
             "length": self.tr("Stopped at its token limit."),
             "full": self.tr("Stopped because the context was full."),
             "stopped": self.tr("It was stopped."),
-            "failed": self.tr("It broke off. The log shows why."),
+            "failed": self.tr("It was cut off by an error. The log shows why."),
         }.get(answer.end, answer.end)
 
     def _words(self, answer: AnswerEntry, column: int) -> str:
@@ -411,7 +410,7 @@ class AnswersModel(QAbstractTableModel):
         return words.format(name=requester.name)
 
     def end_word(self, answer: AnswerEntry) -> str:
-        return self.tr("stopped") if answer.end == "stopped" else self.tr("broke off")
+        return self.tr("stopped") if answer.end == "stopped" else self.tr("cut off")
 
 
 class AnswersTable(QTableView):
@@ -425,7 +424,7 @@ class AnswersTable(QTableView):
         self.rows = AnswersModel()
         self.rows.setParent(self)
         self.setModel(self.rows)
-        self.setAccessibleName(self.tr("The last answers"))
+        self.setAccessibleName(self.tr("Recent answers"))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)

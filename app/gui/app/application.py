@@ -190,13 +190,13 @@ class QuitSheet(Sheet):
         self, services: AppContext, where: Sequence[str], leave: Callable[[], object], parent: QWidget
     ) -> None:
         words = self.tr(
-            "There is work in progress on: {pages}. Quitting stops it, and keeps the text of an answer so far. "
+            "Work is in progress on: {pages}. Quitting stops it; the text of an unfinished answer is kept. "
             "Downloads and imports continue the next time you start Poolhouse."
         )
         sentence = words.format(pages=", ".join(where))
         super().__init__(services, self.tr("Quit now?"), sentence, parent)
         self.leave = button(self.tr("Quit anyway"), leave)
-        self.stay = self.offer(self.tr("Go on"), self.leave)
+        self.stay = self.offer(self.tr("Cancel"), self.leave)
         self.stay.setFocus()
 
 

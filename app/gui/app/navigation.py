@@ -37,8 +37,8 @@ class ErrorPage:
 
 
 _UPDATES = ErrorPage("settings/Updates", QT_TRANSLATE_NOOP("Places", "How to update"))
-_NETWORK = ErrorPage("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings, Network"))
-_MODELS_FOLDER = ErrorPage("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings, Models"))
+_NETWORK = ErrorPage("settings/Network", QT_TRANSLATE_NOOP("Places", "Open Settings > Network"))
+_MODELS_FOLDER = ErrorPage("settings/Models", QT_TRANSLATE_NOOP("Places", "Open Settings > Models"))
 _THIS_COMPUTER = ErrorPage(COMPUTER, QT_TRANSLATE_NOOP("Places", "Open This computer"))
 ERROR_PAGES = {
     "version_differs": _UPDATES,

@@ -106,7 +106,7 @@ def other_models(now: Snapshot) -> list[str]:
     sentences = {
         "loading": _tr("Also loading {model}."),
         "lost": _tr("{model} was lost."),
-        "recovering": _tr("A machine of {model} is missing."),
+        "recovering": _tr("A machine that runs {model} is missing."),
     }
     ready = _tr("{model} is ready, too.")
     return [sentences.get(model.state, ready).format(model=model_name(model.model)) for model in now.beside]

@@ -286,7 +286,7 @@ class Window(QMainWindow):
             self.tr(
                 "Quitting only closes this window. The background service was started separately and keeps running."
             ),
-            (self.tr("Go on"), self.seen),
+            (self.tr("Cancel"), self.seen),
             (self.tr("Quit"), self._quit),
         )
 

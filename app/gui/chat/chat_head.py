@@ -35,7 +35,7 @@ def processing_lines(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
     if pool.now.hosts is not None and loaded is None:
         if not pool.now.hosts:
             return []
-        text = _tr("{machine} answers for this machine. What you write is sent there, encrypted.")
+        text = _tr("{machine} answers for this machine. What you write is encrypted and sent there.")
         return [text.format(machine=", ".join(pool.now.hosts))]
     if loaded is None or loaded.state not in ANSWERING_STATES or not loaded.held:
         return []
@@ -61,8 +61,8 @@ def _what_others_receive(stages: list[Stage]) -> str:
     if not stages:
         return _tr("Nothing in this chat leaves this machine.")
     if any(stage.role == WHOLE for stage in stages):
-        return _tr("A machine with the whole model receives your question as token numbers, encrypted.")
-    return _tr("The text stays here. The other machines only get numbers from inside the model.")
+        return _tr("A machine with the whole model receives your question as encrypted token numbers.")
+    return _tr("The text stays on this machine. The other machines receive only numbers from inside the model.")
 
 
 def _tr(text: str) -> str:
@@ -160,7 +160,7 @@ class ChatHead(QWidget):
             return self.tr("Answered by {machine}").format(machine=", ".join(now.hosts))
         loaded = self._answering(chat)
         if loaded is None and chat.model is not None:
-            return self.tr("{model}, will load with your next message").format(model=model_name(chat.model))
+            return self.tr("{model} (loads with your next message)").format(model=model_name(chat.model))
         if loaded is None and now.load_failed is not None:
             text = self.tr("No model answers: {model} could not be loaded")
             return text.format(model=model_name(now.load_failed.model))

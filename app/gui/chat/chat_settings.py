@@ -196,7 +196,9 @@ class ChatSettings(CompactDialog):
         self.longest_thought.setGroupSeparatorShown(True)
         self.longest_thought.setSuffix(self.tr(" tokens"))
         self.longest_thought.setSpecialValueText(self.tr("No limit"))
-        self.thinking.setToolTip(self.tr("Some models think before they answer. Not all of them can turn it off."))
+        self.thinking.setToolTip(
+            self.tr("Some models think before they answer. For some of these, thinking cannot be turned off.")
+        )
         self.thinking.setAccessibleDescription(self.thinking.toolTip())
         self._save_system_button = button(self.tr("Save as preset…"), self._ask_system)
         self._save_sampling_button = button(self.tr("Save as preset…"), self._ask_sampling)
@@ -250,7 +252,7 @@ class ChatSettings(CompactDialog):
             if longest is None or size <= longest:
                 self.context.addItem(words, size)
         self.context.setCurrentIndex(max(0, self.context.findData(chosen)))
-        hint = self.tr("A context larger than the current one means reloading the model first.")
+        hint = self.tr("If you choose a larger context than the current one, the model is reloaded first.")
         if longest is not None:
             words = self.tr("This model reads at most {count} tokens.")
             hint = f"{words.format(count=formats.number(longest))} {hint}"

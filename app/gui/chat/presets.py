@@ -79,8 +79,8 @@ class Presets(QObject):
                 "You help with programming. Show complete, working code and say how to run it."
             ),
             self.tr("Edit a text"): self.tr(
-                "Improve spelling, grammar and style. Keep the meaning and the language."
-                " Show the text, then what you changed."
+                "Improve the spelling, grammar and style of the text. Keep its meaning and its language. Show "
+                "the improved text, then list your changes."
             ),
         }
         return builtin | self.own_systems()
@@ -96,7 +96,7 @@ class Presets(QObject):
             self.tr("Balanced"): {},
             self.tr("Precise"): {"temperature": 0.2, "top_p": 0.9},
             self.tr("Creative"): {"temperature": 1.1, "top_p": 0.98},
-            self.tr("Always the same"): {"temperature": 0.0},
+            self.tr("Same answer every time"): {"temperature": 0.0},
         }
         return builtin | self.own_samplings()
 

@@ -309,7 +309,9 @@ class DoctorDialog(Dialog):
                 "check",
                 "good",
                 self.tr("No problems found"),
-                self.tr("This computer reaches its household. If another one can't find it, test there too."),
+                self.tr(
+                    "This computer can reach its household. If another computer can't find it, run the test there too."
+                ),
             )
             return
         failed = self.cause.ok is False
@@ -325,8 +327,8 @@ class DoctorDialog(Dialog):
             self.tr("No machine nearby is showing a code right now"),
             self.tr("On a machine in the household, press “Add a machine”. It shows a code with an address below it."),
             self.tr(
-                "Enter both under “Join a household”. The two machines must be on the same network; guest Wi-Fi "
-                "keeps them apart."
+                "Enter both under “Join a household”. The two machines must be on the same network. Guest "
+                "Wi-Fi does not work because it isolates devices."
             ),
         )
         self._room.addSpacing(sizes.XS)

@@ -96,9 +96,9 @@ _ADVICE = {
     "peer_unreachable": QT_TRANSLATE_NOOP(
         "Doctor", "Start Poolhouse there. If it is already running, enter its new address."
     ),
-    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "You can find the address there in Settings, Network."),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "That machine shows its address in Settings > Network."),
     "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "See the rules on the This computer page."),
-    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings, Network."),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings > Network."),
     "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "Leave the household here too, then pair this computer again."),
     "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Reinstall Poolhouse, then test again."),
     "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space in the models folder."),
@@ -109,8 +109,8 @@ NAMES = {
     "Discovery": QT_TRANSLATE_NOOP("Doctor", "Machines nearby"),
     "Version": QT_TRANSLATE_NOOP("Doctor", "Version"),
     "Network": QT_TRANSLATE_NOOP("Doctor", "Network"),
-    "From outside": QT_TRANSLATE_NOOP("Doctor", "From outside"),
-    "Both ways": QT_TRANSLATE_NOOP("Doctor", "Both ways"),
+    "Incoming connections": QT_TRANSLATE_NOOP("Doctor", "Incoming connections"),
+    "Mutual discovery": QT_TRANSLATE_NOOP("Doctor", "Mutual discovery"),
     "VPN": QT_TRANSLATE_NOOP("Doctor", "VPN"),
     "Virtual": QT_TRANSLATE_NOOP("Doctor", "Virtual networks"),
     "Link": QT_TRANSLATE_NOOP("Doctor", "Link"),

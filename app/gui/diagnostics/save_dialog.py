@@ -250,7 +250,7 @@ class SaveDialog(Dialog):
         self.list.setCurrentRow(0)
         self.button.setEnabled(True)
         total = sum(len(text.encode()) for text in files.values())
-        words = self.tr("%n file(s), {size} before packing", "", len(files))
+        words = self.tr("%n file(s), {size} before compression", "", len(files))
         self._size.setText(words.format(size=formats.size(total)))
 
     def _chosen(self, name: str) -> None:

@@ -33,11 +33,11 @@ def whole_size(n_bytes: float, most: float | None = None) -> str:
 
 
 def rate(bytes_per_s: float) -> str:
-    """Format the throughput of a link in Mb/s or Gb/s."""
+    """Format the throughput of a link in Mbit/s or Gbit/s."""
     mbit = bytes_per_s * 8 / 1e6
     if mbit >= 1000:
-        return f"{number(mbit / 1000, 2)} Gb/s"
-    return f"{number(mbit, 0 if mbit >= 10 else 1)} Mb/s"
+        return f"{number(mbit / 1000, 2)} Gbit/s"
+    return f"{number(mbit, 0 if mbit >= 10 else 1)} Mbit/s"
 
 
 def energy(watt_hours: float) -> str:
@@ -86,7 +86,12 @@ def roughly(value: float) -> str:
 
 def percent(share: float) -> str:
     """Format a fraction as a percentage."""
-    return f"{number(100 * share)} %"
+    return f"{number(100 * share)}{percent_sign()}"
+
+
+def percent_sign() -> str:
+    """Return the percent sign as it follows a number: with a space in German, without one in English."""
+    return " %" if QLocale().language() == QLocale.Language.German else "%"
 
 
 def clock(at: float) -> str:

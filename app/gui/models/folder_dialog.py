@@ -73,9 +73,9 @@ class FolderSheet(Sheet):
 
     def _show_choice(self, choice: FolderChoice) -> None:
         free = formats.size(choice.free_bytes)
-        words = _tr("New models go to {folder}, which has {free} free.")
+        words = _tr("New models are stored in {folder} ({free} free).")
         if choice.same:
-            words = _tr("Models are already stored in {folder}, which has {free} free.")
+            words = _tr("Models are already stored in {folder} ({free} free).")
         words = words.format(folder=choice.folder, free=free)
         if choice.room_bytes == 0:
             words += " " + _tr("Poolhouse keeps 5 GiB free, so nothing can be downloaded there now.")

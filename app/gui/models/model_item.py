@@ -169,7 +169,7 @@ def details_line(item: ModelItem) -> str:
             parts = [facts.quantization or "", size, facts.app]
         case CatalogModel():
             file = item.file()
-            whole = "" if facts.splits else translate("Models", "whole only")
+            whole = "" if facts.splits else translate("Models", "can't be split")
             size = size or translate("Models", "size not known")
             parts = [facts.maker, file.quantization if file is not None else "", size, whole]
         case _:
@@ -187,7 +187,7 @@ def parameters(count: float | None) -> str:
         return ""
     digits = 0 if count >= 100 * BILLION else 1
     shown = formats.number(count / BILLION, digits)
-    return translate("Models", "{count} B parameters").format(count=shown)
+    return translate("Models", "{count}B parameters").format(count=shown)
 
 
 def matches(item: ModelItem, words: str) -> bool:

@@ -250,7 +250,7 @@ class ModelList(FullHeightFrame):
     def _update_search(self) -> None:
         words = self.search.text().strip()
         if self._library.searching:
-            text = self.tr("Searching huggingface.co… Stop")
+            text = self.tr("Stop searching huggingface.co")
         elif self._library.searched == words and words:
             none = not self._library.found
             text = self.tr("Nothing found on Hugging Face") if none else ""

@@ -373,7 +373,8 @@ class ModelsPage(Page):
             return
         self.notice.say(
             self.tr(
-                "No larger model fits in the memory that models may use now. Add a machine, or let models use more."
+                "No larger model fits in the memory that models may use now. Add a machine, or let models use "
+                "more memory."
             ),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(navigation.POOL)),
@@ -460,9 +461,10 @@ class Removal(QObject):
         size = formats.size(item.file_bytes)
         self._question(
             self.tr("Delete {name}?").format(name=item.name),
-            self.tr("Its file ({size}) will be deleted. To use it again, you would have to download it again.").format(
-                size=size
-            ),
+            self.tr(
+                "The model's file ({size}) will be deleted. To use the model again, you would have to download"
+                " it again."
+            ).format(size=size),
             self.tr("Delete {size}").format(size=size),
             "danger",
             lambda: self._remove(item),
@@ -486,9 +488,9 @@ class Removal(QObject):
         size = formats.size(download.done_bytes or 0)
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),
-            self.tr("The {size} downloaded so far will be deleted. If you pause instead, they are kept.").format(
-                size=size
-            ),
+            self.tr(
+                "The {size} downloaded so far will be deleted. If you pause the download instead, it is kept."
+            ).format(size=size),
             self.tr("Delete {size}").format(size=size),
             "danger",
             then,

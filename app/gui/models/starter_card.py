@@ -71,5 +71,5 @@ def why(starter: Starter) -> str:
     if starter.tok_s:
         speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(starter.tok_s))
     else:
-        speed = translate("Models", "Its speed here has not been measured yet.")
+        speed = translate("Models", "The model's speed here has not been measured yet.")
     return f"{words} {speed}"

@@ -193,7 +193,7 @@ class Headline(QFrame):
             return self.tr("{model} fits. Its speed here hasn't been measured yet.").format(model=name)
         text = self.tr("{model} would run at {speed}.")
         if expected.ttft_s is not None:
-            text = self.tr("{model} would run at {speed}, with the first word after {first} (prompt of {count}).")
+            text = self.tr("{model} would run at {speed}, with the first word after {first} ({count}-token prompt).")
         forecast = text.format(
             model=name,
             speed=formats.speed(expected.tok_s),
@@ -205,7 +205,7 @@ class Headline(QFrame):
     def _figures(self, loaded: LoadedModel, expected: Expected) -> str:
         """Return the speed of the last answer with its forecast. Before the first answer, return the forecast alone."""
         if last := loaded.last_answer:
-            text = self.tr("Last answer {fact}, forecast {forecast}.")
+            text = self.tr("Last answer: {fact}. Forecast: {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
             if last.interruptions:
                 figures += " " + self.tr("Part of that time went into replacing a lost machine.")
@@ -213,10 +213,10 @@ class Headline(QFrame):
         if loaded.forecast is None:
             return never(loaded) or self._why_no_forecast(loaded, expected)
         speed, first = loaded.forecast.decode_tok_s, loaded.first_token
-        text = self.tr("Forecast {forecast}. No answer measured yet.")
+        text = self.tr("Forecast: {forecast}. No answer measured yet.")
         if first is None:
             return text.format(forecast=formats.speed(speed)) + self._rough(speed)
-        text = self.tr("Forecast {forecast}, first word after {first} (prompt of {count}). No answer measured yet.")
+        text = self.tr("Forecast: {forecast}, first word after {first} ({count}-token prompt). No answer measured yet.")
         figures = text.format(
             forecast=formats.speed(speed),
             first=formats.seconds(first.ttft_s),
@@ -237,8 +237,8 @@ class Headline(QFrame):
         if not expected.fits or expected.model != loaded.model:
             return self.tr("No forecast.")
         if expected.tok_s is not None:
-            return self.tr("No forecast: it was loaded before its speed here was measured.")
-        return self.tr("No forecast yet: its speed here hasn't been measured.")
+            return self.tr("No forecast: the model was loaded before its speed here was measured.")
+        return self.tr("No forecast yet: the model's speed here hasn't been measured.")
 
     def _steps(self, loaded: LoadedModel) -> str:
         """Describe what each machine is doing to load the model."""

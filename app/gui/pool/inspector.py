@@ -241,7 +241,7 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
         details.append((_tr("May"), machine_words.roles_text(machine.roles)))
     if not machine.this:  # the address of this machine is shown in the settings
         details.append((_tr("Address"), machine.address or _tr("unknown")))
-    nobody = _tr("no one else") if machine.this else _tr("nobody")
+    nobody = _tr("no other machine") if machine.this else _tr("nobody")
     details.append((_tr("Used by"), ", ".join(machine.used_by) or nobody))
     return details
 
@@ -270,7 +270,7 @@ def _lender_link_detail(machine: str, between: LenderLink) -> Fact:
 def _both_ways(link: LinkFacts) -> str:
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return _tr("not measured")
-    text = _tr("{out} out, {back} back")
+    text = _tr("{out} outgoing, {back} incoming")
     return text.format(out=formats.rate(link.out_bytes_per_s), back=formats.rate(link.in_bytes_per_s))
 
 
@@ -280,7 +280,7 @@ def _round_trip(link: LinkFacts) -> str:
     median = machine_words.milliseconds(link.round_trip_s)
     if link.slow_round_trip_s is None:
         return median
-    text = _tr("{median} (95 % under {slow})")
+    text = _tr("{median} (95% under {slow})")
     return text.format(median=median, slow=machine_words.milliseconds(link.slow_round_trip_s))
 
 

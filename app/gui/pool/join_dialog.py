@@ -124,7 +124,7 @@ class JoinSheet(Sheet):
             parts = (stranger.name or machine_words.unnamed_machine(), address, stranger.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if stranger.claims:
-                claims = self.tr("{claims} (as that machine reports)").format(claims=stranger.claims)
+                claims = self.tr("{claims} (reported by that machine)").format(claims=stranger.claims)
                 item.setToolTip(tooltip(claims))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)

@@ -135,7 +135,7 @@ def preference_result(name: str, link: LinkReport) -> str:
 
 
 def _interface_text(interface: Interface) -> str:
-    """Describe an interface, for example `cable (eth0, 1.00 Gb/s)`."""
+    """Describe an interface, for example `cable (eth0, 1.00 Gbit/s)`."""
     details = [interface.name]
     if interface.bits_per_s:
         details.append(formats.rate(interface.bits_per_s / 8))
@@ -179,7 +179,7 @@ class RolesSheet(MachineSheet):
         self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
         if "admin" in machine.roles:
             self.choice.setEnabled(False)
-            text = _tr("To take away its right to change the household, remove it.")
+            text = _tr("To take away this machine's right to change the household, remove it.")
             self.add(paragraph(text, "muted"))
             self.offer(_tr("Close"))
         else:
@@ -244,8 +244,8 @@ class RemoveSheet(MachineSheet):
         self.add(
             paragraph(
                 _tr(
-                    "Removing it can't undo what {name} has already seen, and model layers stay on its disk. To "
-                    "come back, it needs a new identity and a new code."
+                    "Removing {name} can't undo what it has already seen, and model layers stay on its disk. "
+                    "To come back, it needs a new identity and a new code."
                 ).format(name=machine.name)
             )
         )

@@ -150,9 +150,9 @@ def own_use_note(machine: MachineFacts) -> str:
 def largest_model(machine: MachineFacts, room_bytes: int) -> str:
     """Return a sentence with the size of the largest model that fits here, and the lent memory if that is less."""
     lent = machine.memory.lent
-    text = _tr("Models up to {size} fit on it today.")
+    text = _tr("Models up to {size} fit on it now.")
     if 0 < lent < room_bytes:
-        text = _tr("Models up to {size} fit on it today. Others can use at most {lent} of that.")
+        text = _tr("Models up to {size} fit on it now. Others can use at most {lent} of that.")
     return text.format(size=formats.size(room_bytes), lent=formats.size(lent))
 
 
@@ -167,7 +167,7 @@ def held_models(machine: MachineFacts) -> str:
 
     Of models that another host has placed there, only the host is known, and sometimes not even that.
     """
-    vectors = machine.held.embedder and _tr("vectors by {model}").format(model=machine.held.embedder)
+    vectors = machine.held.embedder and _tr("creates embeddings with {model}").format(model=machine.held.embedder)
     scores = machine.held.reranker and _tr("scores texts with {model}").format(model=machine.held.reranker)
     return ", ".join(filter(None, (_language_model(machine), vectors, scores)))
 
@@ -272,7 +272,7 @@ def share_badge(part_of_time: float) -> Badge:
 
 
 def link_carrier(link: LinkFacts) -> str:
-    """Describe the interfaces of a link, for example `cable (eth0, 1.00 Gb/s), Wi-Fi (wlan0) there`.
+    """Describe the interfaces of a link, for example `cable (eth0, 1.00 Gbit/s), Wi-Fi (wlan0) there`.
 
     The far end is included only if it is known and differs.
     """
@@ -281,7 +281,7 @@ def link_carrier(link: LinkFacts) -> str:
         return text
     if link.far_interface or link.far_kind not in (link.kind, "unknown", ""):
         there = _end(link.far_kind, link.far_interface, link.far_negotiated_bits_per_s)
-        text = _tr("{here}, {there} there").format(here=text, there=there)
+        text = _tr("{here}, {there} at the other end").format(here=text, there=there)
     return text
 
 
@@ -299,12 +299,12 @@ def link_ends(between: LenderLink) -> str:
 
 
 def link_line(between: LenderLink) -> str:
-    """Describe a link in one line, for example `attic-pc – studio-mac: 941 Mb/s, 0.5 ms, cable`."""
+    """Describe a link in one line, for example `attic-pc – studio-mac: 941 Mbit/s, 0.5 ms, cable`."""
     return f"{link_ends(between)}: {link_summary(between.link)}"
 
 
 def link_summary(link: LinkFacts) -> str:
-    """Return the speed and the kind of a link, for example `941 Mb/s, 0.5 ms, cable`."""
+    """Return the speed and the kind of a link, for example `941 Mbit/s, 0.5 ms, cable`."""
     return f"{link_speed(link)}, {kind_badge(link.worst_kind).word}"
 
 
@@ -316,7 +316,7 @@ def link_details(between: LenderLink) -> tuple[str, ...]:
 
 
 def link_speed(link: LinkFacts) -> str:
-    """Return the throughput of the slower direction and the round-trip time, for example `941 Mb/s, 0.5 ms`."""
+    """Return the throughput of the slower direction and the round-trip time, for example `941 Mbit/s, 0.5 ms`."""
     slower = link.slower_bytes_per_s
     rate = formats.rate(slower) if slower is not None else _tr("not measured")
     if link.round_trip_s is None:

@@ -167,7 +167,7 @@ class PlacementChoice(QWidget):
         self.box.setAccessibleName(self.tr("Host whose model the map shows"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(lambda _: chosen())
-        words = label(self.tr("Show the model of"), "muted")
+        words = label(self.tr("Host to show"), "muted")
         words.setBuddy(self.box)
         self.setLayout(Flow(words, self.box))
         self.hide()
@@ -247,7 +247,7 @@ class Nearby(QWidget):
         choice = button(title, partial(self._chosen, stranger), "link")
         if not stranger.claims:
             return choice
-        claims = self.tr("{claims} (as that machine reports)").format(claims=stranger.claims)
+        claims = self.tr("{claims} (reported by that machine)").format(claims=stranger.claims)
         choice.setToolTip(tooltip(claims))
         choice.setAccessibleDescription(claims)
         return layout_widget(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))

@@ -34,7 +34,7 @@ class Advanced(Group):
         self.add(
             Setting(
                 self.tr("Why can't it find my other computer?"),
-                self.tr("Tests this computer and its network and names one cause. You can also press F1."),
+                self.tr("Tests this computer and its network, and names the most likely cause. You can also press F1."),
                 why,
                 words="doctor firewall help",
             ),
@@ -62,7 +62,10 @@ class Advanced(Group):
             self._node,
             Setting(self.tr("Data folder"), str(services.launcher.home), folder, words="home path"),
             Setting(
-                self.tr("Last lines of its log"), self.tr("It never contains text from your chats."), below, wide=True
+                self.tr("Last lines of its log"),
+                self.tr("The log never contains text from your chats."),
+                below,
+                wide=True,
             ),
             title=self.tr("Background service"),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QMainWindow
 
 from app.gui.app.app_context import AppContext
+from app.gui.look import formats
 from app.gui.look.language import LANGUAGE
 from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.look.theme import MAX_SCALE, MIN_SCALE, Scheme
@@ -31,7 +32,9 @@ class General(Group):
         ]
         self.scheme = Choice(schemes, self._choose_scheme)
         percents = range(round(100 * MIN_SCALE), round(100 * MAX_SCALE) + 1, STEP_PERCENT)
-        self.scale = Choice([(str(percent), f"{percent} %") for percent in percents], self._choose_scale)
+        self.scale = Choice(
+            [(str(percent), f"{percent}{formats.percent_sign()}") for percent in percents], self._choose_scale
+        )
         motions = [(SYSTEM, self.tr("Same as system")), (ALWAYS, self.tr("Always")), (NEVER, self.tr("Never"))]
         self.motion = Choice(motions, services.motion.choose)
         self.autostart = AutostartSwitch(services)
@@ -46,7 +49,7 @@ class General(Group):
             Setting(self.tr("Theme"), "", self.scheme, default=default, words="dark light color"),
             Setting(
                 self.tr("Text size"), self.tr("Scales everything in this window."), self.scale,
-                default=self.tr("Default: 100 %"), words="zoom scale font",
+                default=self.tr("Default: 100%"), words="zoom scale font",
             ),
             Setting(
                 self.tr("Reduce motion"), self.tr("Turns off animations."), self.motion,

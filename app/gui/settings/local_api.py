@@ -70,7 +70,7 @@ class KeyLimitRows:
             field.setAccessibleName(title.format(key=name))
             field.setToolTip(title.format(key=name))
             field.setMinimumWidth(self._group.services.theme.px(LIMIT_WIDTH))
-        about = _tr("Requests at once and tokens per minute (0: no limit).")
+        about = _tr("Requests at once and tokens per minute (0 means no limit).")
         return at_once, tokens, Setting(name, about, Flow(at_once, tokens), words="key limit guest")
 
     def _save(self, name: str, _: float) -> None:
@@ -199,7 +199,7 @@ class LocalApi(Group):
         self.port = Number(LEAST_PORT, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
         self.port.setGroupSeparatorShown(False)
         self.port.setFixedWidth(services.theme.px(PORT_WIDTH))
-        self.may_load = self._switch(self.tr("Let them load other models"), "may_load")
+        self.may_load = self._switch(self.tr("Let programs load other models"), "may_load")
         self.ollama_open = self._switch(self.tr("Ollama apps need no key"), "ollama_open")
         self.lan = self._switch(self.tr("Other computers may use it too"), "lan")
         self.at_once = self._number(1, MOST_AT_ONCE, "at_once")
@@ -263,7 +263,7 @@ class LocalApi(Group):
     def _add_rights(self) -> None:
         self.add(
             Setting(
-                self.tr("Let them load other models"),
+                self.tr("Let programs load other models"),
                 self.tr("When a program asks for another model, that one is loaded and the current one is unloaded."),
                 self.may_load,
                 default=self.tr("Default: off"),
@@ -290,7 +290,10 @@ class LocalApi(Group):
         copy = button(self.tr("Copy"), self._copy_certificate)
         copy.setAccessibleName(self.tr("Copy the API certificate"))
         self._trust = Setting(
-            self.tr("Certificate"), self.tr("Programs on those computers must trust it."), Flow(copy), words="pem"
+            self.tr("Certificate"),
+            self.tr("Programs on those computers must trust this certificate."),
+            Flow(copy),
+            words="pem",
         )
         self.add(self._reach, self._trust, title=self.tr("From other computers"))
 
@@ -298,7 +301,7 @@ class LocalApi(Group):
         self.add(
             Setting(
                 self.tr("Requests at once"),
-                self.tr("Per key. Programs that send more are told to try again later."),
+                self.tr("Per key. A program that sends more is told to try again later."),
                 self.at_once,
                 default=self.tr("Default: 32"),
                 words="limit",

@@ -182,7 +182,7 @@ class Network(Group):
         self.reaching = Reaching(services)
         self._reaching = Setting(
             self.tr("Connect to a machine by address"),
-            self.tr("For a machine that isn't found automatically. It shows its address under Settings, Network."),
+            self.tr("For a machine that isn't found automatically. It shows its address in Settings > Network."),
             self.reaching,
             wide=True,
             words="ip host",
@@ -211,7 +211,7 @@ class Network(Group):
                 self.tr("Port"),
                 self.tr("For a router or firewall that needs a fixed port."),
                 self.port,
-                default=self.tr("Default: any free port, then always the same one"),
+                default=self.tr("Default: any free port, which is then kept"),
             ),
             Setting(
                 self.tr("Find machines nearby"),

@@ -155,7 +155,7 @@ class Privacy(Group):
     def _add_connections(self) -> None:
         self._machines = Setting(
             self.tr("Machines of your household"),
-            self.tr("Encrypted, and only with machines that were paired by code."),
+            self.tr("Encrypted, and only with machines that were paired with a code."),
             self.machines,
         )
         self._asked = Setting(self.tr("Updates of Poolhouse"), "", self.updates, words="update check github")
@@ -176,8 +176,8 @@ class Privacy(Group):
             Setting(
                 self.tr("Other servers you added"),
                 self.tr(
-                    "Requests from programs, here or on your guests, may go to a server that is turned on in "
-                    "Settings, Local API. What you write in this window never does."
+                    "Requests from programs on this computer or on your guests may go to a server that is "
+                    "turned on in Settings > Local API. What you write in this window never goes there."
                 ),
                 self.upstreams,
                 words="upstream api",
@@ -189,7 +189,8 @@ class Privacy(Group):
         self._asked.gone = True  # until the node reports where it would check
         self.add(
             Setting(
-                self.tr("No telemetry"), self.tr("Nobody learns what you do, how often, or that you use this app.")
+                self.tr("No telemetry"),
+                self.tr("Nobody learns what you do, how often you do it, or that you use this app."),
             ),
             self._unasked,
             title=self.tr("Connections it does not make"),
@@ -261,8 +262,8 @@ class Privacy(Group):
         place = updates.place
         self._asked.gone, self._unasked.gone = place is None, place is not None
         if place is not None:
-            daily = self.tr("Once a day, as you chose, Poolhouse asks {place} for the newest version.")
-            wished = self.tr("Only when you click Check now, Poolhouse asks {place} for the newest version.")
+            daily = self.tr("As you chose, Poolhouse asks {place} for the newest version once a day.")
+            wished = self.tr("Poolhouse asks {place} for the newest version only when you click “Check now”.")
             self._asked.tell((daily if updates.daily else wished).format(place=place))
             last = updates.last_contact
             self.updates.setText(self._last(last) if last else self.tr("Never so far"))
@@ -283,8 +284,8 @@ class Privacy(Group):
         self.encrypt.show_on(lock.is_on)
         self.encrypt.setEnabled(not lock.is_busy and not lock.is_locked)
         words = self.tr(
-            "Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept with "
-            "the key of this machine. If you lose it, you lose your chats. Exported chats stay readable."
+            "Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept "
+            "with this machine's key. If you lose it, you lose your chats. Exported chats are not encrypted."
         )
         if self._where is not None and self._where.code == "kept_in_file":
             words += " " + self.tr(
@@ -315,7 +316,8 @@ class Privacy(Group):
         words = self.tr("Your chats are encrypted now.")
         if left := self.services.lock.readable_leftovers():
             more = self.tr(
-                "Files set aside earlier can still be read: {names}. Delete them in {folder} if you don't need them."
+                "Older files with your chats can still be read: {names}. Delete them in {folder} if you don't "
+                "need them."
             )
             folder = str(self.services.folder)
             words += " " + more.format(names=", ".join(left), folder=folder)

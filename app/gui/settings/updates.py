@@ -85,7 +85,7 @@ class Updates(Group):
         super().__init__(services, self.tr("Updates"))
         self.engine, self.others = ValueLabel(), ValueLabel()
         new = button(self.tr("Show"), self._show_changes)
-        new.setAccessibleName(self.tr("Show what is new"))
+        new.setAccessibleName(self.tr("Show what's new"))
         new.setEnabled(CHANGES.is_file())
         changes = self.tr("Changes in this version and earlier ones.")
         if not CHANGES.is_file():
@@ -105,7 +105,7 @@ class Updates(Group):
                 words="llama.cpp llamacpp",
             ),
             self._others,
-            Setting(self.tr("What is new"), changes, new, words="changelog"),
+            Setting(self.tr("What's new"), changes, new, words="changelog"),
             title=self.tr("This version"),
         )
         self._add_newer()
@@ -126,14 +126,14 @@ class Updates(Group):
         self.daily = Switch(self.services.theme, name, self._choose)
         self._daily = Setting(
             name,
-            self.tr("Activity then shows when there is a newer version."),
+            self.tr("The Activity page then shows when a newer version is available."),
             self.daily,
             default=self.tr("Default: off"),
             words="automatic update",
         )
         self._nowhere = Setting(
             self.tr("Poolhouse can't check for updates"),
-            self.tr("This copy doesn't know where new versions are published. Look for them where you got this one."),
+            self.tr("This copy doesn't know where new versions are published. Check the site you downloaded it from."),
         )
         self.add(
             self._nowhere,
@@ -204,8 +204,8 @@ class Updates(Group):
         if updates.newer:
             return self.tr("{version} is available").format(version=updates.version)
         if updates.version:
-            return self.tr("You have the newest version ({time})").format(time=when)
-        return self.tr("None published yet ({time})").format(time=when)
+            return self.tr("You have the newest version (checked {time})").format(time=when)
+        return self.tr("No version has been published yet (checked {time})").format(time=when)
 
     def _tell_engine(self, computer: Computer) -> None:
         engines = [
@@ -218,9 +218,9 @@ class Updates(Group):
     def _tell_others(self) -> None:
         machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]
         odd = [f"{machine.name} {machine.other_version}" for machine in machines if machine.other_version]
-        words = self.tr("%n with this version", "", sum(machine.online for machine in machines))
+        words = self.tr("%n on this version", "", sum(machine.online for machine in machines))
         self.others.setText(", ".join(odd) or (words if machines else self.tr("None yet")))
 
     def _show_changes(self) -> None:
         text = CHANGES.read_text("utf-8", "replace")
-        TextDialog(self.services, self.tr("What is new"), text, self.window()).open()
+        TextDialog(self.services, self.tr("What's new"), text, self.window()).open()

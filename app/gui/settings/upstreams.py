@@ -157,7 +157,7 @@ class CountAnew(_Asking):
 
     def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
         title = _tr("Reset the count for {name}").format(name=name)
-        sentence = _tr("Its usage so far is forgotten, and it may use {cap} tokens from now on.").format(
+        sentence = _tr("Its token count starts again at zero, so it may use another {cap} tokens.").format(
             cap=formats.number(cap)
         )
         super().__init__(services, title, sentence, name, done, parent)

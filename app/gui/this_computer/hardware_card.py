@@ -47,7 +47,10 @@ def speed_words(answer: Speeds, machine: str) -> str | None:
         return None
     token_s = speed.step_s + answer.n_layers * speed.layer_s + speed.head_s
     prefill_s = speed.step_s + answer.n_layers * speed.chunk_s
-    text = _tr("{model}: {layer} per layer. Alone about {rate}, prompts about {prefill}.")
+    text = _tr(
+        "{model}: {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about"
+        " {prefill}."
+    )
     return text.format(
         model=model_name(answer.model),
         layer=formats.seconds(speed.layer_s),
@@ -68,7 +71,9 @@ def _amounts(storage: Memory | Disk) -> str:
 
 def _processor(computer: Computer) -> str:
     threads = computer.threads_now or computer.threads
-    text = QCoreApplication.translate("Hardware", "{name}, %n core(s), of which {threads} compute", "", computer.cores)
+    text = QCoreApplication.translate(
+        "Hardware", "{name}, %n core(s), {threads} of them used for models", "", computer.cores
+    )
     if computer.cores == threads:
         text = QCoreApplication.translate("Hardware", "{name}, %n core(s)", "", computer.cores)
     return text.format(name=computer.processor, threads=threads)
@@ -194,10 +199,10 @@ class HardwareCard(QFrame):
             self.speed.say(words, "")
         elif person_waits:
             reason = answer.reasons_facts.get(own_id)
-            later = self.tr("It couldn't be measured now. Try again when no answer is in progress.")
+            later = self.tr("The speed couldn't be measured now. Try again when no answer is in progress.")
             self.speed.say(said(reason) or later, "")
         else:
-            self.speed.say(self.tr("Its speed hasn't been measured yet."), "muted")
+            self.speed.say(self.tr("The model's speed hasn't been measured yet."), "muted")
 
     def _not_measured(self, error: AppError) -> None:
         person_waits = self.cancel.isVisible()

@@ -336,7 +336,7 @@ class HoursCard(QFrame):
         if not cells:
             self._refuse(self.tr("Keep at least one hour, or turn lending off above."))
         elif len(spans) > MAX_SPANS or len(hours_text(spans)) > MAX_CHARACTERS:
-            self._refuse(self.tr("There are too many short spans. Use longer ones."))
+            self._refuse(self.tr("There are too many short time spans. Use longer ones."))
         else:
             self._choose(text_of(cells))
 

@@ -12,7 +12,7 @@ from app.api.computer import Autostart
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
-from app.gui.look import sizes
+from app.gui.look import formats, sizes
 from app.gui.widgets.buttons import Switch
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph, show_if
@@ -57,7 +57,8 @@ class Number(QSpinBox):
         self._chosen = chosen
         self.setAccessibleName(name)
         self.lineEdit().setAccessibleName(name)
-        self.setSuffix(f" {unit}" if unit else "")
+        suffix = formats.percent_sign() if unit == "%" else f" {unit}"
+        self.setSuffix(suffix if unit else "")
         self.setRange(*bounds)
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setMinimumWidth(NUMBER_WIDTH)

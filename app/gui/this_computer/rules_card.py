@@ -69,7 +69,7 @@ class ProgramsEditor(QWidget):
 
     def _words(self, names: list[str], full: bool) -> str:
         if full:
-            return self.tr("The list is full. Remove one to add another.")
+            return self.tr("The list is full. Remove a program to add another.")
         if not names:
             return self.tr("No programs listed. Add a game, or anything else that needs the whole machine.")
         return self.tr("Lending resumes when they are closed.")
@@ -238,12 +238,12 @@ class RulesCard(QFrame):
         return self._memory
 
     def _drain_row(self) -> QWidget:
-        title = self.tr("A running answer may still take")
+        title = self.tr("Time for a running answer to finish")
         self.drain = Number(
             title, self.tr("s"), (0, MOST_DRAIN_S), lambda seconds: self._lending.change({"drain_s": seconds})
         )
         row = RuleRow(title, self.drain)
-        row.say(self.tr("After that, a pause takes the memory back. Stop now doesn't wait."))
+        row.say(self.tr("After that, a pause takes the memory back. “Stop now” doesn't wait."))
         return row
 
     def show_state(self) -> None:
@@ -280,12 +280,12 @@ class RulesCard(QFrame):
         self.battery_percent.setVisible(bool(percent))
         self.battery_percent.show_value(percent or USUAL_BATTERY_PERCENT)
         if not percent:
-            self._battery.say(self.tr("Lends at any charge."))
+            self._battery.say(self.tr("Lends at any battery level."))
             return
         resumes = percent + BATTERY_GAP_PERCENT
-        rule = self.tr("Pauses below {percent} %, resumes above {more} %.")
+        rule = self.tr("Pauses below {percent}%, resumes above {more}%.")
         if resumes >= 100:
-            rule = self.tr("Pauses below {percent} %, resumes when plugged in.")
+            rule = self.tr("Pauses below {percent}%, resumes when plugged in.")
         if percent >= 100:
             rule = self.tr("Lends only while plugged in.")
         words = rule.format(percent=percent, more=resumes)
@@ -294,9 +294,9 @@ class RulesCard(QFrame):
     def _power(self, reading: Battery | None) -> str:
         if reading is None:
             return self.tr("Now: no battery.")
-        text = self.tr("Now: {percent} %, on battery.")
+        text = self.tr("Now: {percent}%, on battery.")
         if reading.plugged:
-            text = self.tr("Now: {percent} %, plugged in.")
+            text = self.tr("Now: {percent}%, plugged in.")
         return text.format(percent=round(reading.percent))
 
     def _show_gpu(self, on: bool, busy_percent: float | None) -> None:
@@ -306,7 +306,7 @@ class RulesCard(QFrame):
             return
         words = self.tr("Now: this system doesn't report how busy it is.")
         if busy_percent is not None:
-            words = self.tr("Now: {percent} % busy.").format(percent=round(busy_percent))
+            words = self.tr("Now: {percent}% busy.").format(percent=round(busy_percent))
         self._gpu.say(words)
 
     def _show_screen(self, on: bool, filled: bool | None) -> None:
@@ -316,13 +316,13 @@ class RulesCard(QFrame):
         elif filled is None:
             words = self.tr("Now: this system doesn't report full-screen programs.")
         else:
-            words = self.tr("Now: one is.") if filled else self.tr("Now: none is.")
+            words = self.tr("Now: a program is full screen.") if filled else self.tr("Now: no program is full screen.")
         self._screen.say(words)
 
     def _show_network(self, on: bool, kind: str | None) -> None:
         self.network.show_on(on)
         words = {
-            "free": self.tr("Now: neither."),
+            "free": self.tr("Now: neither a VPN nor a metered network."),
             "metered": self.tr("Now: a metered network."),
             "vpn": self.tr("Now: a VPN."),
         }.get(kind or "", self.tr("Now: this system doesn't report it."))

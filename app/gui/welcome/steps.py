@@ -144,7 +144,7 @@ class NameStep(Step):
         self.content.addWidget(words)
         self.content.addWidget(self.field)
         self.content.addWidget(self.field.problem)
-        hint = self.tr("Your other computers see this name. It doesn't have to identify you.")
+        hint = self.tr("Your other computers show this name. It doesn't have to identify you.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # the name that the node proposed; any other text was entered by the user
         self.pending_name = PendingName(services)
@@ -212,7 +212,7 @@ class HardwareStep(Step):
         super().__init__(
             services,
             self.tr("About this computer"),
-            self.tr("Models need memory most of all. You decide later how much of it to lend."),
+            self.tr("Models need memory above all. You can decide later how much of it to lend."),
         )
         theme = services.theme
         self._call_hardware: Call | None = None
@@ -288,16 +288,18 @@ class RoleStep(Step):
         super().__init__(
             services,
             self.tr("How will you use this computer?"),
-            self.tr("Either way, its memory helps the others, and you can pause that at any time."),
+            self.tr("Either way, this computer's memory helps the others, and you can pause lending at any time."),
         )
         self._group = QButtonGroup(self)
         self.both = self._choice(
             machine_words.role_name(machine_words.USE_AND_LEND),
-            self.tr("You chat here. While you don't need its memory, the others may use it."),
+            self.tr("You chat here. While you don't need this computer's memory, the others may use it."),
         )
         self.lend = self._choice(
             machine_words.role_name(machine_words.LEND),
-            self.tr("Nobody chats here. Poolhouse opens on the page that shows what it lends, and to whom."),
+            self.tr(
+                "Nobody chats here. Poolhouse opens with the page that shows what this computer lends, and to whom."
+            ),
         )
         chosen = self.lend if services.preferences.text(ROLE_KEY, BOTH) == LEND else self.both
         chosen.setChecked(True)
@@ -375,7 +377,7 @@ class PairStep(Step):
             row(button(self.tr("Join a household…"), self._join), None),
             gap=sizes.S,
         )
-        self.away = paragraph(self.tr("Waiting for the background service. Pairing begins once it answers."), "muted")
+        self.away = paragraph(self.tr("Waiting for the background service. Pairing begins once it responds."), "muted")
         for part in (self.joined, self.away, self._first, self._other):
             self.content.addWidget(part)
         services.pool.changed.connect(self._show)
@@ -457,7 +459,7 @@ class ReadyStep(Step):
         super().__init__(services, self.tr("Ready"), self.tr("Your first answer needs no download and no network."))
         about = self.tr(
             "A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, "
-            "load a larger one on the Models page."
+            "load a larger model on the Models page."
         )
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)

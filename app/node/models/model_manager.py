@@ -249,7 +249,7 @@ class ModelManager:
                 running, announced = self._ready_placement(name, use), ""
                 if running is None and brings:
                     announced = await self._name_to_load(name)
-                    if announced and (words := by_another(name, announced)):
+                    if announced and (words := self._notice(name, announced)):
                         yield AnsweredBy(announced, words)
                 if running is None:
                     work = partial(self._placement_for, name, brings, use)
@@ -262,7 +262,7 @@ class ModelManager:
                 if running is None:
                     there = ", ".join(self.loaded.names) or Reason("none")
                     raise BadInput("api_model_not_loaded", name=name or GUIDE, loaded=there)
-                words = by_another(name, running.entry.name)
+                words = self._notice(name, running.entry.name)
                 if words and running.entry.name != announced:
                     yield AnsweredBy(running.entry.name, words)
                 async with aclosing(self._answer(await ask(running), running)) as answer:
@@ -272,6 +272,13 @@ class ModelManager:
             self.n_asks -= 1
             self.on_answer_over()
             self._changed()
+
+    def _notice(self, named: str | None, model: str) -> str:
+        """Return the notice that another model than the expected one answers. A Guide that was loaded on purpose is
+        expected."""
+        loaded = self.loaded.named(named)
+        is_chosen = loaded is not None and not loaded.loaded_by_request
+        return "" if is_chosen and not named else by_another(named, model)
 
     def describe_loaded(self) -> tuple[plans.LoadedModel | None, list[plans.LoadedModel]]:
         """Return the first loaded model and the others, with the memory that each machine lends now."""

@@ -75,7 +75,7 @@
 <context>
     <name>AboutView</name>
     <message>
-        <source>It belongs to {app}. Poolhouse uses it in place and never moves or changes it.</source>
+        <source>This file belongs to {app}. Poolhouse uses it in place and never moves or changes it.</source>
         <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
     </message>
     <message>
@@ -255,7 +255,7 @@
         <translation>Protokolle und Einstellungen in einer Datei, ohne Namen, Adressen und Chats.</translation>
     </message>
     <message>
-        <source>It never contains text from your chats.</source>
+        <source>The log never contains text from your chats.</source>
         <translation>Aus Ihren Chats wird dort kein Text geschrieben.</translation>
     </message>
     <message>
@@ -283,8 +283,8 @@
         <translation>Starten</translation>
     </message>
     <message>
-        <source>Tests this computer and its network and names one cause. You can also press F1.</source>
-        <translation>Prüft diesen Computer und sein Netzwerk und nennt eine Ursache. Auch mit der Taste F1.</translation>
+        <source>Tests this computer and its network, and names the most likely cause. You can also press F1.</source>
+        <translation>Prüft diesen Computer und sein Netzwerk und nennt die wahrscheinlichste Ursache. Auch mit der Taste F1.</translation>
     </message>
     <message>
         <source>Last lines of its log</source>
@@ -467,7 +467,7 @@
         <translation>Für</translation>
     </message>
     <message>
-        <source>It broke off. The log shows why.</source>
+        <source>It was cut off by an error. The log shows why.</source>
         <translation>Sie brach ab; der Grund steht im Protokoll.</translation>
     </message>
     <message>
@@ -511,7 +511,7 @@
         <translation>Wann</translation>
     </message>
     <message>
-        <source>broke off</source>
+        <source>cut off</source>
         <translation>abgebrochen</translation>
     </message>
     <message>
@@ -554,7 +554,7 @@
 <context>
     <name>AnswersTable</name>
     <message>
-        <source>The last answers</source>
+        <source>Recent answers</source>
         <translation>Die letzten Antworten</translation>
     </message>
 </context>
@@ -583,7 +583,7 @@
 <context>
     <name>BenchCard</name>
     <message>
-        <source>Share of the time of one answer</source>
+        <source>Share of the time for one answer</source>
         <translation>Von der Zeit einer Antwort</translation>
     </message>
 </context>
@@ -671,7 +671,7 @@
         <translation>Laden Sie zuerst ein Modell, dann können Sie es messen.</translation>
     </message>
     <message>
-        <source>Loading it as before</source>
+        <source>Reloading it as before</source>
         <translation>Lädt wie zuvor</translation>
     </message>
     <message>
@@ -707,7 +707,7 @@
         <translation>Ein Gerät gegen alle</translation>
     </message>
     <message>
-        <source>Open the models</source>
+        <source>Open the Models page</source>
         <translation>Modelle öffnen</translation>
     </message>
     <message>
@@ -911,7 +911,7 @@
         <translation>{model} auf diesem Gerät</translation>
     </message>
     <message>
-        <source>{model}, will load with your next message</source>
+        <source>{model} (loads with your next message)</source>
         <translation>{model}, wird mit der nächsten Nachricht geladen</translation>
     </message>
 </context>
@@ -1035,7 +1035,7 @@
         <translation>Chats importieren…</translation>
     </message>
     <message>
-        <source>Include thoughts</source>
+        <source>Include the model&apos;s thinking</source>
         <translation>Mit Gedankengang</translation>
     </message>
     <message>
@@ -1166,7 +1166,7 @@
         <translation> Token</translation>
     </message>
     <message>
-        <source>A context larger than the current one means reloading the model first.</source>
+        <source>If you choose a larger context than the current one, the model is reloaded first.</source>
         <translation>Ist der Kontext größer als der, mit dem das Modell geladen ist, wird es zuerst neu geladen.</translation>
     </message>
     <message>
@@ -1278,7 +1278,7 @@
         <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
-        <source>Some models think before they answer. Not all of them can turn it off.</source>
+        <source>Some models think before they answer. For some of these, thinking cannot be turned off.</source>
         <translation>Manche Modelle denken nach, bevor sie antworten. Nicht bei jedem lässt sich das ausschalten.</translation>
     </message>
     <message>
@@ -1517,11 +1517,11 @@
         <translation>Kein Modell gewählt</translation>
     </message>
     <message>
-        <source>The last attempt to load it failed. {why}</source>
+        <source>The last attempt to load this model failed. {why}</source>
         <translation>Der letzte Versuch, es zu laden, schlug fehl. {why}</translation>
     </message>
     <message>
-        <source>The size of its file is not known yet, so Poolhouse can&apos;t tell whether it fits.</source>
+        <source>The size of the model&apos;s file is not known yet, so Poolhouse can&apos;t tell whether it fits.</source>
         <translation>Die Größe der Datei ist noch nicht bekannt, deshalb lässt sich nicht sagen, ob das Modell passt.</translation>
     </message>
 </context>
@@ -1559,7 +1559,7 @@
         <translation>Statt {machine} antwortet ein anderer Computer</translation>
     </message>
     <message>
-        <source>Both ways</source>
+        <source>Mutual discovery</source>
         <translation>In beide Richtungen</translation>
     </message>
     <message>
@@ -1599,7 +1599,7 @@
         <translation>Geben Sie Platz frei, wo die Modelle liegen.</translation>
     </message>
     <message>
-        <source>From outside</source>
+        <source>Incoming connections</source>
         <translation>Von außen</translation>
     </message>
     <message>
@@ -1623,8 +1623,8 @@
         <translation>Es ist nicht bekannt, wo {machine} ist</translation>
     </message>
     <message>
-        <source>You can find the address there in Settings, Network.</source>
-        <translation>Die Adresse steht dort unter Einstellungen, Netzwerk.</translation>
+        <source>That machine shows its address in Settings &gt; Network.</source>
+        <translation>Die Adresse steht dort unter Einstellungen &gt; Netzwerk.</translation>
     </message>
     <message>
         <source>Key</source>
@@ -1747,8 +1747,8 @@
         <translation>Dieser Computer wurde aus dem Haushalt entfernt</translation>
     </message>
     <message>
-        <source>Turn it on in Settings, Network.</source>
-        <translation>Schalten Sie sie unter Einstellungen, Netzwerk ein.</translation>
+        <source>Turn it on in Settings &gt; Network.</source>
+        <translation>Schalten Sie sie unter Einstellungen &gt; Netzwerk ein.</translation>
     </message>
     <message>
         <source>Two computers have the same identity</source>
@@ -1877,7 +1877,7 @@
         <translation>Wird geprüft…</translation>
     </message>
     <message>
-        <source>This computer reaches its household. If another one can&apos;t find it, test there too.</source>
+        <source>This computer can reach its household. If another computer can&apos;t find it, run the test there too.</source>
         <translation>Dieser Computer sieht seinen Haushalt. Wenn ein anderer ihn nicht sieht, prüfen Sie auch dort.</translation>
     </message>
     <message>
@@ -1885,7 +1885,7 @@
         <translation>Das dauert einige Sekunden.</translation>
     </message>
     <message>
-        <source>Enter both under “Join a household”. The two machines must be on the same network; guest Wi-Fi keeps them apart.</source>
+        <source>Enter both under “Join a household”. The two machines must be on the same network. Guest Wi-Fi does not work because it isolates devices.</source>
         <translation>Geben Sie beide unter „Einem Haushalt beitreten“ ein. Die zwei Geräte müssen im selben Netz sein: Ein Gast-WLAN trennt sie.</translation>
     </message>
     <message>
@@ -1947,11 +1947,11 @@
         <translation>Webseite (*.html)</translation>
     </message>
     <message>
-        <source>{share} faster than {when}, with {machines}.</source>
+        <source>{share} faster than the run of {when}, with {machines}.</source>
         <translation>{share} schneller als zuvor ({when}, {machines}).</translation>
     </message>
     <message>
-        <source>{share} slower than {when}, with {machines}.</source>
+        <source>{share} slower than the run of {when}, with {machines}.</source>
         <translation>{share} langsamer als zuvor ({when}, {machines}).</translation>
     </message>
 </context>
@@ -2061,7 +2061,7 @@
 <context>
     <name>ForecastChart</name>
     <message numerus="yes">
-        <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
+        <source>Over %n answer(s), the median error of the forecast was {first} for the first token and {speed} for the speed.</source>
         <translation>
             <numerusform>Bei %Ln Antwort lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
             <numerusform>Im Median von %Ln Antworten lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
@@ -2143,7 +2143,7 @@
         <translation>Schätzung</translation>
     </message>
     <message>
-        <source>estimate, {count} people together</source>
+        <source>estimate for {count} people at once</source>
         <translation>Schätzung, {count} Personen gleichzeitig</translation>
     </message>
     <message>
@@ -2151,7 +2151,7 @@
         <translation>erstes Token</translation>
     </message>
     <message>
-        <source>first token (prompt of {count})</source>
+        <source>first token ({count}-token prompt)</source>
         <translation>erstes Token (Eingabe von {count})</translation>
     </message>
     <message>
@@ -2159,7 +2159,7 @@
         <translation>Prognose</translation>
     </message>
     <message>
-        <source>forecast, {count} people together</source>
+        <source>forecast for {count} people at once</source>
         <translation>Prognose, {count} Personen gleichzeitig</translation>
     </message>
     <message>
@@ -2167,7 +2167,7 @@
         <translation>grobe Prognose</translation>
     </message>
     <message>
-        <source>rough forecast, {count} people together</source>
+        <source>rough forecast for {count} people at once</source>
         <translation>grobe Prognose, {count} Personen gleichzeitig</translation>
     </message>
 </context>
@@ -2182,7 +2182,7 @@
         <translation>Dunkel</translation>
     </message>
     <message>
-        <source>Default: 100 %</source>
+        <source>Default: 100%</source>
         <translation>Standard: 100 %</translation>
     </message>
     <message>
@@ -2320,7 +2320,7 @@
         <translation>{free} von {total} frei</translation>
     </message>
     <message>
-        <source>{model}: {layer} per layer. Alone about {rate}, prompts about {prefill}.</source>
+        <source>{model}: {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about {prefill}.</source>
         <translation>{model}: {layer} pro Schicht. Allein etwa {rate}, Eingaben etwa {prefill}.</translation>
     </message>
     <message>
@@ -2335,7 +2335,7 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>{name}, %n core(s), of which {threads} compute</source>
+        <source>{name}, %n core(s), {threads} of them used for models</source>
         <translation>
             <numerusform>{name}, %Ln Kern, davon rechnen {threads}</numerusform>
             <numerusform>{name}, %Ln Kerne, davon rechnen {threads}</numerusform>
@@ -2353,11 +2353,11 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>It couldn&apos;t be measured now. Try again when no answer is in progress.</source>
+        <source>The speed couldn&apos;t be measured now. Try again when no answer is in progress.</source>
         <translation>Die Messung war gerade nicht möglich. Versuchen Sie es erneut, wenn keine Antwort läuft.</translation>
     </message>
     <message>
-        <source>Its speed hasn&apos;t been measured yet.</source>
+        <source>The model&apos;s speed hasn&apos;t been measured yet.</source>
         <translation>Die Geschwindigkeit ist noch nicht gemessen.</translation>
     </message>
     <message>
@@ -2384,7 +2384,7 @@
 <context>
     <name>HardwareStep</name>
     <message>
-        <source>Models need memory most of all. You decide later how much of it to lend.</source>
+        <source>Models need memory above all. You can decide later how much of it to lend.</source>
         <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
     </message>
     <message>
@@ -2439,15 +2439,15 @@
         <translation>Modell wählen</translation>
     </message>
     <message>
-        <source>Forecast {forecast}, first word after {first} (prompt of {count}). No answer measured yet.</source>
+        <source>Forecast: {forecast}, first word after {first} ({count}-token prompt). No answer measured yet.</source>
         <translation>Prognose {forecast}, erstes Wort nach {first} (Eingabe von {count}). Noch keine Antwort gemessen.</translation>
     </message>
     <message>
-        <source>Forecast {forecast}. No answer measured yet.</source>
+        <source>Forecast: {forecast}. No answer measured yet.</source>
         <translation>Prognose {forecast}. Noch keine Antwort gemessen.</translation>
     </message>
     <message>
-        <source>Last answer {fact}, forecast {forecast}.</source>
+        <source>Last answer: {fact}. Forecast: {forecast}.</source>
         <translation>Letzte Antwort {fact}, Prognose {forecast}.</translation>
     </message>
     <message>
@@ -2475,11 +2475,11 @@
         <translation>Keine Prognose.</translation>
     </message>
     <message>
-        <source>No forecast: it was loaded before its speed here was measured.</source>
+        <source>No forecast: the model was loaded before its speed here was measured.</source>
         <translation>Keine Prognose: Das Modell wurde geladen, bevor seine Geschwindigkeit hier gemessen war.</translation>
     </message>
     <message>
-        <source>No forecast yet: its speed here hasn&apos;t been measured.</source>
+        <source>No forecast yet: the model&apos;s speed here hasn&apos;t been measured.</source>
         <translation>Keine Prognose: Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
@@ -2588,7 +2588,7 @@
         <translation>{model} ist verloren gegangen</translation>
     </message>
     <message>
-        <source>{model} would run at {speed}, with the first word after {first} (prompt of {count}).</source>
+        <source>{model} would run at {speed}, with the first word after {first} ({count}-token prompt).</source>
         <translation>{model} würde mit {speed} laufen, das erste Wort käme nach {first} (Eingabe von {count}).</translation>
     </message>
     <message>
@@ -2635,7 +2635,7 @@
         <translation>Nur zu bestimmten Stunden</translation>
     </message>
     <message>
-        <source>There are too many short spans. Use longer ones.</source>
+        <source>There are too many short time spans. Use longer ones.</source>
         <translation>Das ist zu fein unterteilt. Nehmen Sie längere Zeiträume.</translation>
     </message>
     <message>
@@ -2822,12 +2822,12 @@
         <translation>Speicher</translation>
     </message>
     <message>
-        <source>Models up to {size} fit on it today.</source>
-        <translation>Heute passen Modelle bis {size} darauf.</translation>
+        <source>Models up to {size} fit on it now.</source>
+        <translation>Jetzt passen Modelle bis {size} darauf.</translation>
     </message>
     <message>
-        <source>Models up to {size} fit on it today. Others can use at most {lent} of that.</source>
-        <translation>Heute passen Modelle bis {size} darauf; andere dürfen davon höchstens {lent} nutzen.</translation>
+        <source>Models up to {size} fit on it now. Others can use at most {lent} of that.</source>
+        <translation>Jetzt passen Modelle bis {size} darauf; andere dürfen davon höchstens {lent} nutzen.</translation>
     </message>
     <message>
         <source>Name</source>
@@ -2866,7 +2866,7 @@
         <translation>Bereit</translation>
     </message>
     <message>
-        <source>Removing it can&apos;t undo what {name} has already seen, and model layers stay on its disk. To come back, it needs a new identity and a new code.</source>
+        <source>Removing {name} can&apos;t undo what it has already seen, and model layers stay on its disk. To come back, it needs a new identity and a new code.</source>
         <translation>Das Entfernen macht nicht ungeschehen, was {name} bereits gesehen hat, und die Schichten der Modelle bleiben dort auf dem Datenträger. Um zurückzukommen, braucht das Gerät eine neue Identität und einen neuen Code.</translation>
     </message>
     <message>
@@ -2946,7 +2946,7 @@
         <translation>Unterwegs</translation>
     </message>
     <message>
-        <source>To take away its right to change the household, remove it.</source>
+        <source>To take away this machine&apos;s right to change the household, remove it.</source>
         <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
     </message>
     <message>
@@ -3106,7 +3106,7 @@
         <translation>niemand</translation>
     </message>
     <message>
-        <source>no one else</source>
+        <source>no other machine</source>
         <translation>sonst niemand</translation>
     </message>
     <message>
@@ -3134,7 +3134,7 @@
         <translation>bewertet Texte mit {model}</translation>
     </message>
     <message>
-        <source>vectors by {model}</source>
+        <source>creates embeddings with {model}</source>
         <translation>Vektoren mit {model}</translation>
     </message>
     <message numerus="yes">
@@ -3177,7 +3177,7 @@
         <translation>{lent} verliehen, {own} selbst</translation>
     </message>
     <message>
-        <source>{median} (95 % under {slow})</source>
+        <source>{median} (95% under {slow})</source>
         <translation>{median}, 19 von 20 unter {slow}</translation>
     </message>
     <message>
@@ -3245,7 +3245,7 @@
         <translation>ganzes Modell: geht</translation>
     </message>
     <message>
-        <source>{here}, {there} there</source>
+        <source>{here}, {there} at the other end</source>
         <translation>{here}, dort {there}</translation>
     </message>
     <message>
@@ -3261,7 +3261,7 @@
         <translation>{name} darf jetzt: {roles}.</translation>
     </message>
     <message>
-        <source>{out} out, {back} back</source>
+        <source>{out} outgoing, {back} incoming</source>
         <translation>{out} hin, {back} zurück</translation>
     </message>
     <message>
@@ -3448,7 +3448,7 @@
         <translation>In der Nähe nimmt gerade niemand ein Gerät auf.</translation>
     </message>
     <message>
-        <source>{claims} (as that machine reports)</source>
+        <source>{claims} (reported by that machine)</source>
         <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
@@ -3836,7 +3836,7 @@
         <translation>Je Schlüssel, Eingaben mitgezählt. 0: beliebig viele.</translation>
     </message>
     <message>
-        <source>Per key. Programs that send more are told to try again later.</source>
+        <source>Per key. A program that sends more is told to try again later.</source>
         <translation>Je Schlüssel. Was darüber hinausgeht, wird auf später vertröstet.</translation>
     </message>
     <message>
@@ -3884,7 +3884,7 @@
         <translation>Gleichzeitige Anfragen von {key}</translation>
     </message>
     <message>
-        <source>Requests at once and tokens per minute (0: no limit).</source>
+        <source>Requests at once and tokens per minute (0 means no limit).</source>
         <translation>Gleichzeitige Anfragen und Token in der Minute (0: beliebig viele).</translation>
     </message>
     <message>
@@ -3912,7 +3912,7 @@
         <translation>Der Schlüssel wurde kopiert.</translation>
     </message>
     <message>
-        <source>Programs on those computers must trust it.</source>
+        <source>Programs on those computers must trust this certificate.</source>
         <translation>Ihre Programme müssen ihm vertrauen.</translation>
     </message>
     <message>
@@ -3920,7 +3920,7 @@
         <translation>Es gibt einen neuen Schlüssel. Der vorige öffnet nichts mehr.</translation>
     </message>
     <message>
-        <source>Let them load other models</source>
+        <source>Let programs load other models</source>
         <translation>Sie dürfen ein anderes Modell laden</translation>
     </message>
     <message>
@@ -4029,7 +4029,7 @@
         <translation>Nichts gefunden</translation>
     </message>
     <message>
-        <source>Nothing happened yet</source>
+        <source>Nothing has happened yet</source>
         <translation>Noch ist nichts geschehen</translation>
     </message>
     <message>
@@ -4053,7 +4053,7 @@
         <translation>Das Protokoll</translation>
     </message>
     <message>
-        <source>Kind of entries</source>
+        <source>Type of entry</source>
         <translation>Welche Einträge</translation>
     </message>
     <message>
@@ -4061,7 +4061,7 @@
         <translation>{model} hat mit {tokens} Token geantwortet: das erste nach {first}, dann {speed}.</translation>
     </message>
     <message>
-        <source>An answer from {model} broke off after {tokens} tokens.</source>
+        <source>An answer from {model} was cut off after {tokens} tokens.</source>
         <translation>{model} hat eine Antwort nach {tokens} Token abgebrochen.</translation>
     </message>
     <message>
@@ -4411,7 +4411,7 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
-        <source>This message got no answer, so it is left out of later questions.</source>
+        <source>This message was not answered, so the model does not see it in later questions.</source>
         <translation>Hierauf kam keine Antwort; deshalb wird es mit späteren Nachrichten nicht mitgesendet.</translation>
     </message>
     <message>
@@ -4553,7 +4553,7 @@
         <translation>Modelle suchen</translation>
     </message>
     <message>
-        <source>Searching huggingface.co… Stop</source>
+        <source>Stop searching huggingface.co</source>
         <translation>huggingface.co wird durchsucht… Anhalten</translation>
     </message>
     <message>
@@ -4699,19 +4699,19 @@
         <translation>Modelle mit beschränktem Zugang</translation>
     </message>
     <message>
-        <source>Its chat template can&apos;t call tools.</source>
+        <source>The model&apos;s chat template does not support tool calls.</source>
         <translation>Die Chat-Vorlage kann keine Werkzeuge aufrufen.</translation>
     </message>
     <message>
-        <source>Its chat template has no thinking mode.</source>
+        <source>The model&apos;s chat template has no thinking mode.</source>
         <translation>Die Chat-Vorlage kennt kein Nachdenken.</translation>
     </message>
     <message>
-        <source>Its file has no chat template, so chats use the ChatML format.</source>
+        <source>The model&apos;s file has no chat template, so chats use the ChatML format.</source>
         <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
-        <source>Its speed here has not been measured yet.</source>
+        <source>The model&apos;s speed here has not been measured yet.</source>
         <translation>Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
@@ -4775,7 +4775,7 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>Models are already stored in {folder}, which has {free} free.</source>
+        <source>Models are already stored in {folder} ({free} free).</source>
         <translation>Modelle liegen schon in {folder}. Dort sind {free} frei.</translation>
     </message>
     <message numerus="yes">
@@ -4798,7 +4798,7 @@
         <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
     </message>
     <message>
-        <source>New models go to {folder}, which has {free} free.</source>
+        <source>New models are stored in {folder} ({free} free).</source>
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
     <message>
@@ -4838,7 +4838,7 @@
         <translation>Bei {done} von {total} fortsetzen</translation>
     </message>
     <message>
-        <source>Its checksum is not known yet. The first download records it.</source>
+        <source>The file&apos;s checksum is not known yet. The first download records it.</source>
         <translation>Die Prüfsumme der Datei ist noch nicht bekannt. Der erste Download legt sie fest.</translation>
     </message>
     <message>
@@ -4930,11 +4930,11 @@
         <translation>Wartet, bis es an der Reihe ist</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} is free for models now.</source>
+        <source>Weights {weights} + KV cache {kv} + working memory {work} = {needs}; {lends} is free for models now.</source>
         <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} für Modelle frei.</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of the {lends} free for models now.</source>
+        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs} of the {lends} free for models now.</source>
         <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit für Modelle frei sind.</translation>
     </message>
     <message>
@@ -4978,15 +4978,15 @@
         <translation>klein, zum Probieren</translation>
     </message>
     <message>
-        <source>weights {weights} + KV {kv} + work {work}, {left} left</source>
+        <source>weights {weights} + KV cache {kv} + working memory {work}, {left} left</source>
         <translation>Gewichte {weights} + KV {kv} + Rechnen {work}, {left} übrig</translation>
     </message>
     <message>
-        <source>whole only</source>
+        <source>can&apos;t be split</source>
         <translation>nur ganz</translation>
     </message>
     <message>
-        <source>{count} B parameters</source>
+        <source>{count}B parameters</source>
         <translation>{count} Mrd. Parameter</translation>
     </message>
     <message>
@@ -5049,7 +5049,7 @@
         <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
-        <source>No larger model fits in the memory that models may use now. Add a machine, or let models use more.</source>
+        <source>No larger model fits in the memory that models may use now. Add a machine, or let models use more memory.</source>
         <translation>Kein größeres Modell passt in den Speicher, den Modelle jetzt nutzen dürfen. Fügen Sie ein Gerät hinzu oder lassen Sie Modelle mehr nutzen.</translation>
     </message>
     <message>
@@ -5114,7 +5114,7 @@
         <translation>Willkommen bei Poolhouse</translation>
     </message>
     <message>
-        <source>Your other computers see this name. It doesn&apos;t have to identify you.</source>
+        <source>Your other computers show this name. It doesn&apos;t have to identify you.</source>
         <translation>Ihre anderen Computer sehen diesen Namen. Er verrät nicht, wer Sie sind.</translation>
     </message>
 </context>
@@ -5136,7 +5136,7 @@
         <translation>In der Nähe, nicht aus diesem Haushalt</translation>
     </message>
     <message>
-        <source>{claims} (as that machine reports)</source>
+        <source>{claims} (reported by that machine)</source>
         <translation>{claims}: nach eigener Angabe</translation>
     </message>
     <message>
@@ -5178,7 +5178,7 @@
         <translation>Adresse kopieren</translation>
     </message>
     <message>
-        <source>Default: any free port, then always the same one</source>
+        <source>Default: any free port, which is then kept</source>
         <translation>Standard: ein beliebiger freier, danach immer derselbe</translation>
     </message>
     <message>
@@ -5194,8 +5194,8 @@
         <translation>Für einen Router oder eine Firewall, die einen festen Port brauchen.</translation>
     </message>
     <message>
-        <source>For a machine that isn&apos;t found automatically. It shows its address under Settings, Network.</source>
-        <translation>Für ein Gerät, das nicht von selbst gefunden wird. Seine Adresse steht auf jenem Gerät unter Einstellungen, Netzwerk.</translation>
+        <source>For a machine that isn&apos;t found automatically. It shows its address in Settings &gt; Network.</source>
+        <translation>Für ein Gerät, das nicht von selbst gefunden wird. Seine Adresse steht auf jenem Gerät unter Einstellungen &gt; Netzwerk.</translation>
     </message>
     <message>
         <source>Interfaces ethernet wi-fi vpn cable virtual</source>
@@ -5425,7 +5425,7 @@
         <translation>Prognose und Wirklichkeit</translation>
     </message>
     <message>
-        <source>In that time, the whole machine used {energy}.</source>
+        <source>During that time, the whole machine used {energy}.</source>
         <translation>In dieser Zeit hat das ganze Gerät {energy} verbraucht.</translation>
     </message>
     <message>
@@ -5437,7 +5437,7 @@
         <translation>Noch keine Antworten</translation>
     </message>
     <message>
-        <source>Nothing to compare yet. After a longer answer with no other requests at the same time, you see forecast and measurement here.</source>
+        <source>Nothing to compare yet. The forecast and the measurement appear here after a longer answer that ran alone.</source>
         <translation>Noch gibt es nichts zu vergleichen: Nach einer längeren Antwort, während der sonst niemand gefragt hat, steht hier ihre Prognose neben dem, was gemessen wurde.</translation>
     </message>
     <message>
@@ -5449,7 +5449,7 @@
         <translation>Andere Geräte haben dieses noch nicht benutzt.</translation>
     </message>
     <message>
-        <source>Since {day}, others have had layers here for {time}. This machine computed {tokens} token positions for them and transferred {size}.</source>
+        <source>Since {day}, other machines have kept layers here for a total of {time}. This machine computed {tokens} token positions for them and transferred {size}.</source>
         <translation>Seit {day} hatten andere hier {time} lang Schichten. Für sie wurden {tokens} Token-Positionen berechnet; {size} gingen hinein und hinaus.</translation>
     </message>
     <message>
@@ -5528,14 +5528,14 @@
         <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
     </message>
     <message>
-        <source>Waiting for the background service. Pairing begins once it answers.</source>
+        <source>Waiting for the background service. Pairing begins once it responds.</source>
         <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
     </message>
 </context>
 <context>
     <name>PlacementChoice</name>
     <message>
-        <source>Show the model of</source>
+        <source>Host to show</source>
         <translation>Gezeigt wird das Modell von</translation>
     </message>
     <message>
@@ -5558,12 +5558,12 @@
         <translation>So wird aktualisiert</translation>
     </message>
     <message>
-        <source>Open Settings, Models</source>
-        <translation>Einstellungen, Modelle öffnen</translation>
+        <source>Open Settings &gt; Models</source>
+        <translation>Einstellungen &gt; Modelle öffnen</translation>
     </message>
     <message>
-        <source>Open Settings, Network</source>
-        <translation>Einstellungen, Netzwerk öffnen</translation>
+        <source>Open Settings &gt; Network</source>
+        <translation>Einstellungen &gt; Netzwerk öffnen</translation>
     </message>
     <message>
         <source>Open This computer</source>
@@ -5616,7 +5616,7 @@
 <context>
     <name>Presets</name>
     <message>
-        <source>Always the same</source>
+        <source>Same answer every time</source>
         <translation>Immer gleich</translation>
     </message>
     <message>
@@ -5648,7 +5648,7 @@
         <translation>Hilfreich und kurz</translation>
     </message>
     <message>
-        <source>Improve spelling, grammar and style. Keep the meaning and the language. Show the text, then what you changed.</source>
+        <source>Improve the spelling, grammar and style of the text. Keep its meaning and its language. Show the improved text, then list your changes.</source>
         <translation>Verbessere Rechtschreibung, Grammatik und Stil. Behalte Sinn und Sprache bei. Zeige den Text und danach, was du geändert hast.</translation>
     </message>
     <message>
@@ -5710,11 +5710,11 @@
         <translation>Meine Chats verschlüsseln</translation>
     </message>
     <message>
-        <source>Encrypted, and only with machines that were paired by code.</source>
+        <source>Encrypted, and only with machines that were paired with a code.</source>
         <translation>Verschlüsselt, und nur mit Geräten, die mit einem Code gekoppelt wurden.</translation>
     </message>
     <message>
-        <source>Files set aside earlier can still be read: {names}. Delete them in {folder} if you don&apos;t need them.</source>
+        <source>Older files with your chats can still be read: {names}. Delete them in {folder} if you don&apos;t need them.</source>
         <translation>Früher beiseitegelegte Dateien sind weiterhin lesbar: {names}. Löschen Sie sie in {folder}, wenn Sie sie nicht brauchen.</translation>
     </message>
     <message>
@@ -5758,7 +5758,7 @@
         <translation>Keine Telemetrie</translation>
     </message>
     <message>
-        <source>Nobody learns what you do, how often, or that you use this app.</source>
+        <source>Nobody learns what you do, how often you do it, or that you use this app.</source>
         <translation>Niemand erfährt, was Sie tun, wie oft, oder dass Sie diese App benutzen.</translation>
     </message>
     <message>
@@ -5802,11 +5802,11 @@
         <translation>Auf diesem Computer</translation>
     </message>
     <message>
-        <source>Once a day, as you chose, Poolhouse asks {place} for the newest version.</source>
+        <source>As you chose, Poolhouse asks {place} for the newest version once a day.</source>
         <translation>Einmal am Tag, wie Sie es gewählt haben: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
-        <source>Only when you click Check now, Poolhouse asks {place} for the newest version.</source>
+        <source>Poolhouse asks {place} for the newest version only when you click “Check now”.</source>
         <translation>Nur wenn Sie „Jetzt nachsehen“ drücken: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
@@ -5842,12 +5842,12 @@
         <translation>Alle Daten löschen…</translation>
     </message>
     <message>
-        <source>Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept with the key of this machine. If you lose it, you lose your chats. Exported chats stay readable.</source>
+        <source>Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept with this machine&apos;s key. If you lose it, you lose your chats. Exported chats are not encrypted.</source>
         <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Was Sie exportieren, bleibt lesbar.</translation>
     </message>
     <message>
-        <source>Requests from programs, here or on your guests, may go to a server that is turned on in Settings, Local API. What you write in this window never does.</source>
-        <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen, Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
+        <source>Requests from programs on this computer or on your guests may go to a server that is turned on in Settings &gt; Local API. What you write in this window never goes there.</source>
+        <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen &gt; Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
     </message>
     <message>
         <source>Model sandbox</source>
@@ -5893,7 +5893,7 @@
 <context>
     <name>Processing</name>
     <message>
-        <source>A machine with the whole model receives your question as token numbers, encrypted.</source>
+        <source>A machine with the whole model receives your question as encrypted token numbers.</source>
         <translation>Ein Gerät mit dem ganzen Modell bekommt eine Frage als Token-Nummern, verschlüsselt.</translation>
     </message>
     <message>
@@ -5901,11 +5901,11 @@
         <translation>Nichts von diesem Chat verlässt dieses Gerät.</translation>
     </message>
     <message>
-        <source>The text stays here. The other machines only get numbers from inside the model.</source>
+        <source>The text stays on this machine. The other machines receive only numbers from inside the model.</source>
         <translation>Der Text bleibt hier; die anderen bekommen nur Zahlen aus dem Inneren des Modells.</translation>
     </message>
     <message>
-        <source>{machine} answers for this machine. What you write is sent there, encrypted.</source>
+        <source>{machine} answers for this machine. What you write is encrypted and sent there.</source>
         <translation>{machine} antwortet für dieses Gerät: Was Sie schreiben, geht verschlüsselt dorthin.</translation>
     </message>
     <message>
@@ -5948,7 +5948,7 @@
         <translation>{name} entfernen</translation>
     </message>
     <message>
-        <source>The list is full. Remove one to add another.</source>
+        <source>The list is full. Remove a program to add another.</source>
         <translation>Die Liste ist voll. Entfernen Sie ein Programm, um ein anderes hinzuzufügen.</translation>
     </message>
     <message>
@@ -5971,7 +5971,7 @@
 <context>
     <name>QuitSheet</name>
     <message>
-        <source>Go on</source>
+        <source>Cancel</source>
         <translation>Weitermachen</translation>
     </message>
     <message>
@@ -5983,7 +5983,7 @@
         <translation>Jetzt beenden?</translation>
     </message>
     <message>
-        <source>There is work in progress on: {pages}. Quitting stops it, and keeps the text of an answer so far. Downloads and imports continue the next time you start Poolhouse.</source>
+        <source>Work is in progress on: {pages}. Quitting stops it; the text of an unfinished answer is kept. Downloads and imports continue the next time you start Poolhouse.</source>
         <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
     </message>
 </context>
@@ -6001,7 +6001,7 @@
 <context>
     <name>ReadyStep</name>
     <message>
-        <source>A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, load a larger one on the Models page.</source>
+        <source>A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, load a larger model on the Models page.</source>
         <translation>Ein kleines Modell, mit dem Sie die App kennenlernen, ist eingebaut. Fragen Sie es, wie Poolhouse funktioniert; für alles andere laden Sie auf der Seite „Modelle“ ein größeres.</translation>
     </message>
     <message>
@@ -6063,11 +6063,11 @@
         <translation>Es braucht mehr Arbeitsspeicher, als dieser Computer hergeben soll. Es kann sehr langsam sein oder sich nicht laden lassen. Es läuft in einem eigenen Prozess, Poolhouse läuft also in jedem Fall weiter.</translation>
     </message>
     <message>
-        <source>Its file ({size}) will be deleted. To use it again, you would have to download it again.</source>
+        <source>The model&apos;s file ({size}) will be deleted. To use the model again, you would have to download it again.</source>
         <translation>Die zugehörige Datei von {size} wird gelöscht. Um das Modell wieder zu benutzen, wird es erneut heruntergeladen.</translation>
     </message>
     <message>
-        <source>The {size} downloaded so far will be deleted. If you pause instead, they are kept.</source>
+        <source>The {size} downloaded so far will be deleted. If you pause the download instead, it is kept.</source>
         <translation>Die {size}, die schon hier sind, werden gelöscht. Beim Pausieren bleiben sie erhalten.</translation>
     </message>
     <message>
@@ -6124,7 +6124,7 @@
         <translation>Energie, {many} zugleich</translation>
     </message>
     <message>
-        <source>Energy: {ours} together, {alone} alone.</source>
+        <source>Energy: {ours} with all machines, {alone} with the host alone.</source>
         <translation>Energie: zusammen {ours}, allein {alone}.</translation>
     </message>
     <message>
@@ -6152,7 +6152,7 @@
         <translation>Lesen</translation>
     </message>
     <message>
-        <source>Prompt: {ours} together, {alone} alone, {times} times.</source>
+        <source>Reading the prompt: {ours} with all machines, {alone} with the host alone ({times} times as fast).</source>
         <translation>Lesen: {ours} zusammen, {alone} allein, das {times}-Fache.</translation>
     </message>
     <message>
@@ -6184,31 +6184,31 @@
         <translation>erstes Token nach höchstens {time}</translation>
     </message>
     <message>
-        <source>forecast {said}</source>
+        <source>forecast: {said}</source>
         <translation>Prognose {said}</translation>
     </message>
     <message>
-        <source>forecast {said}, {share} faster</source>
+        <source>{share} faster than the forecast of {said}</source>
         <translation>Prognose {said}, {share} schneller</translation>
     </message>
     <message>
-        <source>forecast {said}, {share} later</source>
+        <source>{share} later than the forecast of {said}</source>
         <translation>Prognose {said}, {share} später</translation>
     </message>
     <message>
-        <source>forecast {said}, {share} slower</source>
+        <source>{share} slower than the forecast of {said}</source>
         <translation>Prognose {said}, {share} langsamer</translation>
     </message>
     <message>
-        <source>forecast {said}, {share} sooner</source>
+        <source>{share} sooner than the forecast of {said}</source>
         <translation>Prognose {said}, {share} früher</translation>
     </message>
     <message>
-        <source>forecast {said}, {times} times as fast</source>
+        <source>{times} times as fast as the forecast of {said}</source>
         <translation>Prognose {said}, {times}-mal so schnell</translation>
     </message>
     <message>
-        <source>forecast {said}, {times} times as long</source>
+        <source>{times} times as long as the forecast of {said}</source>
         <translation>Prognose {said}, {times}-mal so lang</translation>
     </message>
     <message>
@@ -6220,7 +6220,7 @@
         <translation>nicht gemessen</translation>
     </message>
     <message>
-        <source>rough {forecast}</source>
+        <source>{forecast} (rough)</source>
         <translation>grobe {forecast}</translation>
     </message>
     <message>
@@ -6236,7 +6236,7 @@
         <translation>{model}, {machines}</translation>
     </message>
     <message>
-        <source>{runs}, speed ± {share}</source>
+        <source>{runs}; the speed varied by ±{share}</source>
         <translation>{runs}, Geschwindigkeit ± {share}</translation>
     </message>
     <message>
@@ -6244,7 +6244,7 @@
         <translation>{watts} W auf {machines}, wie das System angibt</translation>
     </message>
     <message>
-        <source>{when}. {prompt} tokens in, {output} out, context {context}.</source>
+        <source>{when}. {prompt} prompt tokens, {output} answer tokens, context {context}.</source>
         <translation>{when}. {prompt} Token Eingabe, {output} Token Antwort, Kontext {context}.</translation>
     </message>
 </context>
@@ -6258,11 +6258,11 @@
 <context>
     <name>RoleStep</name>
     <message>
-        <source>Either way, its memory helps the others, and you can pause that at any time.</source>
+        <source>Either way, this computer&apos;s memory helps the others, and you can pause lending at any time.</source>
         <translation>In beiden Fällen hilft sein Arbeitsspeicher den anderen, und Sie können das jederzeit pausieren.</translation>
     </message>
     <message>
-        <source>Nobody chats here. Poolhouse opens on the page that shows what it lends, and to whom.</source>
+        <source>Nobody chats here. Poolhouse opens with the page that shows what this computer lends, and to whom.</source>
         <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
     </message>
     <message>
@@ -6270,14 +6270,14 @@
         <translation>Wofür ist dieser Computer da?</translation>
     </message>
     <message>
-        <source>You chat here. While you don&apos;t need its memory, the others may use it.</source>
+        <source>You chat here. While you don&apos;t need this computer&apos;s memory, the others may use it.</source>
         <translation>Sie chatten hier. Solange Sie seinen Arbeitsspeicher nicht brauchen, dürfen die anderen ihn benutzen.</translation>
     </message>
 </context>
 <context>
     <name>RulesCard</name>
     <message>
-        <source>A running answer may still take</source>
+        <source>Time for a running answer to finish</source>
         <translation>So lange darf eine laufende Antwort noch dauern</translation>
     </message>
     <message>
@@ -6293,7 +6293,7 @@
         <translation>Verleiht, wenn er so lange nicht benutzt wurde.</translation>
     </message>
     <message>
-        <source>Lends at any charge.</source>
+        <source>Lends at any battery level.</source>
         <translation>Verleiht bei jedem Ladestand.</translation>
     </message>
     <message>
@@ -6317,7 +6317,7 @@
         <translation>Jetzt: ein Netz, das nach Datenmenge zählt.</translation>
     </message>
     <message>
-        <source>Now: one is.</source>
+        <source>Now: a program is full screen.</source>
         <translation>Jetzt: ja.</translation>
     </message>
     <message>
@@ -6325,7 +6325,7 @@
         <translation>Jetzt: zuletzt vor {time} benutzt.</translation>
     </message>
     <message>
-        <source>Now: neither.</source>
+        <source>Now: neither a VPN nor a metered network.</source>
         <translation>Jetzt: keines von beiden.</translation>
     </message>
     <message>
@@ -6333,7 +6333,7 @@
         <translation>Jetzt: kein Akku.</translation>
     </message>
     <message>
-        <source>Now: none is.</source>
+        <source>Now: no program is full screen.</source>
         <translation>Jetzt: nein.</translation>
     </message>
     <message>
@@ -6369,15 +6369,15 @@
         <translation>Jetzt: dieses System verrät nicht, was den Bildschirm füllt.</translation>
     </message>
     <message>
-        <source>Now: {percent} % busy.</source>
+        <source>Now: {percent}% busy.</source>
         <translation>Jetzt: zu {percent} % ausgelastet.</translation>
     </message>
     <message>
-        <source>Now: {percent} %, on battery.</source>
+        <source>Now: {percent}%, on battery.</source>
         <translation>Jetzt: {percent} %, im Akkubetrieb.</translation>
     </message>
     <message>
-        <source>Now: {percent} %, plugged in.</source>
+        <source>Now: {percent}%, plugged in.</source>
         <translation>Jetzt: {percent} %, am Netzteil.</translation>
     </message>
     <message>
@@ -6401,15 +6401,15 @@
         <translation>Verleih pausieren</translation>
     </message>
     <message>
-        <source>Pauses below {percent} %, resumes above {more} %.</source>
+        <source>Pauses below {percent}%, resumes above {more}%.</source>
         <translation>Pausiert unter {percent} %, macht über {more} % weiter.</translation>
     </message>
     <message>
-        <source>Pauses below {percent} %, resumes when plugged in.</source>
+        <source>Pauses below {percent}%, resumes when plugged in.</source>
         <translation>Pausiert unter {percent} %, macht am Netzteil weiter.</translation>
     </message>
     <message>
-        <source>After that, a pause takes the memory back. Stop now doesn&apos;t wait.</source>
+        <source>After that, a pause takes the memory back. “Stop now” doesn&apos;t wait.</source>
         <translation>Danach nimmt eine Pause den Arbeitsspeicher zurück. „Sofort stoppen“ wartet auf nichts.</translation>
     </message>
     <message>
@@ -6452,7 +6452,7 @@
 <context>
     <name>SaveDialog</name>
     <message numerus="yes">
-        <source>%n file(s), {size} before packing</source>
+        <source>%n file(s), {size} before compression</source>
         <translation>
             <numerusform>%Ln Datei, {size} vor dem Packen</numerusform>
             <numerusform>%Ln Dateien, {size} vor dem Packen</numerusform>
@@ -6636,7 +6636,7 @@
         <translation>Erneut starten</translation>
     </message>
     <message>
-        <source>The background service isn&apos;t running right now. This waits until it is back.</source>
+        <source>The background service isn&apos;t running right now. This dialog continues once it is back.</source>
         <translation>Der Hintergrunddienst läuft gerade nicht. Das hier wartet, bis er wieder da ist.</translation>
     </message>
 </context>
@@ -6685,7 +6685,7 @@
 <context>
     <name>Standing</name>
     <message>
-        <source>A machine of {model} is missing.</source>
+        <source>A machine that runs {model} is missing.</source>
         <translation>Ein Gerät von {model} fehlt.</translation>
     </message>
     <message>
@@ -7135,14 +7135,14 @@
 <context>
     <name>Updates</name>
     <message numerus="yes">
-        <source>%n with this version</source>
+        <source>%n on this version</source>
         <translation>
             <numerusform>%Ln mit dieser Version</numerusform>
             <numerusform>%Ln mit dieser Version</numerusform>
         </translation>
     </message>
     <message>
-        <source>Activity then shows when there is a newer version.</source>
+        <source>The Activity page then shows when a newer version is available.</source>
         <translation>Die Seite Aktivität sagt dann, wenn es eine neuere Version gibt.</translation>
     </message>
     <message>
@@ -7186,11 +7186,11 @@
         <translation>Neueste Version</translation>
     </message>
     <message>
-        <source>None published yet ({time})</source>
+        <source>No version has been published yet (checked {time})</source>
         <translation>Noch ist keine erschienen ({time})</translation>
     </message>
     <message>
-        <source>You have the newest version ({time})</source>
+        <source>You have the newest version (checked {time})</source>
         <translation>Keine neuer als diese ({time})</translation>
     </message>
     <message>
@@ -7230,11 +7230,11 @@
         <translation>Anzeigen</translation>
     </message>
     <message>
-        <source>Show what is new</source>
+        <source>Show what&apos;s new</source>
         <translation>Zeigen, was neu ist</translation>
     </message>
     <message>
-        <source>This copy doesn&apos;t know where new versions are published. Look for them where you got this one.</source>
+        <source>This copy doesn&apos;t know where new versions are published. Check the site you downloaded it from.</source>
         <translation>Diese Kopie nennt keinen Ort, an dem neuere Versionen erscheinen, deshalb wird niemand gefragt. Von einer neuen Version erfahren Sie dort, woher Sie diese haben.</translation>
     </message>
     <message>
@@ -7258,7 +7258,7 @@
         <translation>Das Programm, das die Modelle rechnet. Es gehört zu Poolhouse.</translation>
     </message>
     <message>
-        <source>What is new</source>
+        <source>What&apos;s new</source>
         <translation>Was neu ist</translation>
     </message>
     <message>
@@ -7373,7 +7373,7 @@
         <translation>Was er gekostet hat, ist nicht mehr bekannt; deshalb wird ihm nichts geschickt, bis Sie neu zählen lassen.</translation>
     </message>
     <message>
-        <source>Its usage so far is forgotten, and it may use {cap} tokens from now on.</source>
+        <source>Its token count starts again at zero, so it may use another {cap} tokens.</source>
         <translation>Was er bisher gekostet hat, wird hier vergessen; ab jetzt darf er {cap} Token verbrauchen.</translation>
     </message>
     <message>
@@ -7412,11 +7412,11 @@
 <context>
     <name>VerdictView</name>
     <message>
-        <source>It runs whole on one machine, so only this machine&apos;s memory counts.</source>
+        <source>This model runs whole on one machine, so only this machine&apos;s memory counts.</source>
         <translation>Es läuft ganz auf einem Gerät, deshalb zählt nur, was dieses hergibt.</translation>
     </message>
     <message>
-        <source>Even with a short context it needs more memory than the machines lend now.</source>
+        <source>Even with a short context, it needs more memory than the machines lend now.</source>
         <translation>Die Datei und ein kurzer Kontext brauchen mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
@@ -7432,7 +7432,7 @@
         <translation>Den kleineren Kontext verwenden</translation>
     </message>
     <message>
-        <source>With this context it needs more memory than the machines lend now.</source>
+        <source>With this context, it needs more memory than the machines lend now.</source>
         <translation>Mit diesem Kontext braucht es mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
@@ -7516,7 +7516,7 @@
         <translation>Was sich ändern würde</translation>
     </message>
     <message>
-        <source>Without {names} nothing changes: {model} would run at {then}, {where}.</source>
+        <source>Without {names}, nothing changes: {model} would run at {then}, {where}.</source>
         <translation>Ohne {names} ändert sich nichts: {model} liefe {where} mit {then}.</translation>
     </message>
     <message>
@@ -7554,7 +7554,7 @@
         <translation>Details</translation>
     </message>
     <message>
-        <source>Go on</source>
+        <source>Cancel</source>
         <translation>Weitermachen</translation>
     </message>
     <message>

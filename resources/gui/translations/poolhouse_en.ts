@@ -13,8 +13,8 @@
     <message numerus="yes">
         <source>Waiting in line: %n answer(s) ahead</source>
         <translation>
-            <numerusform>Waiting for its turn: %Ln answer before it</numerusform>
-            <numerusform>Waiting for its turn: %Ln answers before it</numerusform>
+            <numerusform>Waiting in line: %Ln answer ahead</numerusform>
+            <numerusform>Waiting in line: %Ln answers ahead</numerusform>
         </translation>
     </message>
 </context>
@@ -88,10 +88,10 @@
 <context>
     <name>ForecastChart</name>
     <message numerus="yes">
-        <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
+        <source>Over %n answer(s), the median error of the forecast was {first} for the first token and {speed} for the speed.</source>
         <translation>
-            <numerusform>At the median of %Ln answer the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
-            <numerusform>At the median of %Ln answers the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
+            <numerusform>Over %Ln answer, the median error of the forecast was {first} for the first token and {speed} for the speed.</numerusform>
+            <numerusform>Over %Ln answers, the median error of the forecast was {first} for the first token and {speed} for the speed.</numerusform>
         </translation>
     </message>
 </context>
@@ -105,10 +105,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>{name}, %n core(s), of which {threads} compute</source>
+        <source>{name}, %n core(s), {threads} of them used for models</source>
         <translation>
-            <numerusform>{name}, %Ln core, of which {threads} compute</numerusform>
-            <numerusform>{name}, %Ln cores, of which {threads} compute</numerusform>
+            <numerusform>{name}, %Ln core, {threads} of them used for models</numerusform>
+            <numerusform>{name}, %Ln cores, {threads} of them used for models</numerusform>
         </translation>
     </message>
 </context>
@@ -219,15 +219,15 @@
     <message numerus="yes">
         <source>You can load %n model(s) on the Models page.</source>
         <translation>
-            <numerusform>%Ln model can be loaded on the page Models.</numerusform>
-            <numerusform>%Ln models can be loaded on the page Models.</numerusform>
+            <numerusform>You can load %Ln model on the Models page.</numerusform>
+            <numerusform>You can load %Ln models on the Models page.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
         <translation>
-            <numerusform>%Ln model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
-            <numerusform>%Ln models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>%Ln model from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>%Ln models from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
@@ -268,10 +268,10 @@
 <context>
     <name>SaveDialog</name>
     <message numerus="yes">
-        <source>%n file(s), {size} before packing</source>
+        <source>%n file(s), {size} before compression</source>
         <translation>
-            <numerusform>%Ln file, {size} before packing</numerusform>
-            <numerusform>%Ln files, {size} before packing</numerusform>
+            <numerusform>%Ln file, {size} before compression</numerusform>
+            <numerusform>%Ln files, {size} before compression</numerusform>
         </translation>
     </message>
 </context>
@@ -280,8 +280,8 @@
     <message numerus="yes">
         <source>%n oldest message(s) left out because the context is full.</source>
         <translation>
-            <numerusform>%Ln oldest message were left out: the context is full.</numerusform>
-            <numerusform>%Ln oldest messages were left out: the context is full.</numerusform>
+            <numerusform>%Ln oldest message left out because the context is full.</numerusform>
+            <numerusform>%Ln oldest messages left out because the context is full.</numerusform>
         </translation>
     </message>
 </context>
@@ -298,10 +298,10 @@
 <context>
     <name>Updates</name>
     <message numerus="yes">
-        <source>%n with this version</source>
+        <source>%n on this version</source>
         <translation>
-            <numerusform>%Ln with this version</numerusform>
-            <numerusform>%Ln with this version</numerusform>
+            <numerusform>%Ln on this version</numerusform>
+            <numerusform>%Ln on this version</numerusform>
         </translation>
     </message>
 </context>

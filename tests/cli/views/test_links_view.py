@@ -30,7 +30,8 @@ def shown(*links: LinkReport) -> str:
 
 
 @pytest.mark.parametrize(
-    ("bytes_per_s", "words"), [(None, "not measured"), (125e3, "1.0 Mb/s"), (11.75e6, "94 Mb/s"), (300e6, "2.4 Gb/s")]
+    ("bytes_per_s", "words"),
+    [(None, "not measured"), (125e3, "1.0 Mbit/s"), (11.75e6, "94 Mbit/s"), (300e6, "2.4 Gbit/s")],
 )
 def test_rates_are_said_as_networks_are_sold(bytes_per_s: float | None, words: str) -> None:
     assert megabits(bytes_per_s) == words
@@ -38,7 +39,7 @@ def test_rates_are_said_as_networks_are_sold(bytes_per_s: float | None, words: s
 
 def test_a_row_has_every_figure() -> None:
     row = shown(MEASURED)
-    for part in ("attic", "936 Mb/s", "94 Mb/s", "0.3 ms", "1.2 ms", "0.1 ms", "cable (eth0)"):
+    for part in ("attic", "936 Mbit/s", "94 Mbit/s", "0.3 ms", "1.2 ms", "0.1 ms", "cable (eth0)"):
         assert part in row
 
 
@@ -58,8 +59,8 @@ def test_the_far_end_is_named_when_it_is_the_other_kind() -> None:
 
 
 def test_in_a_narrow_column() -> None:
-    assert short_link(MEASURED) == "94 Mb/s, 0.3 ms"
+    assert short_link(MEASURED) == "94 Mbit/s, 0.3 ms"
     assert short_link(Link(round_trip_seconds=0.0042)) == "4.2 ms"
     wifi = Link(kind="ethernet", far_kind="wifi", out_bytes_per_s=6e6, in_bytes_per_s=6e6,
                 measured_round_trip_seconds=0.009)  # fmt: skip
-    assert short_link(wifi) == "48 Mb/s, 9.0 ms, Wi-Fi"
+    assert short_link(wifi) == "48 Mbit/s, 9.0 ms, Wi-Fi"

@@ -16,7 +16,7 @@ NOW = Readings(0.0)
     [
         (
             "pause_battery", Readings(0.0, battery=Battery(47.6, False)),
-            "Paused: on battery (48 %). Resumes when it is plugged in.",
+            "Paused: on battery (48%). Resumes when it is plugged in.",
         ),
         (
             "pause_program", Readings(0.0, programs=frozenset(("game", "blender"))),

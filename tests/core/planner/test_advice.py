@@ -33,7 +33,7 @@ def test_a_cable_for_a_machine_on_wifi() -> None:
     assert then is not None
     assert first.facts["now_tok_s"] == pytest.approx(now.decode_tok_s)
     assert first.facts["with_tok_s"] == pytest.approx(then.decode_tok_s)
-    assert said(first).startswith("Study PC is on Wi-Fi (43 Mb/s, 9.0 ms). By cable this model would run at ")
+    assert said(first).startswith("Study PC is on Wi-Fi (43 Mbit/s, 9.0 ms). Over a cable, this model would run at ")
 
 
 def test_the_host_is_named_when_only_it_is_on_wifi() -> None:

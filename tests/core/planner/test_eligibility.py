@@ -23,7 +23,7 @@ def test_a_lender_with_another_engine_is_left_out_and_named() -> None:
     assert known.lenders == (ATTIC, SHED)
     (why,) = known.reasons
     assert why.code == "left_out_engine"
-    assert said(why).startswith("old left out: its engine is llama-cpp-python 0.3.35")
+    assert said(why).startswith("old is left out: its engine is llama-cpp-python 0.3.35")
 
 
 def test_a_host_with_another_engine_shares_nothing() -> None:

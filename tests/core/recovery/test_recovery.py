@@ -74,10 +74,10 @@ def test_what_cannot_be_reached_is_left_out_of_the_plan() -> None:
 @pytest.mark.parametrize(
     ("machines", "words"),
     [
-        (("kitchen",), "attic is gone. Rebuilding with kitchen, about 40 s."),
-        (("kitchen", "den"), "attic is gone. Rebuilding with kitchen and den, about 40 s."),
-        (("attic",), "attic lost its layers. Loading them again, about 40 s."),
-        ((), "attic stopped responding. Restarting from the text so far, about 40 s."),
+        (("kitchen",), "attic is gone. Rebuilding with kitchen (about 40 s)."),
+        (("kitchen", "den"), "attic is gone. Rebuilding with kitchen and den (about 40 s)."),
+        (("attic",), "attic lost its layers. Loading them again (about 40 s)."),
+        ((), "attic stopped responding. Restarting from the text so far (about 40 s)."),
     ],
 )
 def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ...], words: str) -> None:
@@ -90,11 +90,11 @@ def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ..
 def test_nobody_is_blamed_for_what_was_meant() -> None:
     leaving_notice = Loss("a", "attic", WHY, at_s=100.0, is_gone=True, leaves=True)
     handed_over = spoken(run(leaving_notice, Planned((), 1))[1])[0]
-    assert handed_over.startswith("attic is leaving. Others already hold its layers.")
+    assert handed_over.startswith("attic is leaving. Other machines already hold its layers.")
     moved = Loss("", "", Reason("recovery_better"), at_s=100.0)
     for machines in ((), ("kitchen",)):
         words = spoken(run(moved, Planned(machines, 3))[1])
-        assert words == ["Moving the layers, about 3 s."]
+        assert words == ["Moving the layers (about 3 s)."]
 
 
 def test_when_it_stands_the_answers_go_on() -> None:
@@ -149,7 +149,7 @@ def test_nobody_returns_where_memory_alone_is_missing() -> None:
 def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:
     notice = leaving_notice("attic", ("kitchen", "den"), 40.2)
     assert said(notice.reason) == (
-        "attic is leaving. It keeps computing while its layers are loaded on kitchen and den, about 40 s."
+        "attic is leaving. It keeps computing while its layers are loaded on kitchen and den (about 40 s)."
     )
     assert (notice.state, notice.machine) == ("leaving", "attic")
 

@@ -234,7 +234,7 @@ async def test_off_spent_and_odd_ones_are_not_asked(api: Open, http: aiohttp.Cli
     await asyncio.to_thread(api.control, "POST", change, {"cap_tokens": 1})
     async with http.post(CHAT, json=FAR) as answer:
         assert answer.status == 400
-        assert "its 1 tokens are spent" in (await answer.json())["error"]["message"]
+        assert "all 1 tokens it may use are spent" in (await answer.json())["error"]["message"]
     again: Json = {"cap_tokens": 50, "forget_spent": True}
     (upstream,) = (await asyncio.to_thread(api.control, "POST", change, again))["upstreams"]
     assert (upstream["spent_tokens"], upstream["cap_tokens"]) == (0, 50)

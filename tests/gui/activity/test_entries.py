@@ -39,7 +39,7 @@ def test_only_answers_alone_and_of_some_length_are_compared() -> None:
 
 def test_the_guide_is_called_so_in_the_log() -> None:
     facts: dict[str, Fact] = {"model": "guide", "seconds": 1.5}
-    assert event_sentence(EventEntry(code="log_model_ready", facts=facts)) == "Guide is ready, after 1.5 seconds."
+    assert event_sentence(EventEntry(code="log_model_ready", facts=facts)) == "Guide is ready after 1.5 seconds."
     other = EventEntry(code="log_machine_came", facts={"machine": "guide"})
     assert event_sentence(other) == "guide connected."
 

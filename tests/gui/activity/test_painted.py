@@ -22,9 +22,9 @@ def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
     made.show_answer(answer(tokens=21, queued_s=0.0, ttft_s=1.0, decode_tok_s=10.0))
     assert [line.name for line in made.lines] == ["Answer", "den", "attic"]
     assert [line.words for line in made.lines] == [
-        "reading 1.0 s, writing 2.0 s", "computing 17 %, waiting 0 %", "computing 33 %, waiting 7 %",
+        "reading 1.0 s, writing 2.0 s", "computing 17%, waiting 0%", "computing 33%, waiting 7%",
     ]  # fmt: skip
-    assert "attic: computing 33 %" in made.accessibleDescription()
+    assert "attic: computing 33%" in made.accessibleDescription()
     made.resize(1000, made.sizeHint().height())
     picture = made.grab().toImage()
     bar = 1000 * (1 - NAME_SHARE - WORDS_SHARE)
@@ -40,7 +40,7 @@ def test_a_timeline_shows_phases_and_machines(qtbot: QtBot, away: Desk) -> None:
 def test_what_a_machine_computed_and_waited_is_no_more_than_the_time() -> None:
     """A prompt in pieces: the next one waits while the one before is computed."""
     (line,) = share_lines([MachineWork("den", ((0, 8),), 1.8, 0.46, 0)], 2.0)
-    assert line.words == "computing 90 %, waiting 10 %"
+    assert line.words == "computing 90%, waiting 10%"
 
 
 def test_a_wait_for_a_slot_is_said(qtbot: QtBot, away: Desk) -> None:
@@ -64,8 +64,8 @@ def test_the_chart_says_how_far_forecasts_were_off(qtbot: QtBot, away: Desk) -> 
     assert chart.show_answers([]) == ""
     answers = [answer(ttft_s=1.0, forecast_ttft_s=1.1, decode_tok_s=10.0, forecast_tok_s=12.0), answer(alone=False)]
     said = chart.show_answers(answers)
-    assert "10 %" in said
-    assert "20 %" in said
+    assert "10%" in said
+    assert "20%" in said
     assert chart.n_shown == 1
     far = answer(ttft_s=1.0, forecast_ttft_s=81.0)
     assert "a factor of 81 for the first token" in ForecastChart(away.services.theme).show_answers([far])

@@ -57,7 +57,7 @@ def test_versions_that_differ_lead_to_how_they_are_updated(away: Desk, parent: Q
     sheet.show()
     facts = {"older": "den", "older_build": "0.4", "newer": "attic", "newer_build": "0.6"}
     sheet._failed(Refused("version_differs", **facts))
-    assert "They cannot share a model. Update den." in sheet.notice.sentence
+    assert "so they cannot share a model. Update den." in sheet.notice.sentence
     (how,) = sheet.notice.findChildren(QPushButton)
     assert how.text() == "How to update"
     how.click()

@@ -37,7 +37,7 @@ def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> No
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
-    text = "attic is leaving. It keeps computing while its layers are loaded on study, about 40 s."
+    text = "attic is leaving. It keeps computing while its layers are loaded on study (about 40 s)."
     leaver = {"id": "b", "name": "attic", "state": "draining", **tells(HEAT)}
     made = pool([leaver], recovery={"state": "leaving", **tells(text, "text")})
     assert current_status(made).sentence == f"attic is about to stop lending. {HEAT} {text}"
@@ -61,7 +61,7 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
     lending = {"state": state, "code": "pause_battery_at", "reason_facts": battery, "gives_back_in_s": 12}
     pool_status = current_status(pool([], lending=lending))
     assert pool_status.kind is StatusKind.PAUSED
-    assert "Paused: on battery (40 %)." in pool_status.sentence
+    assert "Paused: on battery (40%)." in pool_status.sentence
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
@@ -87,5 +87,5 @@ def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
     states = {"a": "ready", "b": "loading", "c": "lost", "d": "recovering"}
     beside = [{"model": model, "state": state} for model, state in states.items()]
     assert current_status(pool_of({"loaded": LOADED, "beside": beside})).sentence == (
-        "Ready. m runs on 2 machines. a is ready, too. Also loading b. c was lost. A machine of d is missing."
+        "Ready. m runs on 2 machines. a is ready, too. Also loading b. c was lost. A machine that runs d is missing."
     )

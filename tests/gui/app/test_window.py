@@ -68,7 +68,7 @@ def test_a_node_that_cannot_be_started_is_told_with_its_log(qtbot: QtBot, away: 
     """Its sentence sends one to the details."""
     window, pool = Window(away.services, lambda: False, lambda: None), away.services.pool
     qtbot.addWidget(window)
-    pool.link, pool.problem = Link.AWAY, "Look at the details, then press Start again."
+    pool.link, pool.problem = Link.AWAY, "Check the details, then press “Start again”."
     pool.link_changed.emit()
     buttons = {button.text(): button for button in window._bar.findChildren(QPushButton)}
     assert {"Details", "Start again"} <= buttons.keys()

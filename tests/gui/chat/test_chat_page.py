@@ -193,7 +193,7 @@ def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: Chat
     ask(qtbot, page, "What is a host?")
     views = page.conversation.views
     words = [[wrapped.text() for wrapped in view.findChildren(WrappedLabel)] for view in views]
-    assert ["This message got no answer" in " ".join(word) for word in words] == [True, *[False] * 4]
+    assert ["This message was not answered" in " ".join(word) for word in words] == [True, *[False] * 4]
     alone = answer.details[FIGURES]["prompt_tokens"]
     page.open_chat(page.history.begin().id)
     ask(qtbot, page, "What is a lender?")

@@ -53,7 +53,7 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         qtbot.waitUntil(lambda: models.list.select("shelf:odd"), timeout=10_000)
         details = models.details.lost
         qtbot.waitUntil(details.isVisible, timeout=10_000)
-        assert details.text().startswith("The last attempt to load it failed. ")
+        assert details.text().startswith("The last attempt to load this model failed. ")
         models.end()
         ask(qtbot, page, "Hello?")
         assert [message.text for message in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits

@@ -44,12 +44,12 @@ def model(stages: list[Json], **more: Any) -> Json:
         (
             model(SPLIT), None,
             ["den (this machine): layers 1–4, 9–10", "attic: layers 5–8",
-             "The text stays here. The other machines only get numbers from inside the model."],
+             "The text stays on this machine. The other machines receive only numbers from inside the model."],
         ),
         (
             model(COPIES), None,
             ["den (this machine): the whole model", "attic: the whole model",
-             "A machine with the whole model receives your question as token numbers, encrypted."],
+             "A machine with the whole model receives your question as encrypted token numbers."],
         ),
         (
             model(COPIES, holders=["a"]), None,

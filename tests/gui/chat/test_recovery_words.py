@@ -56,7 +56,7 @@ def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: A
     assert (state_of(running, pool_of({})), answer.text, values) == (TEXT, "One ", [1])
     progress = {"kitchen": STEP, "study": STEP | {"done": 4, "machine": "study"}}
     pool = pool_of({"loaded": {"model": "m", "progress": progress}})
-    assert state_of(running, pool) == f"{TEXT} Sending layers on kitchen: 25 %"
+    assert state_of(running, pool) == f"{TEXT} Sending layers on kitchen: 25%"
     client.take({"delta": {"text": "two", "token_ids": [2]}})
     assert state_of(running, pool) != TEXT
     assert answer.text == "One two"

@@ -135,9 +135,9 @@ def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> N
     ("code", "words", "page"),
     [
         ("version_differs", "How to update", "settings/Updates"),
-        ("discovery_off", "Open Settings, Network", "settings/Network"),
-        ("virtual_chosen", "Open Settings, Network", "settings/Network"),
-        ("models_folder_away", "Open Settings, Models", "settings/Models"),
+        ("discovery_off", "Open Settings > Network", "settings/Network"),
+        ("virtual_chosen", "Open Settings > Network", "settings/Network"),
+        ("models_folder_away", "Open Settings > Models", "settings/Models"),
         ("lends_nothing", "Open This computer", "computer"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.findings import finding
 from tests.gui.desk import Desk
 
 OPEN = "Open firewall settings"
-CLOSED = finding("From outside", False, "Nobody gets in.", "", "port_closed")
+CLOSED = finding("Incoming connections", False, "Nobody gets in.", "", "port_closed")
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="programs of Linux")
 

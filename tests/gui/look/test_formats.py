@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QLocale
 
 from app.gui.look import formats
 
@@ -27,3 +28,13 @@ def test_a_time_to_come_is_round(value: float, expected: str) -> None:
 )
 def test_energy_is_told_as_on_a_bill(watt_hours: float, expected: str) -> None:
     assert formats.energy(watt_hours) == expected
+
+
+@pytest.mark.parametrize(("language", "expected"), [("en", "25%"), ("de", "25 %")])
+def test_a_percentage_is_written_as_in_its_language(language: str, expected: str) -> None:
+    before = QLocale()
+    QLocale.setDefault(QLocale(language))
+    try:
+        assert formats.percent(0.25) == expected
+    finally:
+        QLocale.setDefault(before)

@@ -115,7 +115,7 @@ def test_who_ends_processes_hears_one_cure_in_one_sentence() -> None:
     crashed = Reason("worker_crashed", {"worker": "den", "how": how, "words": ""})
     reason = Reason("answer_ends_process", recovery.death_facts(crashed))
     sentence = reasons.said(reason)
-    assert sentence.count("use another file of the model") == 1
+    assert sentence.count("use a different model file") == 1
     assert "it was ended by SIGSEGV" in sentence
     german = reasons.said(reason, DE)
     assert "endete zweimal ein Rechenprozess (zuletzt den: er wurde durch SIGSEGV beendet), deshalb" in german

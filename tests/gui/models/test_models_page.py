@@ -87,7 +87,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.isVisibleTo(page)
     assert card.name.whole() == "Small 1B"
     needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
-    assert card.why.text() == f"{needs} Its speed here has not been measured yet."
+    assert card.why.text() == f"{needs} The model's speed here has not been measured yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.download.text() == "Download 700 MiB"
@@ -131,11 +131,11 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     ]
     page.library._offers_loaded(convert({"models": offers}, models.Catalog))
     said = {line.split(",")[0]: line for line in lines(page)}
-    assert "whole only" in said["Whole"]
-    assert "whole only" not in said["Split"]
+    assert "can't be split" in said["Whole"]
+    assert "can't be split" not in said["Split"]
     about = page.details.about
     assert page.list.select("offer:whole")
-    assert about.notes.text() == ("Its checksum is not known yet. The first download records it.")
+    assert about.notes.text() == ("The file's checksum is not known yet. The first download records it.")
     assert "runs whole on one machine" in about._facts.text()
     assert page.list.select("offer:split")
     assert not about.notes.isVisibleTo(page)
@@ -143,7 +143,7 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     assert page.list.select("offer:unsized")
     words = page.details.verdict.words
     assert words.isVisibleTo(page)
-    assert words.text().startswith("The size of its file is not known yet")
+    assert words.text().startswith("The size of the model's file is not known yet")
 
 
 def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
@@ -151,7 +151,7 @@ def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsP
     assert not about.notes.isVisibleTo(page)
     plain = replace(guide, facts=replace_fields(model_of(guide), has_template=False))
     about.show_item(plain)
-    assert about.notes.text() == ("Its file has no chat template, so chats use the ChatML format.")
+    assert about.notes.text() == ("The model's file has no chat template, so chats use the ChatML format.")
     judge = replace(plain, facts=replace_fields(model_of(plain), writes=False, ranks=True))
     about.show_item(judge)
     assert about.notes.text() == "A reranker: it scores texts for other programs and can't chat."
@@ -163,7 +163,10 @@ def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsP
 def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage) -> None:
     about, guide = page.details.about, page.library.shelf[0]
     own = replace(guide, facts=replace_fields(model_of(guide), builtin=False))
-    tools, thinking = ("Its chat template can't call tools.", "Its chat template has no thinking mode.")
+    tools, thinking = (
+        "The model's chat template does not support tool calls.",
+        "The model's chat template has no thinking mode.",
+    )
     for facts, said in (
         ({"tools": True, "thinks": True}, ""),
         ({"tools": False, "thinks": True}, tools),
@@ -208,7 +211,7 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
         assert page.plan_loader.measuring
     until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
     assert not page.plan_loader.measuring
-    caption = f"first token (prompt of {formats.number(1000)})"
+    caption = f"first token ({formats.number(1000)}-token prompt)"
     shown = [label.text() for label in details.forecast.first.findChildren(QLabel)]
     assert caption in shown  # whole, not elided
     details.foot.bar.buttons[ModelAction.LOAD].click()

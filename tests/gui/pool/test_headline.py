@@ -47,8 +47,8 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
 @pytest.mark.parametrize(
     ("why", "expected", "sentence", "measures"),
     [
-        ([], UNMEASURED, "No forecast yet: its speed here hasn't been measured.", True),
-        ([], MEASURED, "No forecast: it was loaded before its speed here was measured.", False),
+        ([], UNMEASURED, "No forecast yet: the model's speed here hasn't been measured.", True),
+        ([], MEASURED, "No forecast: the model was loaded before its speed here was measured.", False),
         ([], Expected(), "No forecast.", False),
         ([], Expected("another", fits=True, tok_s=1.0), "No forecast.", False),
         ([], Expected(MODEL, problem="It does not fit."), "No forecast.", False),
@@ -73,10 +73,10 @@ FIRST = {"prompt_tokens": 1024, "ttft_s": 1.3}
     [
         (
             FIRST,
-            "Forecast 11.8 tok/s, first word after 1.3 s (prompt of 1024). No answer measured yet.",
-            f"{MODEL} would run at 11.8 tok/s, with the first word after 1.3 s (prompt of 1024).",
+            "Forecast: 11.8 tok/s, first word after 1.3 s (1024-token prompt). No answer measured yet.",
+            f"{MODEL} would run at 11.8 tok/s, with the first word after 1.3 s (1024-token prompt).",
         ),
-        (None, "Forecast 11.8 tok/s. No answer measured yet.", f"{MODEL} would run at 11.8 tok/s."),
+        (None, "Forecast: 11.8 tok/s. No answer measured yet.", f"{MODEL} would run at 11.8 tok/s."),
     ],
 )
 def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
@@ -92,7 +92,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
     last = last_answer(3.0, 12.0, interruptions=1)
     head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
-    text = "Last answer 3.0 tok/s, forecast 12.0 tok/s. Part of that time went into replacing a lost machine"
+    text = "Last answer: 3.0 tok/s. Forecast: 12.0 tok/s. Part of that time went into replacing a lost machine"
     assert head.figures.text().startswith(text)
 
 
@@ -150,7 +150,7 @@ def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
 
 
 def test_who_takes_over_from_a_machine_that_leaves_is_told_while_all_serves(head: Headline) -> None:
-    text = "attic is leaving. It keeps computing while its layers are loaded on study, about 40 s."
+    text = "attic is leaving. It keeps computing while its layers are loaded on study (about 40 s)."
     leaving = {"code": "recovery_leaving", "facts": {"machine": "attic", "with": "study", "seconds": 40}}
     head.show_pool(model(loaded(2) | {"recovery": {"text_facts": leaving}}), Expected(), measuring=False)
     assert head.title.whole().startswith("Ready.")

@@ -85,10 +85,10 @@ def test_the_table_has_the_same_links_and_sorts_them(table: LinkTable, qtmodelte
     assert [row[0] for row in shown] == [
         "attic-pc – kitchen-laptop", "attic-pc – studio-mac", "kitchen-laptop – studio-mac",
     ]  # fmt: skip
-    assert shown[0][1:4] == ["468 Mb/s", "480 Mb/s", "1.0 ms"]
-    assert shown[0][4].startswith("Wi-Fi (eno1, 1.00 Gb/s), Wi-Fi (wlan0)")
+    assert shown[0][1:4] == ["468 Mbit/s", "480 Mbit/s", "1.0 ms"]
+    assert shown[0][4].startswith("Wi-Fi (eno1, 1.00 Gbit/s), Wi-Fi (wlan0)")
     table.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
-    assert str(model.index(0, 1).data()) == "312 Mb/s"
+    assert str(model.index(0, 1).data()) == "312 Mbit/s"
     qtmodeltester.check(table.table._model)  # type: ignore[no-untyped-call]
     table.show_links(())
     assert table.isHidden()
@@ -137,8 +137,8 @@ def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> No
     assert page.views.links.table.model().rowCount() == 3
     page.choose(IDS[1])
     entries = dict(page.inspector.facts.shown)
-    assert entries["To kitchen-laptop"] == "468 Mb/s, 1.0 ms, Wi-Fi"
-    assert entries["To studio-mac"].startswith("312 Mb/s")
+    assert entries["To kitchen-laptop"] == "468 Mbit/s, 1.0 ms, Wi-Fi"
+    assert entries["To studio-mac"].startswith("312 Mbit/s")
     page.choose(IDS[0])
     assert not [name for name, _ in page.inspector.facts.shown if name.startswith("To ")]
 

@@ -245,13 +245,13 @@ def test_a_link_says_what_it_costs_and_which_end_is_no_cable() -> None:
     assert attic.link is not None
     assert kitchen.link is not None
     assert machine_words.share_badge(attic.link.share or 0).color == "warning"
-    assert machine_words.share_badge(kitchen.link.share or 0).word == "36 %, main bottleneck"
-    assert machine_words.link_carrier(attic.link) == "cable (eth0, 1.00 Gb/s)"
+    assert machine_words.share_badge(kitchen.link.share or 0).word == "36%, main bottleneck"
+    assert machine_words.link_carrier(attic.link) == "cable (eth0, 1.00 Gbit/s)"
     inside = replace(attic.link, kind="loopback", interface="lo", negotiated_bits_per_s=None,
                      far_kind="loopback", far_interface="lo")  # fmt: skip
     assert machine_words.link_carrier(inside) == "same computer (lo)"
     assert kitchen.link.worst_kind == "wifi"
-    assert machine_words.link_speed(attic.link) == "936 Mb/s, 0.5 ms"
+    assert machine_words.link_speed(attic.link) == "936 Mbit/s, 0.5 ms"
     assert attic.link.token_s == 0.001
 
 
@@ -260,7 +260,7 @@ def test_offline_and_left_out_machines_say_why() -> None:
     gone = machine(1, online=False, state="offline", layers=[], used_bytes=0)
     idle = machine(2, state="ready", layers=[], used_bytes=0)
     snapshot["machines"] |= {gone["id"]: gone, idle["id"]: idle}
-    sentence = "kitchen-laptop left out: 9.6 tok/s with it, 11.8 without."
+    sentence = "kitchen-laptop is left out: 9.6 tok/s with it, 11.8 tok/s without it."
     snapshot["loaded"]["why"] = [LEFT_OUT]
     _, attic, kitchen = machines_of(snapshot_of(snapshot))
     assert machine_words.state_badge(attic).word == "Offline"

@@ -54,7 +54,7 @@ def test_sizes_are_sorted_by_size(table: MachineTable) -> None:
 def test_what_a_way_costs_is_a_number_alone(table: MachineTable) -> None:
     """Its meaning is explained on the map and in the details; here the word was cut off."""
     table.show_machines(machines_of(snapshot_of(household(3))))
-    assert sorted(column(table, SHARE)) == ["", "14 %", "36 %"]
+    assert sorted(column(table, SHARE)) == ["", "14%", "36%"]
 
 
 def test_the_choice_outlives_news_and_new_machines(table: MachineTable) -> None:
@@ -152,7 +152,7 @@ def test_what_a_machine_computes_and_the_age_of_its_link_have_columns(
 ) -> None:
     monkeypatch.setattr("app.gui.pool.machine_words.time.time", lambda: 1_790_000_000.0 + 300)
     table.show_machines(machines_of(snapshot_of(household(3))))
-    assert sorted(column(table, COMPUTES)) == ["10 %", "15 %", "5 %"]
+    assert sorted(column(table, COMPUTES)) == ["10%", "15%", "5%"]
     assert sorted(column(table, 8)) == ["", "5 min", "5 min"], "none to itself"
     assert not table.isColumnHidden(COMPUTES)
     table.show_machines(machines_of(snapshot_of(household(3, with_model=False))))

@@ -50,10 +50,7 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBo
     assert page.alone.isVisible()
 
     def told() -> None:
-        assert "fit on it today" in page.alone.sentence.text(), (
-            page.load_forecast.now,
-            at_lone.services.pool.now.loaded,
-        )
+        assert "fit on it now" in page.alone.sentence.text(), (page.load_forecast.now, at_lone.services.pool.now.loaded)
 
     qtbot.waitUntil(told, timeout=30_000)
     primary = [
@@ -224,7 +221,7 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     requests[0][2](replace(report, preferred_reason_facts=unused))
     assert page.notice.sentence.startswith("Traffic to attic-pc goes through a VPN (wg0).")
     page.machine_actions._preferred("attic-pc", report)
-    assert page.notice.sentence == "Traffic to attic-pc now uses eth0: 800 Mb/s."
+    assert page.notice.sentence == "Traffic to attic-pc now uses eth0: 800 Mbit/s."
     menu = QMenu()
     page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = [act.text() for act in menu.actions() if act.text()]

@@ -246,7 +246,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     count.click()
     anew = page.findChild(CountAnew)
     assert anew is not None
-    assert f"it may use {formats.number(9_000)} tokens from now on" in anew.sentence.text()
+    assert f"it may use another {formats.number(9_000)} tokens." in anew.sentence.text()
     anew.act.click()
     qtbot.waitUntil(lambda: ("The count for barn was reset.", "info") in said, timeout=5000)
     assert not count.isVisibleTo(page)

@@ -65,7 +65,7 @@ def test_models_go_to_another_folder_and_back(
     sheet.open()
     until(qtbot, sheet.act.isEnabled)
     there = tmp_path / "Poolhouse models"
-    assert sheet.sentence.text().startswith(f"New models go to {there}, which has ")
+    assert sheet.sentence.text().startswith(f"New models are stored in {there} (")
     assert sheet.move_models.text() == "Move 1 model(s) there too, 3 KiB"
     sheet.move_models.setChecked(False)
     sheet.act.click()

@@ -78,7 +78,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     result = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
     privacy._tell_updates(convert(result, computer.Updates))
     assert privacy.updates.text() == f"Last at {moment(1_700_000_000.0)}"
-    assert "Only when you click" in privacy._asked.about.text()
+    assert "only when you click" in privacy._asked.about.text()
     assert privacy._asked.isVisible()
     assert not privacy._unasked.isVisible()
     pool.snapshot = before

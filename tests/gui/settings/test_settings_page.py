@@ -299,7 +299,7 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
     assert (group.newest.text(), group.daily.isChecked()) == ("Not checked yet", True)
     then = 1_700_000_000.0
     group._tell(convert(result | {"last_contact": then}, computer.Updates))
-    assert group.newest.text().startswith("None published yet")
+    assert group.newest.text().startswith("No version has been published yet")
     group._tell(convert(result | {"last_contact": then, "version": __version__}, computer.Updates))
     assert group.newest.text().startswith("You have the newest version")
     page_of_it = "https://github.com/someone/poolhouse/releases/tag/v9"

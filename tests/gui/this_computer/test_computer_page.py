@@ -172,7 +172,7 @@ def test_numbers_are_told_once_they_are_chosen(qtbot: QtBot, page: ComputerPage)
     saved(qtbot, page, "idle_s", 540)
     rules.battery_percent.setValue(80)
     saved(qtbot, page, "battery_percent", 80)
-    assert "resumes above 90 %" in rules._battery.reading.text()
+    assert "resumes above 90%" in rules._battery.reading.text()
     rules.battery.click()
     saved(qtbot, page, "battery_percent", 0)
     rules.gpu.click()
@@ -312,7 +312,7 @@ def test_what_the_machine_has_and_its_speed(qtbot: QtBot, page: ComputerPage) ->
     qtbot.waitUntil(lambda: not hardware._waiting.isVisible(), timeout=30_000)
     assert hardware._grid.rowCount() >= 5
     qtbot.waitUntil(lambda: hardware._measuring is None, timeout=WITHIN_MS)
-    assert hardware.speed.text() == "Its speed hasn't been measured yet."
+    assert hardware.speed.text() == "The model's speed hasn't been measured yet."
     hardware.measure.click()
     assert hardware.cancel.isVisible()
     hardware.cancel.click()

@@ -33,15 +33,15 @@ def test_what_is_told_of_the_last_lines(lines: list[str], expected: str) -> None
         (
             "llama.cpp cannot load it: unknown model architecture: 'martian'",
             (
-                "Models of the martian family need a newer engine than this Poolhouse has. Update Poolhouse, or "
-                "choose another model."
+                "Models of the martian family need a newer engine than this version of Poolhouse has. Update "
+                "Poolhouse, or choose another model."
             ),
         ),
         (
             "llama.cpp cannot load it: key not found in model: a.b",
             (
-                "den could not load the model: llama.cpp cannot load it: key not found in model: a.b. Use another "
-                "file of it, or another model."
+                "den could not load the model: llama.cpp cannot load it: key not found in model: a.b. Use a "
+                "different model file, or another model."
             ),
         ),
         (

@@ -28,6 +28,7 @@ from app.core.recovery.placement_lifecycle import Broke, Closed, Opened
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
+from app.node.control import asking
 from app.node.journal import Journal
 from app.node.models import model_manager as hosting_module
 from app.node.models.loaded_models import LoadedModels
@@ -285,9 +286,20 @@ async def test_a_load_that_somebody_stopped_has_not_failed(hosting: ModelManager
 
 async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: ModelManager, shelf: Shelf) -> None:
     assert isinstance(await first_part(hosting, "one"), Delta)
-    assert "on means one here." in str(await first_part(hosting, "on"))
-    assert "means one here." in str(await first_part(hosting, shelf.get("one").model.id))
+    assert "on stands for one." in str(await first_part(hosting, "on"))
+    assert "stands for one." in str(await first_part(hosting, shelf.get("one").model.id))
     assert isinstance(await first_part(hosting), Delta)
+
+
+async def test_a_guide_that_was_loaded_on_purpose_is_not_announced(
+    hosting: ModelManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "GUIDE", "one")
+    await load(hosting, "one")
+    assert isinstance(await first_part(hosting), Delta)
+    await hosting.unload()
+    await ask(hosting, "one")  # loaded for this question only
+    assert "the Guide answers" in str(await first_part(hosting))
 
 
 async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelManager, scene: Scene) -> None:

@@ -132,5 +132,5 @@ async def test_a_full_disk_says_whose_it_is(host: Home, tmp_path: Path) -> None:
     link = Link(StageStore(tmp_path / "attic", LIMIT_BYTES, FullDisk()))
     error = await refused(link, *middle(host))
     assert isinstance(error, DoesNotFit)
-    assert said(error).startswith("attic: The disk of ")
+    assert said(error).startswith("attic: The disk that holds ")
     assert said(error).endswith(" Free some space and try again.")

@@ -178,7 +178,7 @@ class ChatListMenu(QObject):
             action = inner.addAction(form.name + "…")
             action.triggered.connect(lambda _=False, form=form: export(form))
         inner.addSeparator()
-        thoughts = inner.addAction(self.tr("Include thoughts"))
+        thoughts = inner.addAction(self.tr("Include the model's thinking"))
         thoughts.setCheckable(True)
         thoughts.setChecked(self._actions.exports_thoughts)
         thoughts.toggled.connect(self._actions.export_thoughts)

@@ -71,7 +71,7 @@ class AboutView(QWidget):
             case ShelfModel():
                 return said(facts.missing_facts) if facts.missing_facts is not None else ""
             case FoundFile():
-                words = self.tr("It belongs to {app}. Poolhouse uses it in place and never moves or changes it.")
+                words = self.tr("This file belongs to {app}. Poolhouse uses it in place and never moves or changes it.")
                 return said(facts.reason_facts) if facts.reason_facts is not None else words.format(app=facts.app)
             case CatalogModel():
                 return about_of(facts)
@@ -109,11 +109,11 @@ class AboutView(QWidget):
 def _file_notes(item: ModelItem) -> list[str]:
     file, model = item.file(), item.shelf
     if item.kind is ItemKind.OFFER and file is not None and file.sha256 is None:
-        return [translate("Models", "Its checksum is not known yet. The first download records it.")]
+        return [translate("Models", "The file's checksum is not known yet. The first download records it.")]
     if model is not None and model.ranks:
         return [translate("Models", "A reranker: it scores texts for other programs and can't chat.")]
     if model is not None and model.writes and not model.has_template:
-        return [translate("Models", "Its file has no chat template, so chats use the ChatML format.")]
+        return [translate("Models", "The model's file has no chat template, so chats use the ChatML format.")]
     return []
 
 
@@ -121,7 +121,7 @@ def _template_notes(loaded: LoadedModel | None) -> list[str]:
     """Return notes on features that the chat template of a loaded model lacks."""
     notes = []
     if loaded is not None and loaded.tools is False:
-        notes.append(translate("Models", "Its chat template can't call tools."))
+        notes.append(translate("Models", "The model's chat template does not support tool calls."))
     if loaded is not None and loaded.thinks is False:
-        notes.append(translate("Models", "Its chat template has no thinking mode."))
+        notes.append(translate("Models", "The model's chat template has no thinking mode."))
     return notes

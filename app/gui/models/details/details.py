@@ -214,7 +214,7 @@ class Details(FullHeightFrame):
         file = item.file()
         if item.kind is not ItemKind.OFFER or file is None or file.size_bytes:
             return ""
-        return self.tr("The size of its file is not known yet, so Poolhouse can't tell whether it fits.")
+        return self.tr("The size of the model's file is not known yet, so Poolhouse can't tell whether it fits.")
 
     def _set_up(self) -> None:
         self.plan()
@@ -323,7 +323,7 @@ class Details(FullHeightFrame):
                 words, details = said(loaded.reason_facts), reason_details(loaded.reason_facts)
         elif item.is_here and failed is not None and failed.model == item.name:  # the model fits, but loading it failed
             why = failed.facts.get("why")
-            words = self.tr("The last attempt to load it failed. {why}").format(
+            words = self.tr("The last attempt to load this model failed. {why}").format(
                 why=said(why) if isinstance(why, Reason) else why or ""
             )
         self.lost.say(words, details=details)

@@ -145,16 +145,16 @@ class ForecastView(QWidget):
         users = plan.users
         rate = forecast.together_tok_s if users > 1 else forecast.decode_tok_s
         if forecast.estimated:
-            many, alone = self.tr("estimate, {count} people together"), self.tr("estimate")
+            many, alone = self.tr("estimate for {count} people at once"), self.tr("estimate")
         elif is_rough(rate):
-            many, alone = (self.tr("rough forecast, {count} people together"), self.tr("rough forecast"))
+            many, alone = (self.tr("rough forecast for {count} people at once"), self.tr("rough forecast"))
         else:
-            many, alone = self.tr("forecast, {count} people together"), self.tr("forecast")
+            many, alone = self.tr("forecast for {count} people at once"), self.tr("forecast")
         caption = many if users > 1 else alone
         self.rate.say(formats.speed(rate), caption.format(count=users))
         if plan.first_token is not None:
             count = formats.number(plan.first_token.prompt_tokens)
-            first = self.tr("first token (prompt of {count})").format(count=count)
+            first = self.tr("first token ({count}-token prompt)").format(count=count)
             self.first.say(formats.seconds(plan.first_token.ttft_s), first)
 
     def _say(self, reasons: list[str], advice: list[str]) -> None:

@@ -80,11 +80,11 @@ class VerdictView(QWidget):
         if plan is None and judgment.quantization:
             words = self.tr("{quantization} would fit.").format(quantization=judgment.quantization)
         elif plan is None and not splits:
-            words = self.tr("It runs whole on one machine, so only this machine's memory counts.")
+            words = self.tr("This model runs whole on one machine, so only this machine's memory counts.")
         elif plan is None and judgment.verdict.word is VerdictWord.SMALLER:
-            words = self.tr("With this context it needs more memory than the machines lend now.")
+            words = self.tr("With this context, it needs more memory than the machines lend now.")
         elif plan is None:
-            words = self.tr("Even with a short context it needs more memory than the machines lend now.")
+            words = self.tr("Even with a short context, it needs more memory than the machines lend now.")
         self._show(judgment, words, plan, "" if plan else quantization)
         return judgment
 
@@ -279,8 +279,8 @@ def whole_sum(plan: Plan) -> str:
     cells = plan.context * plan.users
     words = translate(
         "Models",
-        "Weights {weights} + KV cache {kv} for {tokens} tokens + work memory {work} = {needs} of the {lends} "
-        "free for models now.",
+        "Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs} of the "
+        "{lends} free for models now.",
     )
     return words.format(
         weights=formats.size(sum(part.weights for part in parts)),
@@ -295,7 +295,7 @@ def whole_sum(plan: Plan) -> str:
 def short_sum(parts: Parts) -> str:
     """Describe the memory that a model that does not fit would need, part by part, and the memory available."""
     words = translate(
-        "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} is free for models now."
+        "Models", "Weights {weights} + KV cache {kv} + working memory {work} = {needs}; {lends} is free for models now."
     )
     return words.format(
         weights=formats.size(parts.weight_bytes),
@@ -308,7 +308,7 @@ def short_sum(parts: Parts) -> str:
 
 def of_machine(part: Memory) -> str:
     """Describe the memory that one machine would use, part by part."""
-    words = translate("Models", "weights {weights} + KV {kv} + work {work}, {left} left")
+    words = translate("Models", "weights {weights} + KV cache {kv} + working memory {work}, {left} left")
     return words.format(
         weights=formats.size(part.weights),
         kv=formats.size(part.kv),

@@ -44,7 +44,7 @@ def test_an_answer_that_went_on_tells_the_tokens_of_all_its_parts(qapp: QApplica
 
 
 def test_what_is_done_now_names_the_machine_once(qapp: QApplication) -> None:
-    for language, words in (("en", "Measuring attic: 29 %"), ("de", "Misst attic: 29 %")):
+    for language, words in (("en", "Measuring attic: 29%"), ("de", "Misst attic: 29 %")):
         with speaking(qapp, language):
             progress = Progress("measuring", "attic", 29, 100, "")
             assert step(progress) == words

@@ -134,7 +134,7 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     assert len([pair for pair in view.scene().items() if isinstance(pair, LinkLine)]) == 2
 
 
-WHY = "studio-mac left out: 9.6 tok/s with it, 11.8 without."
+WHY = "studio-mac is left out: 9.6 tok/s with it, 11.8 tok/s without it."
 WHY_FACTS = {"code": "left_out_slower", "facts": {"machine": "studio-mac", "with_tok_s": 9.6, "without_tok_s": 11.8}}
 
 
@@ -183,7 +183,7 @@ def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
     assert len(shown) == len(lines_of(view)) == lenders * (lenders - 1) // 2
     for line in lines_of(view):
         assert line.pen().widthF() < 1.5  # the host's own
-        assert "Mb/s" in line.toolTip()
+        assert "Mbit/s" in line.toolTip()
         assert "wlan0" in line.toolTip()
         points = [line.path().pointAtPercent(part / SAMPLES) for part in range(SAMPLES + 1)]
         inner = [rect_f.adjusted(1, 1, -1, -1) for rect_f in drawn(view)]
@@ -218,7 +218,7 @@ def test_of_many_machines_the_chosen_one_s_links_are_drawn(view: MapView) -> Non
     assert view.places is not None
     assert (view.places.cards, view.transform().m11()) == (before.cards, zoom)
     lines = view.accessibleDescription().splitlines()
-    assert len([line for line in lines if "garage-server" in line and "Mb/s" in line]) == 8
+    assert len([line for line in lines if "garage-server" in line and "Mbit/s" in line]) == 8
     view.select("")
     assert not lines_of(view)
 
