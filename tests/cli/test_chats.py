@@ -101,7 +101,7 @@ def test_a_running_node_is_asked_for_the_key(
 ) -> None:
     result = {"key": "B" * 43 + "=", "where": "in the system keyring", "place": "the entry x"}
     answering({("POST", "/history/key"): result, ("GET", "/history/key"): result})
-    assert "Their key is the entry x" in " ".join(poolhouse("chats", "encrypt").out.split())
+    assert "The key is the entry x" in " ".join(poolhouse("chats", "encrypt").out.split())
     assert not (home / "chat-key").exists()
     assert poolhouse("chats", "decrypt").code == 0
 

@@ -185,7 +185,7 @@ def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any
 
 def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any, home: Path) -> None:
     answering({("GET", "/models"): {"models": []}, ("GET", "/starter"): {"starter": None}})
-    assert poolhouse("models").out == (f"The shelf is empty. Get a model with `poolhouse pull NAME --home {home}`.\n")
+    assert poolhouse("models").out == f"There are no models yet. `poolhouse pull NAME --home {home}` downloads one.\n"
 
 
 STARTER = {

@@ -267,7 +267,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("lend", "2h"), "It is not clear what '2h' is for. To pause for that long, write --pause 2h."),
         (("lend", "30m"), "write --memory 30m. To pause for that long, write --pause 30m."),
         (("lend", "much"), "It is not clear what 'much' is for. `poolhouse lend "),
-        (("lend", "--drain", "1h"), "at most 10m to finish, and '1h' is longer"),
+        (("lend", "--drain", "1h"), "at most 10m to finish, but '1h' is longer"),
         (("use-again", ""), "MACHINE: The name is empty. Give a name."),
         (("rename", " ", "loft"), "MACHINE: The name is empty."),
         (("rename", "loft", ""), "NAME: A name has 1 to 64 visible characters."),

@@ -32,7 +32,7 @@ def test_the_folder_is_shown_with_what_lies_elsewhere(
     near = {"folder": "/small", "models": 1, "bytes": 1 << 30, "reason": None}
     answering({("GET", "/folder"): HERE | {"elsewhere": [near, away]}})
     assert poolhouse("folder").out.splitlines() == [
-        "Models are kept in /media/large. It has 3.0 GiB free.",
+        "Models are kept in /media/large. 3.0 GiB is free there.",
         "Still in /small: 1 model (1.0 GiB). --move moves them.",
         "/x cannot be reached.",
     ]
@@ -84,7 +84,7 @@ def test_a_disk_where_nothing_can_be_downloaded_is_said(
 ) -> None:
     answering({("POST", "/folder"): HERE | {"room_bytes": 0}})
     assert poolhouse("folder", str(tmp_path)).out.splitlines() == [
-        "Models are kept in /media/large. It has 3.0 GiB free.",
+        "Models are kept in /media/large. 3.0 GiB is free there.",
         "Poolhouse leaves 5 GiB free there, so nothing can be downloaded now.",
     ]
 

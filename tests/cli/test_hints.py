@@ -77,8 +77,8 @@ def test_a_node_that_is_ready_says_its_home(remembered_home: None, capsys: pytes
     option = terminal_text.home_option()
     assert capsys.readouterr().out == (
         f"den-pc is ready. In another terminal, `poolhouse status{option}` shows it. To add a computer, "
-        f"`poolhouse pair{option} --open` shows a code and an address; enter them there with "
-        f"`poolhouse pair ADDRESS`, or under “Join a household” in its window. Ctrl-C stops the node.\n"
+        f"`poolhouse pair{option} --open` shows a code and an address; use them with "
+        f"`poolhouse pair ADDRESS` there, or under “Join a household” in its window. Ctrl-C stops the node.\n"
     )
 
 

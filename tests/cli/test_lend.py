@@ -93,7 +93,7 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
     assert lines[2:9] == [
         "Memory    at most 4.0 GiB (half of the memory that was free at start) for others",
         "Devices   cpu",
-        "Idle      lends after being idle for 1 min (this system does not report it, so it counts as idle)",
+        "Idle      lends after being idle for 1 min (not reported by this system)",
         "Hours     always",
         "Battery   lends at any battery level",
         "Programs  none pauses lending",

@@ -283,7 +283,7 @@ def test_a_terminal_gets_color_bars_and_figures(answering: Any, home: Path) -> N
     assert "of 4.0 MiB" in load
     assert "Sending layers to all machines" in load
     assert "of 8.0 MiB" in load
-    assert "Loaded in 1.42 s; 3.0 MiB were sent to the lenders." in load
+    assert "Loaded in 1.42 s; 3.0 MiB was sent to the lenders." in load
     ask = in_terminal(["ask", "How?", "--home", str(home)])
     assert ask.startswith("Open [31mPool.\r\n")
     assert "4 tokens · first token after 0.42 s · 11.8 tok/s · 2 machines" in ask
@@ -297,8 +297,8 @@ def test_a_terminal_shows_the_code_and_counts_down(answering: Any, home: Path) -
     shown = in_terminal(["pair", "--open", "--home", str(home)])
     assert "0  4  2     1  3  7" in shown
     assert "poolhouse pair 192.168.1.20:4243" in shown
-    assert "120 s left, 3 tries." in shown
-    assert "119 s left, 2 tries." in shown
+    assert "120 s left; tries left: 3." in shown
+    assert "119 s left; tries left: 2." in shown
     assert "Paired with attic-pc." in shown
 
 

@@ -218,7 +218,7 @@ def test_what_was_chosen_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_processor_without_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_features, "features", lambda: frozenset({"avx2"}))
-    with pytest.raises(Trouble, match="stays as it is"):
+    with pytest.raises(Trouble, match="left as it is"):
         setup.build_of(rpc=True, fast=True)
 
 

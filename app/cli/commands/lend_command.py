@@ -347,7 +347,7 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
     rows += [("Devices", ", ".join(rules.devices) or "all")]
     away = "lends even while this computer is in use"
     if rules.idle_s:
-        reading = "this system does not report it, so it counts as idle"
+        reading = "not reported by this system"
         if reads.idle_s is not None:
             reading = f"now: {duration(reads.idle_s)}"
         away = f"lends after being idle for {duration(rules.idle_s)} ({reading})"

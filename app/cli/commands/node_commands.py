@@ -142,7 +142,7 @@ def without_gc() -> Iterator[None]:
 def _print_ready(facts: dict[str, Any]) -> None:
     next_steps = (
         "In another terminal, `poolhouse status` shows it. To add a computer, `poolhouse pair "
-        "--open` shows a code and an address; enter them there with `poolhouse pair ADDRESS`, or under “Join "
+        "--open` shows a code and an address; use them with `poolhouse pair ADDRESS` there, or under “Join "
         "a household” in its window."
     )
     name = terminal_text.line(facts["name"])

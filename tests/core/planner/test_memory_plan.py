@@ -122,7 +122,7 @@ def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough
     assert caught.value.reason.code == "host_short_of_ends"
     words = said(caught.value)
     assert "only 50.0 MiB of it is on desk, which computes the first and the last layers" in words
-    assert "more on desk it would fit." in words
+    assert "more on desk, it would fit." in words
     assert "Add machines" not in words
 
 
