@@ -104,7 +104,7 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
 ) -> None:
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn", {"on": False})
     for model, words in (
-        ("far/guide", f"barn has it but is turned off. `poolhouse upstream on barn --home {api.node.root}`"),
+        ("far/guide", f"barn has it but is turned off. Turn it on with `poolhouse upstream on barn --home {api.node.root}`"),
         ("nowhere", "There is no model called nowhere. Available: guide."),
     ):  # fmt: skip
         async with http.post(CHAT, json=FAR | {"model": model}) as answer:
@@ -124,7 +124,7 @@ async def test_two_that_ask_each_other_send_a_request_round_once(
     try:
         async with http.post(CHAT, json=FAR | {"model": "m"}) as answer:
             assert answer.status == 400
-            assert "has already been forwarded by this Poolhouse" in (await answer.json())["error"]["message"]
+            assert "forwarded this request back to this Poolhouse" in (await answer.json())["error"]["message"]
     finally:
         for item in (api, far):
             await asyncio.to_thread(item.control, "DELETE", "/api/upstreams/round")

@@ -60,7 +60,7 @@ def model(stages: list[Json], **more: Any) -> Json:
         ({}, [], []),
         (
             {}, ["den"],
-            ["den answers for this machine. What you write is sent there, encrypted."],
+            ["den answers for this machine. What you write is encrypted and sent there."],
         ),
     ],
 )  # fmt: skip

@@ -102,14 +102,14 @@ def test_the_model_of_vectors_is_told_of_the_machine_that_holds_it() -> None:
         for machine_facts in machines_of(snapshot_of(snapshot))
     }
     held, used = before.pop("den-pc")
-    assert after.pop("den-pc") == (f"{held}, vectors by bert", used + (1 << 29))
+    assert after.pop("den-pc") == (f"{held}, creates embeddings with bert", used + (1 << 29))
     assert after == before
     snapshot["loaded"] = None
     result = {
         machine_facts.name: machine_words.held_models(machine_facts)
         for machine_facts in machines_of(snapshot_of(snapshot))
     }
-    assert result["den-pc"].endswith("vectors by bert")
+    assert result["den-pc"].endswith("creates embeddings with bert")
     snapshot["embeds"] |= {"model": "judge", "ranks": True}
     result = {
         machine_facts.name: machine_words.held_models(machine_facts)

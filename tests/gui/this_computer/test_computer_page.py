@@ -303,7 +303,7 @@ def test_hours_by_keys_and_as_text(qtbot: QtBot, page: ComputerPage) -> None:
     assert "at least one hour" in hours._problem.text()
     assert hours.grid.cells == {(5, 10)}
     hours._painted(frozenset(cell for cell in ALL if (cell[0] + cell[1]) % 2))
-    assert "short spans" in hours._problem.text()
+    assert "short time spans" in hours._problem.text()
     assert page.lending.rules.hours == "sat 10:00-11:00"
 
 
