@@ -104,7 +104,7 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
 ) -> None:
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn", {"on": False})
     for model, words in (
-        ("far/guide", f"barn has it but is turned off. Turn it on with `poolhouse upstream on barn --home {api.node.root}`"),
+        ("far/guide", f"but is turned off. Turn it on with `poolhouse upstream on barn --home {api.node.root}`"),
         ("nowhere", "There is no model called nowhere. Available: guide."),
     ):  # fmt: skip
         async with http.post(CHAT, json=FAR | {"model": model}) as answer:
