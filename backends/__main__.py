@@ -1,6 +1,6 @@
-"""The worker process, which reads frames from standard input and writes answers to standard output.
+"""The entry point of a worker process, which reads frames from standard input and writes answers to standard output.
 
-With the argument `probe` or `walls`, it reports what this machine supports instead.
+With the argument `probe` or `walls`, it instead reports what this machine supports.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ASLEEP_S = 1.0  # then do not poll for this long
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until standard input ends, or run a subcommand.
+    """Serve frames until standard input ends, or run a subcommand.
 
-    `probe` reports on all engines, or on those named after it. `walls` confines this process and reports which
+    `probe` reports on the engines named after it, or on all of them. `walls` confines this process and reports which
     restrictions took effect.
     """
     if arguments[:1] == ["probe"]:
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_signals_to_the_node() -> None:
-    """Ignore Ctrl-C, terminal hangups and session ends, which reach every process.
+    """Ignore the signals that a terminal sends to every process on Ctrl-C, hangup or logout.
 
     The node ends this process when it exits.
     """
@@ -88,17 +88,18 @@ else:
 
 
 class FrameWait:
-    """Waits for input on a pipe, polling for a while after each step.
+    """A wait for input on a pipe that polls for a short time after each step.
 
     It never polls if the system has no poll() for pipes (Windows) or if a control group limits this process's CPU
-    time, which polling would use up.
+    time, because polling would use up that time.
     """
 
     def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
-        """Wait on the pipe `fd`.
+        """Prepare to wait on the pipe `fd`.
 
-        rehearse: runs the code path of a frame as far as possible without one. Streaming the weights evicts that
-        code from the processor's caches, and the next frame would have to wait for it to be reloaded.
+        rehearse: runs as much of the code that handles a frame as is possible without one. Streaming the weights
+        evicts this code from the processor's caches, and without a rehearsal the next frame would wait until it is
+        loaded again.
         """
         self._rehearse = rehearse
         can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process.quota_cores() is None
@@ -112,7 +113,10 @@ class FrameWait:
         self._awake_until = time.monotonic() + AWAKE_S
 
     def wait(self) -> None:
-        """Poll until input arrives or polling is no longer worthwhile. The caller then blocks in read()."""
+        """Poll until input arrives or polling is no longer worthwhile.
+
+        In the latter case the caller's read() blocks.
+        """
         if self._poll is None:
             return
         ready_until, before, now = 0.0, switches(), time.monotonic()
@@ -130,7 +134,7 @@ class FrameWait:
 
 
 def serve(frames_in: int, frames_out: int) -> int:
-    """Answer each frame before reading the next. There is a single thread, and only the engine runs in it."""
+    """Answer each frame before reading the next. The process has only this thread, which also runs the engine."""
     from backends.worker.service import Service  # heavy, so only after the restart for huge pages
 
     service = Service(alone=True)
@@ -155,7 +159,7 @@ def serve(frames_in: int, frames_out: int) -> int:
 
 
 def frames(pipe: io.FileIO, waiting: FrameWait) -> Iterator[Frame]:
-    """Yield frames until the pipe ends, each in its own buffer. Raises BadFrame."""
+    """Yield frames until the pipe ends, allocating a new buffer for each. Raises BadFrame."""
     start = bytearray(HEADER.size)
     while True:
         waiting.wait()
@@ -179,7 +183,10 @@ def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
 
 
 def write(fd: int, *frames: Frame) -> None:
-    """Write frames without copying their payloads, in one call so that the reader does not wake between two of them."""
+    """Write frames without copying their payloads.
+
+    A single call writes all of them, so that the reader does not wake up between two frames.
+    """
     parts = [memoryview(part) for frame in frames for part in (head(frame), frame.payload)]
     while parts:
         if sys.platform == "win32":

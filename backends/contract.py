@@ -1,6 +1,6 @@
-"""The contract between engines and the app: a run of layers, its inputs and its outputs.
+"""The contract between the inference engines and the app: stages, their configuration, inputs, outputs and errors.
 
-Uses only the standard library.
+A stage is a contiguous range of a model's layers, loaded by one worker. This module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CELLS_STEP = 256  # llama.cpp rounds the cells of a slot up to a multiple of thi
 
 
 def is_proved(version: str) -> bool:
-    """Return whether this engine version may compute parts of models.
+    """Return whether this engine version has been proved to compute parts of models correctly.
 
     A suffix after a plus sign describes the build and is ignored.
     """
@@ -38,7 +38,7 @@ def is_proved(version: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Layers:
-    """A contiguous, non-empty run of layers from `first` (included) to `last` (excluded)."""
+    """A contiguous, non-empty range of layers from `first` (included) to `last` (excluded)."""
 
     first: int
     last: int
@@ -52,7 +52,7 @@ class Layers:
 
 
 class Role(StrEnum):
-    """The position of a run in the pipeline, which determines its inputs and outputs."""
+    """The position of a stage in its pipeline, which determines the stage's inputs and outputs."""
 
     FIRST = "first"  # token ids in, hidden states out
     MIDDLE = "middle"  # hidden states in and out
@@ -61,12 +61,12 @@ class Role(StrEnum):
 
 
 def n_blocks(width: int) -> int:
-    """Return the number of blocks in an 8-bit row. The last one may be short."""
+    """Return the number of blocks in an 8-bit row. The last block may be shorter than the others."""
     return -(-width // BLOCK_VALUES)
 
 
 def n_outliers(width: int) -> int:
-    """Return how many values of an 8-bit row are sent exactly."""
+    """Return how many values of an 8-bit row are sent without quantization."""
     return max(1, width // VALUES_PER_OUTLIER)
 
 
@@ -93,7 +93,7 @@ class Number(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A moment in local time. The UTC offset is included because a worker may not know its time zone."""
+    """A moment in local time. It includes the UTC offset because a worker may not know its user's time zone."""
 
     epoch_seconds: float  # since 1970, UTC
     utc_offset_seconds: int = 0  # at that moment
@@ -132,7 +132,7 @@ class Hidden:
 class Logits:
     """Scores for the next token: float32 `[len(segments), n_vocab]`, valid until the stage's next step.
 
-    There is one row for the last position of each due segment.
+    Each segment for which logits were requested has one row, which belongs to its last position.
     """
 
     segments: tuple[Segment, ...]
@@ -179,13 +179,16 @@ class KvType(StrEnum):
     Q8_0 = "q8_0"  # a 16-bit scale for every 32 signed bytes
 
     def bytes_of(self, f16_bytes: int) -> int:
-        """Return the size of values that take `f16_bytes` in f16."""
+        """Return the size in this type of values that take `f16_bytes` in f16."""
         return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The special treatment that a model's family needs, stated as facts so that engines need not know families."""
+    """The peculiarities of a model's family that an engine must handle.
+
+    They are stated as facts so that engines need not know the families.
+    """
 
     input_scale: float = 1.0  # factor for each incoming value
     position_planes: int = 1  # positions for each incoming hidden state; if several, the last plane is 0
@@ -200,7 +203,7 @@ USUAL = Traits()
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The rule that decides which recurrent states of a slot are kept (see Kept). It is the same in all stages."""
+    """The rule that decides which recurrent states of a slot are kept (see Kept). All stages apply the same rule."""
 
     marks: int = KEPT_STATES  # at most
     least_rows: int = 1  # shortest prompt whose state is kept; shorter ones are read again
@@ -211,7 +214,7 @@ KEEP_ALL = Keep()
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """Everything an engine needs to load one run of layers. Sizes are fixed for the lifetime of the stage."""
+    """Everything that an engine needs to load one stage. Sizes are fixed for the lifetime of the stage."""
 
     engine: str  # LLAMACPP or "fake"
     path: str  # the stage file, or the whole model for Role.WHOLE
@@ -234,28 +237,28 @@ class StageConfig:
 
 
 def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
-    """Return whether the cells suffice, in whole steps, to give every slot its own.
+    """Return whether there are enough cells to give every slot its own, in whole multiples of CELLS_STEP.
 
-    When slots share cells, attention visits all of them and masks those of other slots. With 8 answers of 500
-    tokens this made a decode step 1.4 times as long (measured on one core).
+    When slots share cells, attention visits all cells and masks those of other slots. With 8 answers of 500 tokens,
+    this made a decode step 1.4 times as long (measured on one core).
     """
     return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * CELLS_STEP) == 0
 
 
 class Stage(Protocol):
-    """A loaded run of layers. Called from one thread only; calls may block."""
+    """A range of layers loaded by an engine. It is called from one thread only, and its calls may block."""
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
-        """Compute one step and keep its KV.
+        """Compute one step and append its keys and values to the KV cache.
 
-        due: indexes of the segments whose last position needs logits; only the last run uses it. The last run
+        due: indexes of the segments whose last position needs logits; only the last stage uses it. The last stage
         returns Logits (one row for each due segment, in order), the others return Hidden. Raises StageError if the
         step cannot be computed.
         """
         ...
 
     def forget(self, slot: int, keep: int = 0) -> None:
-        """Drop the KV of a slot from position `keep` onward."""
+        """Drop the KV cache of a slot from position `keep` onward."""
         ...
 
     def close(self) -> None:
@@ -264,9 +267,9 @@ class Stage(Protocol):
 
 
 class CodedError(Exception):
-    """An error whose text gives the reason.
+    """An error with a message for logs and, optionally, a translatable sentence.
 
-    `cause` is the code of its translatable sentence, and `facts` are its parameters.
+    `cause` is the code of that sentence, and `facts` are its parameters.
     """
 
     def __init__(self, text: str = "", cause: str = "", **facts: str | int) -> None:
@@ -275,21 +278,21 @@ class CodedError(Exception):
 
 
 class StageError(CodedError):
-    """An engine's failure to load or compute. The text gives the reason."""
+    """An engine's failure to load or compute a stage."""
 
 
 class OutOfMemory(StageError):
-    """A failed allocation: this machine has too little memory."""
+    """A failed allocation because this machine has too little memory."""
 
 
 class NotFinite(StageError):
-    """Non-finite numbers computed by a model, whose file is damaged or was made incorrectly."""
+    """Non-finite results of a model, whose file is probably damaged or was converted incorrectly."""
 
 
 class BadSlots(StageError):
-    """A step that failed because of the contents of these slots. Its other slots were sound.
+    """A step that failed because of the contents of the given slots.
 
-    The run itself is intact. `code` is a reason code of the app.
+    The stage and its other slots are intact. `code` is a reason code of the app.
     """
 
     def __init__(self, code: str, slots: Sequence[int], words: str) -> None:
@@ -298,19 +301,19 @@ class BadSlots(StageError):
 
 
 class UnprovedEngine(StageError):
-    """An engine version that was never tested with parts of a model, so its results might be wrong."""
+    """An engine version that was never tested with parts of a model and might therefore compute wrong results."""
 
 
 class TemplateFailed(CodedError):
-    """A template that could not be applied. The text gives the reason."""
+    """A failure to apply a chat template."""
 
 
 class Refused(TemplateFailed):
-    """A template that could not be applied to this chat. It may accept another one."""
+    """A failure to apply a chat template to this particular chat. It may accept the chat in another form."""
 
 
 class Objected(Refused):
-    """A chat rejected by the template itself. The text is the template author's."""
+    """A chat that the template itself rejects. The message was written by the template's author."""
 
 
 ID = "\ue000"  # in markers, stands for a call's id, which the model makes up
@@ -340,7 +343,7 @@ class Ids(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """The form in which a chat template accepts the earlier tool calls of a conversation."""
+    """The form in which a chat template accepts the tool calls made earlier in a conversation."""
 
     ids: Ids = Ids.ANY
     is_single: bool = False  # it writes at most one call per message
@@ -350,10 +353,11 @@ class PastCalls:
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """The markers around tool calls, exactly as the template writes them, whitespace included.
+    """The markers around tool calls, exactly as the template writes them, including whitespace.
 
-    Several calls are written `section lead … trail between lead … trail section_end`, and each call `head NAME
-    named ARGUMENTS rest`.
+    Several calls are written as `section lead … trail between lead … trail section_end`. Each call between `lead`
+    and
+    `trail` is written as `head NAME named ARGUMENTS rest`.
     """
 
     payload: Payload
@@ -381,7 +385,10 @@ class CallFormat:
 
 @dataclass(frozen=True, slots=True)
 class MessageSigns:
-    """The markers of a model that writes several messages, each with a header naming its recipient: gpt-oss, Muse."""
+    """The markers of a model that writes several messages, each with a header that names its recipient.
+
+    gpt-oss and Muse are such models.
+    """
 
     start: str
     header_end: str
@@ -391,7 +398,7 @@ class MessageSigns:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningFormat:
-    """The format in which a model writes its reasoning, and the parts of it that its chat template reads."""
+    """The format in which a model writes its reasoning, and the template variables that control it."""
 
     begin: str
     end: tuple[str, ...]
@@ -411,13 +418,15 @@ HABIT = ReasoningFormat("<think>", ("</think>",), is_habit=True)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One slot of a recurrent model: its number of positions, and those after which its state was kept.
+    """The length of one slot of a recurrent model, and the positions after which its state was kept.
 
-    Engine and scheduler each derive this from the steps alone. A recurrent state cannot be cut back to any position
-    as a KV cache can, so it is kept when a single-row segment follows a longer one, that is, at the end of a prompt
-    before its answer. The next turn continues from the end of the slot or, if the answer comes back in different
-    words, from the end of the prompt before it. If that prompt added fewer than Keep.least_rows since the previous
-    kept state, its state is not kept and it is read again.
+    A recurrent state cannot be cut back to an arbitrary position as a KV cache can. A copy is therefore kept when a
+    single-row segment follows a longer one, which means at the end of a prompt, before its answer. The next turn
+    continues from the end of the slot or, if the client sends the answer back with changes, from the end of the
+    prompt before it. If that prompt added fewer than Keep.least_rows positions since the last kept state, no copy
+    is kept and the prompt is computed again.
+
+    The engine and the scheduler each derive this record from the sequence of steps alone.
     """
 
     marks: tuple[int, ...] = ()
@@ -426,7 +435,7 @@ class Kept:
     rule: Keep = KEEP_ALL
 
     def keeps(self, segment: Segment) -> bool:
-        """Return whether the state is kept before this segment is computed."""
+        """Return whether a copy of the state must be kept before this segment is computed."""
         ends = self.of_prompt and segment.n_tokens == 1 and segment.pos == self.end
         new = self.end - max(self.marks, default=0)
         return ends and self.rule.marks > 0 and (not new or new >= self.rule.least_rows)
@@ -439,7 +448,7 @@ class Kept:
         return Kept(marks, segment.end, segment.n_tokens > 1, self.rule)
 
     def reach(self, most: int) -> int:
-        """Return the last position, at most `most`, to which the slot can be cut back."""
+        """Return the last position, not beyond `most`, to which the slot can be cut back."""
         if most >= self.end:
             return self.end
         return max((mark for mark in self.marks if mark <= most), default=0)

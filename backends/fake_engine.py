@@ -1,4 +1,4 @@
-"""An engine without weights. Each layer adds 1, so the tokens reveal whether every layer ran."""
+"""An engine without weights, for tests. Each layer adds 1, so the sampled tokens reveal whether every layer ran."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def options(path: str) -> Options:
 
 
 class FakeStage:
-    """A Stage that only adds.
+    """A Stage that computes nothing but additions.
 
     Its greedy tokens depend on the entire history of a slot, and on every layer having added 1 at every position.
     """
@@ -102,7 +102,7 @@ class FakeStage:
         return Logits(due_segments, bytes_of(scores))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Return the number of rows in a step, as the real engine does. Raises StageError if the step does not fit."""
+        """Return the number of rows in a step. Raises StageError if the step does not fit, as the real engine does."""
         return len(self._rows_of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
@@ -136,7 +136,10 @@ class FakeStage:
         return np.rint(rows)  # remove the error of an 8-bit wire
 
     def _remember(self, segment: Segment, rows: Rows) -> None:
-        """Add the rows of a segment to the history. A lost or repeated position corrupts it, as in a real KV cache."""
+        """Add the rows of a segment to the slot's history.
+
+        A lost or repeated position corrupts the history, as it would corrupt a real KV cache.
+        """
         marks = self._marks[segment.slot]
         if segment.pos != len(marks):
             rows += np.float32(1 + (segment.pos - len(marks)) % 7)
@@ -189,7 +192,7 @@ def _split(segments: tuple[Segment, ...], rows: Rows) -> list[tuple[Segment, Row
 
 
 def _mix(before: int, token: int, pos: int) -> int:
-    """Return a 64-bit hash of the history so far and this token (splitmix64's finalizer)."""
+    """Return a 64-bit hash of the history and this token (splitmix64's finalizer)."""
     mark = (before * 0x9E3779B97F4A7C15 + (token & MASK) * 0xBF58476D1CE4E5B9 + pos + 1) & MASK
     mark = ((mark ^ (mark >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mark = ((mark ^ (mark >> 27)) * 0x94D049BB133111EB) & MASK

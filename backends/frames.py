@@ -1,7 +1,7 @@
-"""Frames, the messages on the pipe and the network, and their codec.
+"""Frames, which carry all messages between nodes and workers, and their codec.
 
-No I/O happens here. Sizes are checked before anything is allocated. A frame is a big-endian header of 40 bytes, 8
-bytes for each segment, and a payload (SAFETY.md 5).
+A frame is a big-endian header of 40 bytes, 8 bytes for each segment, and a payload (SAFETY.md 5). Sizes are checked
+before anything is allocated. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ NO_PIPELINE = bytes(16)
 
 
 class Kind(IntEnum):
-    """The kind of a frame. STEP, FORGET, BEGIN and their answers cross the network; TEXT is used only on the pipe."""
+    """The kind of a frame.
+
+    STEP, FORGET, BEGIN and their answers cross the network. TEXT and FOLLOW stay on the local pipe.
+    """
 
     STEP = 1  # input rows: token ids or hidden states
     OUTPUT = 2  # hidden states of the STEP with the same seq
@@ -41,12 +44,12 @@ class Kind(IntEnum):
 
 
 class BadFrame(Exception):
-    """Bytes that are not a valid frame. The connection must be dropped."""
+    """Bytes that are not a valid frame. The connection they came from must be dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message. `pipeline` identifies the run of layers it is for."""
+    """One message. `pipeline` is the id of the pipeline whose stage receives or sent it."""
 
     kind: Kind
     pipeline: bytes = NO_PIPELINE
@@ -63,7 +66,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def head(frame: Frame) -> bytes:
-    """Return only the header and segments, for callers that send the payload without copying it."""
+    """Return only the header and segments of a frame, for callers that send the payload without copying it."""
     if len(frame.payload) > MAX_PAYLOAD or len(frame.segments) > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {len(frame.payload)} bytes is too large")
     try:
@@ -78,7 +81,7 @@ def head(frame: Frame) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A validated header: all of a frame except its segments and payload."""
+    """A validated frame header."""
 
     kind: Kind
     pipeline: bytes
@@ -94,7 +97,7 @@ class Head:
 
 
 def read_head(data: bytes | bytearray | memoryview) -> Head:
-    """Parse and check the first 40 bytes of a frame, allocating nothing of the frame's size. Raises BadFrame."""
+    """Parse and validate the first 40 bytes of a frame without allocating memory for the rest. Raises BadFrame."""
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
     magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)
@@ -123,13 +126,13 @@ def decode(data: bytes | bytearray | memoryview) -> Frame:
 
 
 class Decoder:
-    """Splits a byte stream into frames."""
+    """An incremental decoder that splits a byte stream into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that `data` completes. Raises BadFrame at the first invalid header."""
+        """Append `data` and yield the frames that it completes. Raises BadFrame at the first invalid header."""
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
             end = HEADER.size + read_head(self._buffer).n_rest
@@ -142,7 +145,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The values that both ends fixed when the pipeline was opened. Each STEP is checked against them."""
+    """The parameters on which both ends agreed when they opened the pipeline. Each STEP is checked against them."""
 
     pipeline: bytes
     width: int
@@ -152,7 +155,7 @@ class Agreed:
 
 
 def check_step(frame: Frame, agreed: Agreed) -> None:
-    """Raise BadFrame unless a STEP (or OUTPUT) has exactly the agreed shape."""
+    """Raise BadFrame unless a STEP or OUTPUT conforms to the agreed parameters."""
     if frame.pipeline != agreed.pipeline or frame.number != agreed.number:
         raise BadFrame("a step for another pipeline or of another number type")
     slots = [segment.slot for segment in frame.segments]

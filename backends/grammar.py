@@ -1,4 +1,4 @@
-"""Grammars that answers must match, each evaluated in a process of its own (grammar_process.py)."""
+"""Grammars that answers must match. Each is evaluated in a separate process (grammar_process.py)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class GrammarRefused(StageError):
 
 
 class GrammarTooHeavy(StageError):
-    """A grammar that takes too much time or memory to evaluate. Its process has ended."""
+    """A grammar that took too much time or memory to evaluate, so its process was ended."""
 
 
 class Way(Protocol):
-    """A connection to a follower, which evaluates one grammar at a time with a fixed vocabulary."""
+    """A connection to an evaluator, which has a fixed vocabulary and evaluates one grammar at a time."""
 
     end: int  # the token that ends an answer
 
@@ -40,14 +40,14 @@ class Way(Protocol):
         ...
 
     def forget(self) -> bool:
-        """Drop the grammar. Return whether the follower can accept another one."""
+        """Drop the grammar. Return whether the evaluator can accept another one."""
         ...
 
     def close(self) -> None: ...
 
 
 class Apart:
-    """A follower in a separate process."""
+    """An evaluator in a separate process."""
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
         """Start the process. Raises GrammarRefused."""
@@ -81,7 +81,10 @@ class Apart:
 
 
 class Inside:
-    """A follower in this process, for systems that cannot fork. If it hangs, the node's deadline ends the worker."""
+    """An evaluator in this process, for systems that cannot fork.
+
+    If it hangs, the node ends the worker after a timeout.
+    """
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
         self._follower = Follower()
@@ -107,7 +110,7 @@ def _opened(way: Way, vocabulary: str, n_vocab: int) -> int:
 
 
 class Grammar:
-    """The grammar of one sequence."""
+    """A grammar and the position in it that one sequence has reached."""
 
     def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
         """Compile the grammar. vocabulary: the path of the model file. Raises GrammarRefused."""
@@ -137,20 +140,20 @@ class Grammar:
         self._way, self.end = way, way.end
 
     def allows(self, token: int) -> bool:
-        """Return whether the token may come next. Like `takes` and `allowed`, raises GrammarTooHeavy."""
+        """Return whether the token may come next. Raises GrammarTooHeavy, as do `takes` and `allowed`."""
         return self._request(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
 
     def takes(self, token: int) -> bool:
-        """Advance by the token if it may come next. Return whether it may."""
+        """Advance past the token if the grammar allows it next. Return whether it did."""
         return self._request(Ask.TAKE, TOKEN.pack(token)) != b"\0"
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return a bool for each token of the vocabulary: whether it may come next."""
+        """Return a mask of the tokens that may come next, indexed by token id."""
         bits = np.frombuffer(self._request(Ask.ALLOWED), np.uint8)
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 
     def close(self) -> None:
-        """Release the follower, which then accepts another grammar or ends."""
+        """Release the evaluator, which is kept for another grammar if possible."""
         way, self._way = self._way, None
         if way is None:
             return
@@ -174,7 +177,7 @@ _idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary path and number of
 
 
 def forget_all() -> None:
-    """End the idle followers, because their vocabulary is being closed."""
+    """Close the idle evaluators, because their vocabulary is being closed."""
     for waiting in _idle.values():
         for way in waiting:
             way.close()

@@ -1,8 +1,8 @@
 """Processes that evaluate grammars, so that no request's grammar can hang, exhaust or crash the worker.
 
 A grammar of a hundred bytes can take unlimited time and memory at any token. Each one is therefore evaluated in a
-separate process with limits on both, per token and in total. The process loads the vocabulary once and handles one
-grammar after another.
+separate process with limits on both, per token and in total. A process loads the vocabulary once and can then
+evaluate one grammar after another.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
 
 
 class Ask(IntEnum):
-    """The kinds of requests to the process."""
+    """The kinds of requests to a grammar process."""
 
     OPEN = 1  # load a vocabulary: its expected number of tokens and the path of its file
     COMPILE = 2  # compile a grammar, replacing the previous one
@@ -49,13 +49,13 @@ class Ask(IntEnum):
 
 
 def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
-    """Return llama.cpp's view of the candidates. They must outlive it."""
+    """Return a llama.cpp array that refers to the memory of the candidates, which must outlive it."""
     data = ctypes.cast(candidates.ctypes.data, llama.llama_token_data_p)
     return llama.llama_token_data_array(data, len(candidates), -1, False)
 
 
 class Follower:
-    """A vocabulary, and the grammar being evaluated with it."""
+    """An evaluator with one vocabulary and at most one grammar."""
 
     def __init__(self) -> None:
         self._llama: Any = None
@@ -73,7 +73,7 @@ class Follower:
         self._model = None
 
     def answer(self, question: Ask, payload: bytes) -> bytes | None:
-        """Return the reply to a request. Raises StageError."""
+        """Return the reply to a request, or None if the request has no reply. Raises StageError."""
         match question:
             case Ask.OPEN:
                 (n_vocab,) = TOKEN.unpack_from(payload)
@@ -91,7 +91,7 @@ class Follower:
                 return None
 
     def bounds(self, question: Ask) -> tuple[float, float]:
-        """Return the limits on CPU time and on elapsed time, in seconds."""
+        """Return the limits on CPU time and on elapsed time for a request, in seconds."""
         if question is Ask.OPEN:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
@@ -172,7 +172,7 @@ def _read(come_from: socket.socket, size: int) -> bytes:
 
 
 def serve(asks: socket.socket, address_bytes: int) -> None:
-    """Answer messages until the worker closes the connection.
+    """Answer requests until the worker closes the connection.
 
     address_bytes: the size of the address space when the process started.
     """

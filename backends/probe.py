@@ -1,4 +1,4 @@
-"""The versions, devices and features of the engines on this machine."""
+"""A probe for the versions, devices and features of the engines on this machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
 
 
 def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
-    """Return facts for the node, ready for JSON, about the given engines or, by default, all."""
+    """Return a JSON-compatible report on the given engines or, by default, on all of them."""
     results = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
     return {"python": platform.python_version(), "engines": results}
 
 
 def features(system: str) -> list[str]:
-    """Return the processor features that llama.cpp uses, given its line such as `CPU : AVX2 = 1 | FMA = 1 | … |`.
+    """Return the processor features that llama.cpp uses.
 
-    Other backends of the build have their own sections in it, each starting with a name and a colon.
+    system: llama.cpp's system info, such as `CPU : AVX2 = 1 | FMA = 1 | … |`. Other backends of the build have
+    their own sections in it, each of which starts with a name and a colon.
     """
     names, section = [], ""
     for part in system.split("|"):

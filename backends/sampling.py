@@ -1,4 +1,4 @@
-"""Samplers that pick a token from logits. They use llama.cpp's sampler chain, whichever engine computed the logits."""
+"""Samplers that pick a token from logits, with llama.cpp's sampler chain for every engine."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ MAX_SEED = (1 << 32) - 2  # 2^32 - 1 makes llama.cpp choose a seed
 
 
 class Greedy:
-    """A sampler that picks the highest score. If several are equal it picks the first, as llama.cpp does."""
+    """A sampler that picks the token with the highest score.
+
+    Of several equal scores it picks the first, as llama.cpp does.
+    """
 
     def pick(self, logits: Rows) -> int:
-        """Return the next token for float32 logits `[n_vocab]`. Raises StageError if there is none."""
+        """Return the next token for float32 logits `[n_vocab]`. Raises StageError if the logits are not finite."""
         best = int(logits.argmax())  # argmax treats NaN as the highest value
         if not np.isfinite(logits[best]):
             raise StageError("the model's scores are not finite")
@@ -32,13 +35,13 @@ class Greedy:
 
 
 class Sampler:
-    """llama.cpp's chain for one sequence. It draws one random number per token and remembers its choices."""
+    """A llama.cpp sampler chain for one sequence. It draws one random number per token and remembers its choices."""
 
     def __init__(self, sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int], drawn: int) -> None:
-        """Restore the sampler to its state after `history`.
+        """Create a sampler in the state that it would have after `history`.
 
-        history: the token ids so far, of which a sampler of this sequence picked the last `drawn`. vocabulary: the
-        path of the model file, used for a grammar.
+        history: the token ids before the next one, of which this sequence's sampler picked the last `drawn`.
+        vocabulary: the path of the model file, which a grammar needs.
 
         Raises GrammarRefused, or StageError if the grammar does not allow the history.
         """
@@ -56,7 +59,7 @@ class Sampler:
         self._remember(history, drawn)
 
     def pick(self, logits: Rows) -> int:
-        """Pick as Greedy.pick does, and remember the choice. Also raises GrammarTooHeavy."""
+        """Pick the next token and remember it. Raises the same errors as Greedy.pick, and GrammarTooHeavy."""
         if self._grammar is None:
             token = self._choose(logits, self._chance)
         else:
@@ -72,7 +75,7 @@ class Sampler:
             grammar.close()
 
     def _new_chain(self, sampling: Sampling, n_vocab: int) -> Any:
-        """Build the chain in the order of llama.cpp's own (common/sampling.cpp), with the same meanings."""
+        """Build the chain with the same samplers in the same order as llama.cpp's common/sampling.cpp."""
         llama = self._llama
         chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
         links = [self._bias(sampling, n_vocab)] if sampling.logit_bias else []
@@ -104,7 +107,7 @@ class Sampler:
         return self._llama.llama_sampler_init_logit_bias(n_vocab, len(biases), biases)
 
     def _remember(self, history: Sequence[int], drawn: int) -> None:
-        """Restore penalties, grammar and random numbers to their state after `history`."""
+        """Advance penalties, grammar and random numbers to their state after `history`."""
         for token in history:
             self._llama.llama_sampler_accept(self._chain, token)
         if self._chance is not None:
@@ -116,9 +119,11 @@ class Sampler:
                     raise StageError("the answer so far is not what the grammar allows")
 
     def _choose_by_grammar(self, logits: Rows, grammar: Grammar) -> int:
-        """Pick without the grammar first, because checking one token is far cheaper than checking the vocabulary.
+        """Pick a token that the grammar allows.
 
-        That attempt draws from a copy, so that each token consumes one random number either way.
+        The first attempt ignores the grammar, because checking one token is far cheaper than checking the whole
+        vocabulary. It draws from a copy of the random number generator, so each token consumes one random number
+        either way.
         """
         spare = self._chance and self._llama.llama_sampler_clone(self._chance)
         token = self._choose(logits, spare)
@@ -163,7 +168,10 @@ class Sampler:
 def sampler_for(
     sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int] = (), drawn: int = 0
 ) -> Greedy | Sampler:
-    """Return the sampler for one sequence; see Sampler. A temperature close to 0 counts as 0."""
+    """Return the simplest sampler that implements these parameters for one sequence (see Sampler).
+
+    A temperature close to 0 counts as 0. Raises the same errors as Sampler.
+    """
     if sampling.temperature < LEAST_TEMPERATURE:
         sampling = replace(sampling, temperature=0.0)
     neutral = sampling.repeat_last_n == 0 or (

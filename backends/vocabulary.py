@@ -1,4 +1,4 @@
-"""Conversion between text and a model's token ids, with only the vocabulary loaded."""
+"""Conversion between text and token ids, for which only a model's vocabulary is loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAKE_TEMPLATE = (
 
 
 class Vocabulary(Protocol):
-    """A loaded vocabulary."""
+    """A model's loaded vocabulary and chat templates."""
 
     n_vocab: int
     end_tokens: tuple[int, ...]
@@ -33,11 +33,11 @@ class Vocabulary(Protocol):
     tools_template: str  # the template for chats with tools, which differs in some models
 
     def piece(self, token: int) -> bytes:
-        """Return the bytes of a token, which are empty for control tokens."""
+        """Return the bytes that a token stands for, which are empty for control tokens."""
         ...
 
     def name(self, token: int) -> str:
-        """Return a control token as templates write it, or an empty string for -1."""
+        """Return the text by which templates refer to a control token, or an empty string for -1."""
         ...
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]: ...
@@ -120,7 +120,7 @@ class LlamaVocabulary:
 
 
 class FakeVocabulary:
-    """A fake vocabulary with three control tokens and one token for each byte."""
+    """The fake engine's vocabulary: three control tokens and one token for each byte."""
 
     adds_bos: bool = True
     template: str = FAKE_TEMPLATE

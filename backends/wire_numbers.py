@@ -1,12 +1,13 @@
-"""The encoding of hidden states in a frame, for each number type. Everything is little-endian.
+"""The encoding of hidden states in a frame, for each number type. All numbers are little-endian.
 
-Trained transformers have a few massive activations: values thousands of times the typical one, mostly at the first
-token of a text. They reach 100,975 in Gemma 3 270M, while the maximum of f16 is 65,504. Two formats preserve them:
+Trained transformers have a few massive activations: values thousands of times larger than typical ones, mostly at
+the first token of a text. They reach 100,975 in Gemma 3 270M, while the maximum of f16 is 65,504. Two formats
+preserve them:
 
-- F16: a signed 16-bit exponent for each row, then a half-precision number for each value, scaled by that power of two.
-  If the row fits into f16 the exponent is 0, so the values are exactly those of plain f16.
-- Q8: the `n_outliers` largest values of each row exactly (float32, after their positions), then a bfloat16 scale for
-  each block of 32 values, and one signed byte for each value. Outliers are 0 in their block.
+- F16 writes a signed 16-bit exponent for each row, then a half-precision number for each value, scaled by that power
+  of two. If the row fits into f16, the exponent is 0 and the values are exactly those of plain f16.
+- Q8 writes the positions of the `n_outliers` largest values of each row, then these values as float32. A bfloat16
+  scale for each block of 32 values and one signed byte for each value follow. Outliers are 0 in their blocks.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def ids_from_wire(payload: bytes | bytearray | memoryview) -> NDArray[np.int32]:
 
 
 def _squares(rows: Rows) -> float:
-    """Return the sum of all squares, which is not finite if any value is not. This needs only one pass."""
+    """Return the sum of all squares in a single pass. It is not finite if any value is not."""
     flat = rows.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(flat.dot(flat))
@@ -127,7 +128,10 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _powers_of_two(exponents: NDArray[np.int32]) -> Rows:
-    """Return a factor for each row. Multiplying by it is as exact as ldexp and ten times as fast."""
+    """Return a column of factors, one for each row.
+
+    Multiplying by them is as exact as ldexp and ten times as fast.
+    """
     factors: Rows = np.ldexp(np.float32(1), exponents)[:, None]
     return factors
 

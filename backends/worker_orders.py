@@ -1,4 +1,4 @@
-"""Orders from a node to its worker, other than steps, and the answers: JSON in TEXT frames.
+"""Orders from a node to its worker, other than steps, and the answers to them, encoded as JSON in TEXT frames.
 
 Each order has a `request` number, which its answers repeat. Unknown fields are rejected.
 """
@@ -19,7 +19,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class OpenStage(Order, frozen=True, tag="open"):
-    """An order to load a run of layers under the id of its pipeline. Answer: Opened or Failed."""
+    """An order to load a stage under the id of its pipeline. Answer: Opened or Failed."""
 
     pipeline: str  # 32 hex digits, the id in each frame
     epoch: int
@@ -30,18 +30,19 @@ class OpenStage(Order, frozen=True, tag="open"):
 
 
 class CloseStage(Order, frozen=True, tag="close"):
-    """An order to release the memory of a run. Answer: Closed."""
+    """An order to close a stage and release its memory. Answer: Closed."""
 
     pipeline: str
 
 
 class Begin(Order, frozen=True, tag="begin"):
-    """An order to start a sequence in a slot of the last run: how to sample, and from which position.
+    """An order to start a sequence in a slot of the last stage.
 
     A token is sampled after each segment with `end >= due_from`. `history` contains the token ids before `due_from`
-    that penalties take into account. If an answer is being continued, the last `drawn` of them were sampled
-    earlier, here or elsewhere, and grammar and random numbers resume after them. Answer: Begun, or Failed if, for
-    example, the grammar does not compile.
+    that penalties take into account. If an answer is being continued, the last `drawn` of these tokens were sampled
+    earlier, here or on another machine, and the grammar and the random numbers resume after them.
+
+    Answer: Begun, or Failed if, for example, the grammar does not compile.
     """
 
     pipeline: str
@@ -54,7 +55,7 @@ class Begin(Order, frozen=True, tag="begin"):
 
 
 class Share(Order, frozen=True, tag="share"):
-    """An order to use at most `most` threads for the steps of every run. Answer: Shared."""
+    """An order to use at most `most` threads for the steps of every stage. Answer: Shared."""
 
     most: int
 
@@ -68,7 +69,7 @@ class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
 class Tokenize(Order, frozen=True, tag="tokenize"):
     """An order to tokenize a text. Answer: Tokenized or Failed.
 
-    special: parse the names of control tokens as those tokens.
+    special: parse the names of control tokens as control tokens.
     """
 
     text: str
@@ -81,10 +82,10 @@ class Render(Order, frozen=True, tag="render"):
 
     Answer: Rendered or Failed. A Rendered that is not `last` is followed by Tokenized or Failed.
 
-    now: the time at which the chat began, or None for the present. Templates that mention the date thus render the
-    same beginning in later turns. options: additional template variables, such as `enable_thinking`. ids: also
-    return the token ids of the text, with the names of control tokens parsed. continues: the last message is an
-    answer to be continued.
+    now: the time at which the chat began, or None for the present. It keeps the beginning of the prompt the same in
+    later turns if the template writes the date. options: additional template variables, such as `enable_thinking`.
+    ids: also return the token ids of the text, with the names of control tokens parsed. continues: the last message
+    is an answer to be continued.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -97,7 +98,7 @@ class Render(Order, frozen=True, tag="render"):
 
 
 class OpenEmbedder(Order, frozen=True, tag="embedder"):
-    """An order to load an embedding model in place of the previous one. Answer: EmbedderOpened or Failed."""
+    """An order to load an embedding model, replacing the previous one. Answer: EmbedderOpened or Failed."""
 
     path: str
     context: int  # maximum tokens per text
@@ -106,7 +107,7 @@ class OpenEmbedder(Order, frozen=True, tag="embedder"):
 
 
 class Embed(Order, frozen=True, tag="embed"):
-    """An order to embed a text or its token ids. Answer: Embedded or Failed.
+    """An order to embed a text, given as such or as token ids. Answer: Embedded or Failed.
 
     cut: truncate a text that is too long.
     """
@@ -152,11 +153,11 @@ class Shared(Order, frozen=True, tag="shared"):
 
 
 class Closed(Order, frozen=True, tag="closed"):
-    """The answer once a run is closed."""
+    """The answer after a stage was closed."""
 
 
 class Begun(Order, frozen=True, tag="begun"):
-    """The answer once a sequence has started in its slot."""
+    """The answer after a sequence was started."""
 
 
 class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
@@ -170,7 +171,10 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
 
 
 class Pieces(Order, frozen=True, tag="pieces"):
-    """The bytes of the tokens from `first` on, which are empty for control tokens. `last` marks the end of the list."""
+    """The bytes of consecutive tokens, starting with the token `first`, as part of a Vocabulary.
+
+    Control tokens have no bytes. `last` marks the final message.
+    """
 
     first: int
     pieces: tuple[bytes, ...]
@@ -184,7 +188,7 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 class Rendered(Order, frozen=True, tag="rendered"):
     """The rendered chat.
 
-    `folded` lists the parts that the template does not accept and that were expressed in another form.
+    `folded` lists the parts of the chat that the template does not accept and that were therefore rewritten.
     """
 
     text: str
@@ -194,9 +198,9 @@ class Rendered(Order, frozen=True, tag="rendered"):
 
 
 class Failed(Order, frozen=True, tag="failed"):
-    """A failed order. `code` is a reason code of the app, `text` the engine's message.
+    """A failed order. `code` is a reason code of the app, and `text` is the engine's message.
 
-    `cause` is the code of that message's translatable sentence, if it has one, and `facts` are its parameters.
+    If that message has a translatable sentence, `cause` is the sentence's code and `facts` are its parameters.
     """
 
     code: str

@@ -10,7 +10,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The command line is imported only here, so that Ctrl-C shows no traceback even during the imports.
+    The command line is imported inside this function, so that Ctrl-C shows no traceback even during the imports.
     """
     try:
         from app.cli.entry_point import main as run

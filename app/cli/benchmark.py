@@ -1,4 +1,4 @@
-"""The benchmark of `poolhouse bench`: its runs on a node, and the tables of its figures."""
+"""The benchmark of `poolhouse bench`: its measurements on a node, and the tables of its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ABSENT = "not measured"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The measurements to take, by the method of DESIGN.md 8."""
+    """The measurements that a benchmark takes, by the method of DESIGN.md 8."""
 
     model: str
     prompt: int
@@ -46,12 +46,12 @@ class Task:
 
     @property
     def steps(self) -> int:
-        """Return the number of answers in the whole benchmark, without the warm-up."""
+        """Return the number of answers in the whole benchmark, excluding the warm-up."""
         return self.runs * sum(self.streams)
 
 
 class Bench:
-    """A benchmark on one node. `on_progress` receives the number of finished answers."""
+    """A benchmark on one node. `on_progress` is called with the number of finished answers."""
 
     def __init__(self, node: NodeClient, task: Task, on_progress: Callable[[int], None]) -> None:
         self._node = node
@@ -64,7 +64,7 @@ class Bench:
         self.has_loaded = False
 
     async def load(self, progress: Callable[[Progress], None]) -> LoadedModel:
-        """Return the placement to measure: the loaded model if it is suitable, or else one loaded now."""
+        """Return the placement to measure: the loaded model if it is suitable, or a newly loaded one."""
         placed = (await self._node.get("/status", Snapshot)).loaded
         if placed is None or not self._is_enough(placed):
             self._before, self.has_loaded = placed, True
@@ -76,7 +76,7 @@ class Bench:
         return placed
 
     async def restore(self, progress: Callable[[Progress], None]) -> None:
-        """Reload the model that was loaded before the benchmark, which loads its own with a short context."""
+        """Reload the model that was loaded before the benchmark loaded one with a short context."""
         before = self._before
         if not self.has_loaded:
             return
@@ -90,8 +90,10 @@ class Bench:
             await self._node.work("POST", "/load", order, progress)
 
     async def _reload_order(self, was: Json, machines: list[str]) -> Json:
-        """Return the load request that restores every layer to its machine; if none does, leave the placement to the
-        planner."""
+        """Return the load request that restores every layer to its previous machine.
+
+        If there is no such request, leave the placement to the planner.
+        """
         orders = same_orders(was, machines)
         for order in orders:
             with suppress(AppError):  # then another request restores it, or the load reports why none does
@@ -111,7 +113,7 @@ class Bench:
         }
 
     def _is_enough(self, loaded: LoadedModel) -> bool:
-        """Return whether the requested model is loaded with room for all streams."""
+        """Return whether the requested model is loaded with enough context and slots for all streams."""
         need = self._load_options()
         return (
             loaded.model == self._task.model
@@ -122,7 +124,7 @@ class Bench:
         )
 
     async def measure(self) -> list[Json]:
-        """Return the results for each number of streams, measured after one warm-up."""
+        """Return the results for each number of streams. A warm-up precedes the measurements."""
         await self._answer((0, 0, 0), min(WARM_UP_TOKENS, self._task.output))
         results = []
         for streams in self._task.streams:
@@ -221,7 +223,7 @@ def _stages(stages: list[Json]) -> Table:
 
 
 def _warnings(report: Json) -> list[Text]:
-    """Return the reasons to trust these figures less."""
+    """Return sentences about events that make these results less reliable."""
     sentences = []
     for result in report["results"]:
         subject = f"With {result['streams']} answer{'s' if result['streams'] > 1 else ''} at once,"

@@ -1,4 +1,4 @@
-"""`poolhouse doctor`: the checks of this computer and of its node, and their view."""
+"""The checks of `poolhouse doctor` on this computer and its node, and the view of their findings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 async def damaged_files(home: Home) -> list[Check]:
-    """List the damaged files that keep a node from starting, each with its cure. Writes nothing."""
+    """Return the damaged files that prevent a node from starting, each with a cure. Writes nothing."""
 
     async def of_settings() -> object:
         return await asyncio.to_thread(settings.load, home.settings_file)
@@ -68,9 +68,9 @@ async def all_checks(home: Home) -> list[Check]:
 
 
 async def node_checks(home: Home, known: Collection[Reason | None] = ()) -> list[Check]:
-    """Return the version and findings of the running node, or else what keeps one from starting.
+    """Return the version and findings of the running node, or the problems that prevent a node from starting.
 
-    known: causes that another check already reports.
+    known: causes that other checks have already reported.
     """
     try:
         async with NodeClient(home, any_version=True) as client:
@@ -110,7 +110,7 @@ STATES = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "ye
 
 
 def checks_json(checks: Sequence[Check]) -> Json:
-    """Return the findings for programs; `ok` is False if one of them is a problem."""
+    """Return the findings for programs. `ok` is False if any finding is a problem."""
     return {"ok": all(check.ok is not False for check in checks), "checks": [_check_json(check) for check in checks]}
 
 
@@ -120,7 +120,7 @@ def _check_json(check: Check) -> Json:
 
 
 def checks_view(checks: Sequence[Check]) -> RenderableType:
-    """Show a row for each finding, with its cure unless all is well."""
+    """Show a row for each finding, with a cure if there is a problem."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="bold")

@@ -1,4 +1,4 @@
-"""Runs one command, from its arguments to an exit code, and reports an error in one sentence."""
+"""The entry point of the command line, which runs one command and reports an error in one sentence."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def open_missing_streams() -> None:
     """Connect closed standard streams to the null device.
 
-    Python sets them to None, and the next file or socket would get their file descriptor.
+    Python sets them to None, and the next file or socket that is opened would get their file descriptor.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -55,7 +55,7 @@ def open_missing_streams() -> None:
 
 
 def discard_unwritten() -> None:
-    """Discard output that cannot be written; Python would try again on exit and print its own error."""
+    """Discard output that cannot be written. Otherwise Python would retry on exit and print an error of its own."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -66,9 +66,9 @@ def discard_unwritten() -> None:
 
 
 def with_options_after_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
-    """Move `--home DIR` and `--json` behind the command; they may also be given before or within its name.
+    """Move `--home DIR` and `--json` after the command. Users may also write them before it or within its name.
 
-    groups: the first words of commands like `api on`. Given alone, such a word lists its commands.
+    groups: the first words of commands such as `api on`. Such a word without another lists the group's commands.
     """
     options, rest = _leading_options(words)
     if not rest or rest[0].startswith("-"):
@@ -84,7 +84,7 @@ def with_options_after_command(words: list[str], groups: Collection[str] = ()) -
 
 
 def _leading_options(words: list[str]) -> tuple[list[str], list[str]]:
-    """Split off the options before the command."""
+    """Split the words into the global options that precede the command, and the rest."""
     count = 0
     while count < len(words) and words[count].partition("=")[0] in GLOBAL_OPTIONS:
         count += 2 if words[count] == "--home" else 1
@@ -125,7 +125,7 @@ def _run(words: list[str], out: Output) -> int:
 
 
 def _usage_sentence(error: TyperException) -> str:
-    """Return typer's message about the error, and how to write the command or where its options are listed."""
+    """Return typer's message about the error, and how to write the command or list its options."""
     import typer
 
     if isinstance(error, typer.BadParameter) and not hasattr(error, "param_type"):
@@ -158,7 +158,7 @@ KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a numbe
 
 
 def _number_range(parameter: object) -> str | None:
-    """Return which numbers an option accepts, or None if it is not a number."""
+    """Return a sentence about the numbers that an option accepts, or None if its value is not a number."""
     parameter_type = getattr(parameter, "type", None)
     kind = KINDS.get(str(getattr(parameter_type, "name", "")).partition(" ")[0])
     if kind is None:

@@ -1,4 +1,4 @@
-"""Calls from a command to its node."""
+"""Calls from a command to the running node."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class Stopped(AppError):
-    """Raised on Ctrl-C if part of the work remains. The reason states what remains and how to continue."""
+    """An interruption by Ctrl-C with unfinished work. The reason states what remains and how to continue."""
 
 
 def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T:
-    """Run `work` with the running node and return its result. Raises Unreachable if no node is running."""
+    """Call `work` with a client of the running node and return its result. Raises Unreachable if no node is running."""
     from app.client import with_node
     from app.machine.paths import Home
 
@@ -29,7 +29,10 @@ def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T
 
 
 async def gather_first_error(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all results in order. The first failure cancels the rest and is raised on its own, not in a group."""
+    """Return all results in order.
+
+    The first failure cancels the other tasks and is raised without an exception group.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part, name=f"part {n}") for n, part in enumerate(work)]

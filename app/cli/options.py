@@ -1,4 +1,4 @@
-"""Options shared by many commands, and the parsing of their values."""
+"""Options that several commands share, and parsers of their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ MIN_BYTES_WITHOUT_UNIT = 1 << 20  # a smaller number without a unit is probably 
 
 
 def read_size(typed: str) -> int:
-    """Parse a size in bytes: `2GiB`, `512 MiB`, `1.5g`, `0`. A small number without a unit is rejected as a slip."""
+    """Parse a size in bytes, such as `2GiB`, `512 MiB`, `1.5g` or `0`.
+
+    A small number without a unit is rejected, because it is probably a mistake.
+    """
     match = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*", typed)
     unit = UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
@@ -33,7 +36,7 @@ def read_size(typed: str) -> int:
 
 
 def read_duration(typed: str) -> float:
-    """Parse a duration in seconds: `90s`, `5m`, `1.5h`, `2d`. Only 0 needs no unit."""
+    """Parse a duration in seconds, such as `90s`, `5m`, `1.5h` or `2d`. Only 0 needs no unit."""
     match = re.fullmatch(r"\s*([0-9]{1,7}(?:\.[0-9]{1,3})?)\s*([smhd]?)\s*", typed.lower())
     if match is None:
         raise typer.BadParameter(f"'{typed}' is not a time. Write it like 30s, 5m or 1h.")
@@ -46,7 +49,7 @@ def read_duration(typed: str) -> float:
 
 
 def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
-    """Parse positive whole numbers separated by commas: `5,6,5`."""
+    """Parse positive whole numbers that are separated by commas, such as `5,6,5`."""
     try:
         counts = [int(part) for part in typed.split(",")]
     except ValueError:
@@ -65,21 +68,24 @@ def read_code(typed: str) -> str:
 
 
 def read_home(typed: str) -> Path:
-    """Parse a home folder. An empty name is rejected, as it would mean the current folder."""
+    """Parse a home folder. An empty name is rejected, because it would mean the current folder."""
     if not typed.strip():
         raise typer.BadParameter("The home is empty. Write --home DIR.")
     return Path(typed)
 
 
 def read_name(typed: str) -> str:
-    """Parse the name of a machine, model or key. An empty one usually comes from an unset variable in a script."""
+    """Parse the name of a machine, model or key.
+
+    An empty name is rejected, because it usually comes from an unset variable in a script.
+    """
     if not typed.strip():
         raise typer.BadParameter("The name is empty. Give a name.")
     return typed
 
 
 def read_new_name(typed: str) -> str:
-    """Parse a new name for a machine, which must fit in other people's lists."""
+    """Parse a new name for a machine, which must be short enough for the lists on other machines."""
     if not typed.strip() or len(typed) > MAX_NAME_CHARACTERS:
         raise typer.BadParameter(
             f"A name has 1 to {MAX_NAME_CHARACTERS} visible characters. Give one such as attic-pc."
@@ -88,7 +94,7 @@ def read_new_name(typed: str) -> str:
 
 
 def read_folder(typed: str) -> Path:
-    """Parse a folder given as an argument; like `read_home`, it rejects an empty name."""
+    """Parse a folder given as an argument. An empty name is rejected, as in `read_home`."""
     if not typed.strip():
         raise typer.BadParameter("The folder is empty. Write `.` for the current one.")
     return Path(typed)

@@ -1,4 +1,4 @@
-"""The output of a command: results on stdout, messages on stderr, as text or as JSON."""
+"""The output of a command: results on stdout and messages on stderr, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ codecs.register_error("poolhouse.plain", _substitute)
 
 
 class Output:
-    """The two outputs of one command. With `as_json`, stdout receives exactly one JSON object."""
+    """The stdout and stderr of one command. With `as_json`, stdout receives exactly one JSON object."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -52,18 +52,18 @@ class Output:
 
     @property
     def is_live(self) -> bool:
-        """Return whether a person is watching, so that bars may move."""
+        """Return whether the output is a terminal, where progress bars can be shown."""
         return not self.as_json and sys.stdout.isatty() and sys.stderr.isatty()
 
     @property
     def can_ask(self) -> bool:
-        """Return whether a person can answer a question now."""
+        """Return whether the user can be asked a question."""
         return self.is_live and sys.stdin.isatty()
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Return once the person agrees, or at once if `yes` is set; otherwise end the command.
+        """Ask the user to confirm, unless `yes` is set, and end the command if the user declines.
 
-        Raises BadInput if there is nobody to ask.
+        Raises BadInput if the user cannot be asked.
         """
         if yes:
             return
@@ -81,7 +81,7 @@ class Output:
             self.show(view())
 
     def show(self, view: RenderableType) -> None:
-        """Show a view on stdout. Without a terminal, lines have no trailing spaces."""
+        """Show a view on stdout. Trailing spaces are removed if stdout is not a terminal."""
         from rich.console import Group
 
         view = Group(view)  # rich ignores a Text's no_wrap if it is printed on its own
@@ -94,9 +94,9 @@ class Output:
         sys.stdout.flush()
 
     def json(self, data: object) -> None:
-        """Write one JSON object as one line of ASCII, so that no control character reaches a terminal.
+        """Write an object as one line of ASCII JSON, so that no control character reaches a terminal.
 
-        `data` is a dict or a value of app/api.
+        `data` is a dict or a struct of app/api.
         """
         if not isinstance(data, dict):
             import msgspec
@@ -107,7 +107,7 @@ class Output:
         sys.stdout.flush()
 
     def write(self, foreign: str) -> None:
-        """Write a piece of streamed text at once."""
+        """Write a piece of streamed text immediately."""
         text = terminal_text.text(foreign)
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -115,30 +115,30 @@ class Output:
             self._line_is_open = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """End the last line of streamed text."""
+        """End the last line of streamed text, if it is unfinished."""
         if self._line_is_open:
             self.write("\n")
 
     def write_dim(self, foreign: str) -> None:
-        """Write streamed text that is not part of the result, dimmed and only on a terminal."""
+        """Write streamed text that is not part of the result. It is dimmed, and shown only on a terminal."""
         from rich.text import Text
 
         if not self.as_json and self.stdout.is_terminal:
             self.stdout.print(Text(terminal_text.text(foreign), style="dim"), end="", soft_wrap=True)
 
     def note(self, sentence: str) -> None:
-        """Write a message beside the result, on its own line, with commands that can be typed as shown."""
+        """Write a message to stderr, on a line of its own. `--home` is added to the commands in it if necessary."""
         begins = "\n" if self._line_is_open and _share_one_file() else ""
         sys.stderr.write(f"{begins}{terminal_text.line(terminal_text.with_home(sentence))}\n")
         sys.stderr.flush()
 
     def note_dim(self, sentence: str) -> None:
-        """Write a less important message, only if a person is watching."""
+        """Write a less important message, but only to a terminal."""
         if self.is_live:
             self.stderr.print(terminal_text.line(sentence), style="dim")
 
     def fail(self, error: AppError) -> None:
-        """Report an error in one sentence. If even that cannot be written, the exit code still reports it."""
+        """Report an error in one sentence. If that cannot be written, only the exit code reports the error."""
         sentence = terminal_text.line(terminal_text.with_home(_sentence_of(error)))
         if self.as_json:
             kind = type(error).__name__
@@ -152,7 +152,7 @@ MORE_MODELS = "`poolhouse pull` lists models to download, and `poolhouse import 
 
 
 def _sentence_of(error: AppError) -> str:
-    """Return the sentence for an error; for an unknown model it includes the command that gets one."""
+    """Return the sentence for an error. For an unknown model, it includes the command that downloads or imports it."""
     if error.reason.code != "model_unknown":
         return said(error)
     name = str(error.reason.facts.get("name", ""))
@@ -164,7 +164,7 @@ def _sentence_of(error: AppError) -> str:
 
 
 def _pull_hint(name: str) -> str:
-    """Return the sentence about getting this model; "" if the catalog does not have it either."""
+    """Return a sentence about downloading this model, or "" if the catalog does not contain it."""
     from app.catalog.model_catalog import load_catalog
 
     try:
@@ -178,9 +178,9 @@ def _pull_hint(name: str) -> str:
 
 
 def _share_one_file() -> bool:
-    """Return whether results and messages go to the same place, as on a terminal or after `2>&1`.
+    """Return whether stdout and stderr are the same file, as on a terminal or after `2>&1`.
 
-    Only there may a message start a new line; elsewhere that would change the answer's text.
+    Only then must a message begin with a line break to be separated from unfinished streamed text.
     """
     try:
         stdout, stderr = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
@@ -190,7 +190,7 @@ def _share_one_file() -> bool:
 
 
 def _replace_unencodable(stream: TextIO) -> None:
-    """Make the stream replace characters that it cannot encode instead of failing."""
+    """Make the stream replace characters that it cannot encode, where it would otherwise fail."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="poolhouse.plain")
@@ -204,7 +204,10 @@ def _console(stream: TextIO) -> Console:
 
 
 def _width(stream: TextIO) -> int | None:
-    """Return the width for rich; None lets rich ask the terminal. A width of 0 would show nothing."""
+    """Return the output's width for rich, or None to let rich determine it from the terminal.
+
+    A width of 0 is not passed on, because rich would then show nothing.
+    """
     columns = os.environ.get("COLUMNS", "")
     if columns == "0":
         return shutil.get_terminal_size().columns

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: moving bars for a person, otherwise a line for each step."""
+"""The progress of long operations on stderr: bars on a terminal, otherwise a line for each step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WORDS = {
 
 @contextmanager
 def show_progress(out: Output) -> Iterator[ShowProgress]:
-    """Show the progress that is passed to the yielded function."""
+    """Yield a function that shows the progress passed to it."""
     if not out.is_live:
         yield _Lines(out).show
         return
@@ -55,7 +55,7 @@ def show_progress(out: Output) -> Iterator[ShowProgress]:
 
 
 class _Lines:
-    """Reports each step when it begins, and each quarter of the layers sent."""
+    """A display that writes a line when a step begins, and one for each quarter of the layers sent."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -76,7 +76,7 @@ class _Lines:
 
 
 class _Bars:
-    """A bar for each step and machine; finished bars stay full."""
+    """A display with a bar for each step and machine. The bars of finished steps remain full."""
 
     def __init__(self, progress: RichProgress) -> None:
         self._progress = progress
@@ -104,7 +104,7 @@ class _Bars:
 
 
 def bars(console: Console) -> RichProgress:
-    """Return bars with amounts, speed and time left, which disappear when the work is done."""
+    """Return bars with amounts, speed and remaining time. They disappear when the work is done."""
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.progress import Progress as RichProgress
     from rich.text import Text
@@ -123,7 +123,7 @@ def bars(console: Console) -> RichProgress:
 
 
 def bar_figures(task: Task) -> str:
-    """Return the text beside a bar: `12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
+    """Return the text beside a bar, such as `12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left` or `3 of 12 layers`."""
     done, total = task.completed, task.total
     if total is None or total == 1:
         return ""

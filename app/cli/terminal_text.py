@@ -1,4 +1,4 @@
-"""Text for a terminal: others' text made harmless, commands with this command's `--home`, and readable amounts."""
+"""Text for a terminal: sanitized foreign text, commands with the current `--home`, and readable amounts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _LINE = {**_TEXT, ord("\n"): " ", ord("\t"): " "}
 
 
 def text(foreign: str) -> str:
-    """Return a model's text without C0, C1 and bidirectional control characters, except newline and tab."""
+    """Return a model's text without C0, C1 and bidirectional control characters, except newlines and tabs."""
     return foreign.translate(_TEXT)
 
 
 def line(foreign: str) -> str:
-    """Return foreign text as one line."""
+    """Return foreign text without control characters, on one line."""
     return foreign.translate(_LINE)
 
 
 def name(foreign: str) -> str:
-    """Return a foreign name as one line of at most 64 characters."""
+    """Return a foreign name on one line and with at most 64 characters."""
     shown = line(foreign)
     return shown if len(shown) <= MAX_NAME else shown[: MAX_NAME - 1] + "…"
 
@@ -42,13 +42,13 @@ _HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 
 
 def remember_home(home: Path | None) -> Path | None:
-    """Remember the home; every command's `--home` option calls this, even if it was not given."""
+    """Remember the home for later messages. This is the callback of every command's `--home` option."""
     _HOME.set(home)
     return home
 
 
 def home_option() -> str:
-    """Return ` --home DIR` as it can be typed in any folder, or "" for the default home."""
+    """Return ` --home DIR` in a form that works in any folder, or "" for the default home."""
     home = _HOME.get()
     if home is None:
         return ""
@@ -56,13 +56,15 @@ def home_option() -> str:
 
 
 def with_home(sentence: str) -> str:
-    """Add the home to each command that the sentence names for this machine."""
+    """Add `--home` to each command in the sentence that must be run with this home."""
     return paths.with_home(sentence, home_option())
 
 
 def command_text(sentence: str, style: str = "") -> Text:
-    """Return the sentence for a view, with the home added. A line with a home is not wrapped, so that it can be
-    copied."""
+    """Return the sentence for a view, with `--home` added to its commands.
+
+    A line with `--home` is not wrapped, so that it can be copied.
+    """
     from rich.text import Text
 
     sentence_here = with_home(sentence)
@@ -75,7 +77,7 @@ SHORT_SECONDS = 0.1  # below which a time is shown in milliseconds
 
 
 def memory_bar(used: int, total: int, color: str = "blue") -> Text:
-    """Return a bar of the used part of `whole`: `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    """Return a bar of the used share of `total`, such as `███░░░░░░░ 1.1 of 4.0 GiB`."""
     from rich.text import Text
 
     share = min(1.0, used / total) if total > 0 else 0.0
@@ -96,7 +98,7 @@ def _of(used: int, total: int) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Format a time: `4.0 ms`, `12 ms`, `0.42 s`, `12.3 s`, `2 min 5 s`, or `not measured`."""
+    """Format a time, such as `0.42 s`, `12.3 s`, `2 min 5 s` or `not measured`."""
     if value is None:
         return "not measured"
     if value < SHORT_SECONDS:
@@ -107,7 +109,7 @@ def seconds(value: float | None) -> str:
 
 
 def duration(value: float) -> str:
-    """Format a time in its largest unit: `45 s`, `5 min`, `1.5 h`."""
+    """Format a time in its largest unit, such as `45 s`, `5 min` or `1.5 h`."""
     if value < 60:
         return f"{value:.0f} s"
     if value < 3600:

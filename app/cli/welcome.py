@@ -1,4 +1,4 @@
-"""`poolhouse` without a command: the window, or the first steps if there is no screen."""
+"""The command `poolhouse` without a subcommand, which opens the window or, without a screen, lists the first steps."""
 
 from __future__ import annotations
 
@@ -36,15 +36,20 @@ WAYLAND_LIBRARIES = {"libwayland-cursor.so.0": "libwayland-cursor0", "libwayland
 
 
 def has_screen() -> bool:
-    """Return whether a window can be shown: always on Windows and macOS, elsewhere if a display is set."""
+    """Return whether a window can be shown.
+
+    This is always so on Windows and macOS, and elsewhere if a display is set.
+    """
     if sys.platform in ("win32", "darwin"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def require_libraries() -> None:
-    """Raise AppError with the packages to install if libraries are missing: Qt would end the process without saying
-    why."""
+    """Raise AppError with the packages to install if Qt's libraries are missing.
+
+    Otherwise Qt would end the process without a reason.
+    """
     if not sys.platform.startswith("linux"):
         return
     libraries = DRAWING_LIBRARIES | (WAYLAND_LIBRARIES if os.environ.get("WAYLAND_DISPLAY") else X11_LIBRARIES)
@@ -102,13 +107,13 @@ def welcome(
 
 
 def _note() -> str:
-    """Return the introduction to the first steps. It mentions `--home` unless the home is the default one."""
+    """Return the introduction to the first steps. It mentions `--home` unless the home is the default."""
     option = terminal_text.home_option()
     return f"{NO_SCREEN} (add{option} to each but the demo)" if option else NO_SCREEN
 
 
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:
-    """Show the window until the person quits, then end the process."""
+    """Show the window until the user quits, then end the process."""
     require_libraries()
     from app.cli.window_node import NodeLauncher
     from app.gui.app.application import start

@@ -1,4 +1,4 @@
-"""Finds the node for the window, and starts one that survives a crash of the window."""
+"""The launcher that finds the node for the window, or starts one that survives a crash of the window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ END_WAIT_S, POLL_S = 12.0, 0.1  # for a node to end, which it is forced to after
 
 
 class NodeLauncher:
-    """The Launcher of app/gui, implemented with files and processes."""
+    """An implementation of app/gui's Launcher with files and processes."""
 
     def __init__(self, home: Home, options: Sequence[str] = ()) -> None:
         self._home, self._options = home, options
@@ -71,8 +71,10 @@ class NodeLauncher:
         self._erases = True
 
     def finish(self) -> list[str]:
-        """Erase the home if that was requested; called after the window has ended. Return the reasons for anything
-        left behind."""
+        """Erase the home if the user requested it, after the window has closed.
+
+        Return the reasons for files that could not be erased.
+        """
         if not self._erases:
             return []
         for _ in range(round(END_WAIT_S / POLL_S)):
@@ -105,7 +107,7 @@ class NodeLauncher:
 
 
 def _in_own_group() -> dict[str, Any]:
-    """Keep a Ctrl-C or a crash of the window from ending the node."""
+    """Return process options that protect the node from a Ctrl-C or a crash of the window."""
     if os.name == "nt":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW  # type: ignore[attr-defined,unused-ignore]
         return {"creationflags": flags}
@@ -113,7 +115,10 @@ def _in_own_group() -> dict[str, Any]:
 
 
 def _start_failure(log: Path) -> str:
-    """Return the last line that the node wrote, or "" if it had already reported that it was ready (a line of JSON)."""
+    """Return the last line that the node wrote, or "" if it had already reported that it was ready.
+
+    That report is a line of JSON.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LAST_WORDS_BYTES))

@@ -1,4 +1,7 @@
-"""The path from an ApiRequest to the pieces of its answer: model, queue, grammar, and the tool calls in the text."""
+"""The service that turns an ApiRequest into the pieces of its answer.
+
+It chooses a model or an upstream, waits in the queue, applies grammars, and separates tool calls from text.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ LEAST_DEFAULT_TOKENS = 1024  # tokens of an answer without a limit, unless a qua
 
 
 class AnswerReader:
-    """One answer in progress, with its calls separated from its text, and logprobs released with their text."""
+    """A reader of one answer in progress.
+
+    It separates tool calls from text, and releases logprobs together with the text of their tokens.
+    """
 
     def __init__(self, api_request: ApiRequest, index: int) -> None:
         self._api_request, self._index = api_request, index
@@ -74,7 +80,7 @@ class AnswerReader:
         self._open = ""  # ID of the call that is being streamed
 
     async def prepare(self, running: Placement) -> dict[int, bytes]:
-        """Prepare for this model's tool calls. Return the control tokens that mark calls, with the text of each."""
+        """Prepare for this model's tool calls. Return the text of each control token that marks calls, by token id."""
         completer = running.completer
         if completer is None or not self._api_request.tools or not (call_format := completer.call_format):
             return {}
@@ -122,8 +128,8 @@ class AnswerReader:
     def _likely(self, delta: Delta) -> tuple[TokenLogprobs, ...]:
         """Return the logprobs of the tokens whose text has been sent by now.
 
-        A possible stop string or an incomplete character may hold text back. Text that a stop string removes is
-        never sent.
+        Text may be held back by a possible stop string or an incomplete character. Text that a stop string removes
+        is never sent.
         """
         begin = self._n_sent
         if hidden := delta.hidden_bytes:  # thoughts and markers before the text
@@ -149,20 +155,22 @@ class AnswerReader:
         return any(first <= begin and end <= last for first, last in self._hidden)
 
     def _is_cut_after_calls(self, events: list[CallEvent]) -> bool:
-        """Return whether the answer was cut within a call that is not reported, so that the reported calls are
-        complete."""
+        """Return whether the answer was cut within a call that will not be reported.
+
+        In that case all reported calls are complete.
+        """
         calls = [item for item in events if isinstance(item, Call)]
         return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
 
     def _most(self) -> int:
         """Return the maximum number of calls to report.
 
-        If calling is optional, no grammar ends an answer after its first call.
+        A limit is needed because no grammar ends an answer after its first call if calling is optional.
         """
         return MOST_CALLS_OF_ALL if self._api_request.parallel_calls is not False else 1
 
     def _pieces(self, text: str, events: list[CallEvent], likely: tuple[TokenLogprobs, ...]) -> list[Piece]:
-        """Return the pieces, with only the first call if the program wants one at a time."""
+        """Return the pieces for this text and these call events, up to the maximum number of calls."""
         pieces: list[Piece] = [TextPiece(self._index, text, likely)] if text or likely else []
         for item in events:
             if self._n_calls >= self._most():
@@ -193,9 +201,8 @@ class AnswerReader:
 class Caller:
     """The caller of the API: the name of its key, the ID of this request, and its time of arrival.
 
-    `program` distinguishes several programs behind one key. `forwarded_by` lists the marks of the nodes that have
-    forwarded
-    the request.
+    `program` distinguishes several programs that use one key. `forwarded_by` lists the marks of the nodes that have
+    forwarded the request.
     """
 
     key: str
@@ -208,7 +215,10 @@ class Caller:
 
 
 class Answering:
-    """The service that answers requests with the pool's models or an upstream. Safe for concurrent use."""
+    """The service that answers requests with the pool's models or an upstream.
+
+    It may be used concurrently.
+    """
 
     def __init__(
         self,
@@ -239,7 +249,8 @@ class Answering:
     async def turn(self, key: str, model: str) -> AsyncGenerator[str, None]:
         """Wait for a turn, then yield the name of the model that answers. Raises BadInput, Busy.
 
-        A request that names no model gets the model that is first when its turn comes, not when it arrived.
+        A request that names no model gets the model that is first when its turn comes, not when the request
+        arrived.
         """
         name = await self._resolve_here(model)
         waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
@@ -249,16 +260,18 @@ class Answering:
             yield name
 
     def upstream_models(self) -> list[str]:
-        """Return the names of the models that upstreams serve."""
+        """Return the names of the models that upstreams offer."""
         return self._upstreams.models()
 
     def ready_models(self) -> dict[str, Placement]:
-        """Return the models that can answer now, by name."""
+        """Return the models that are ready to answer, by name."""
         return {placement.entry.name: placement for placement in self._hosting.loaded if placement.is_ready}
 
     async def load(self, model: str, caller: Caller) -> None:
-        """Load a model, if programs may, and generate one token to verify that it answers. Raises the errors of
-        `answer`."""
+        """Load a model if programs may do so, and generate one token to verify that it answers.
+
+        Raises the same errors as `answer`.
+        """
         self._budget.check(caller.key)
         if model.removesuffix(":latest") in self.upstream_models():
             return
@@ -269,7 +282,7 @@ class Answering:
                     pass
 
     async def _resolve_here(self, name: str) -> str:
-        """Resolve the name as `resolve` does, but without upstreams."""
+        """Resolve the name as `resolve` does, but ignore upstreams."""
         loaded = self._hosting.loaded
         name = name.removesuffix(":latest")
         there = loaded.first if name in ANY_NAMES else loaded.named(name)
@@ -286,7 +299,10 @@ class Answering:
         return entry.name
 
     def answer(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces of `api_request.n` answers. Use contextlib.aclosing: closing cancels. Raises AppError."""
+        """Yield the pieces of `api_request.n` answers. Raises AppError.
+
+        Use it within contextlib.aclosing: closing the generator cancels the answers.
+        """
         return (
             self._answer_one(api_request, caller, 0) if api_request.n == 1 else self._answer_many(api_request, caller)
         )
@@ -321,7 +337,7 @@ class Answering:
     async def count_prompt_tokens(self, api_request: ApiRequest) -> int:
         """Return the number of tokens in the request's prompt.
 
-        Raises BadInput if the model is not loaded, since the count of another model may differ.
+        Raises BadInput if the model is not loaded, since another model may need a different number.
         """
         if api_request.model.removesuffix(":latest") in self.upstream_models():
             raise BadInput("api_count_elsewhere", model=api_request.model)
@@ -348,7 +364,7 @@ class Answering:
             await queue.put(error)
 
     async def _answer_one(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces from the pool, or from an upstream if the pool lacks the model or is full."""
+        """Yield the pieces of one answer from the pool, or from an upstream if the pool lacks the model or is full."""
         self._budget.check(caller.key)
         chosen, is_missing = await self._choose_upstream(api_request, caller.forwarded_by)
         if chosen is not None:
@@ -460,19 +476,24 @@ class Answering:
         )
 
     def needs_load(self, model: str) -> bool:
-        """Return whether a request would have to load its model. False if it is loaded, even if it is about to be
-        unloaded."""
+        """Return whether a request for this model would have to load it.
+
+        A loaded model needs no load, even if it is about to be unloaded.
+        """
         there = self._hosting.loaded.named(model)
         return there is None or not there.is_ready
 
     def _serving_model(self, model: str) -> str:
-        """Return the loaded model that counts for this one: itself, or the one that it would replace."""
+        """Return the loaded model whose slots a request for `model` uses.
+
+        It is the model itself or the one that it would replace.
+        """
         loaded = self._hosting.loaded
         running = loaded.named(model) or loaded.first
         return running.entry.name if running else ""
 
     def _free_slots(self, by: str) -> int:
-        """Return the slots that the owner's own chats leave free. Programs always get at least one."""
+        """Return the number of slots that the owner's own chats leave free. Programs always get at least one."""
         hosting = self._hosting
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
         if running and len(hosting.loaded) > 1:
@@ -482,7 +503,7 @@ class Answering:
 
 
 def _note(request: str, done: Answer, queued_s: float) -> None:
-    """Log the sizes and times of an answer, but no text."""
+    """Log the sizes and durations of an answer, but none of its text."""
     facts = {name: getattr(done, name) for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
     tokens = len(done.token_ids)
     log.info(
@@ -498,10 +519,10 @@ def _note(request: str, done: Answer, queued_s: float) -> None:
 
 
 def _check_sizes(api_request: ApiRequest) -> None:
-    """Check the size and nesting of tools, calls and the answer's schema, since chat templates cannot handle deep
-    nesting.
+    """Check the size and nesting of tools, calls and the answer's schema. Raises BadInput.
 
-    Their total length is limited like that of any text, and is checked before anything else. Raises BadInput.
+    Chat templates cannot handle deep nesting. The total length is limited like that of any text and is checked
+    first.
     """
     calls = [call for message in api_request.messages or () for call in message.get("tool_calls", ())]
     if len(calls) > MOST_CALLS_OF_ALL:
@@ -525,7 +546,7 @@ def _messages(api_request: ApiRequest, completer: Completer | None) -> Sequence[
 
 
 def _grammar(api_request: ApiRequest, completer: Completer | None) -> str:
-    """Return the grammar that the answer must follow, or "" for any text. Raises BadInput."""
+    """Return the grammar that the answer must follow, or "" if any text is allowed. Raises BadInput."""
     call_format = completer.call_format if completer is not None else None
     if api_request.must_call is not None and completer is not None:
         tools = {tool.name: tool.schema for tool in api_request.tools if api_request.must_call in ("", tool.name)}
@@ -545,10 +566,10 @@ def _grammar(api_request: ApiRequest, completer: Completer | None) -> str:
 
 
 def _conversation(api_request: ApiRequest, caller: Caller) -> str:
-    """Return the ID of the conversation.
+    """Return the ID of the conversation to which the request belongs.
 
-    Chats that begin alike share it only if the same program sends them for the same user. An earlier answer may
-    speed up a later one only within one conversation, so timing reveals nothing to others.
+    Chats with the same beginning share an ID only if the same program sends them for the same user. An answer can
+    reuse the computation of an earlier one only within a conversation, so timing reveals nothing to other programs.
     """
     begun: list[object] = [caller.key, caller.program, api_request.user]
     for message in api_request.messages or ():

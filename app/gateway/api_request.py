@@ -1,4 +1,4 @@
-"""Requests of all the APIs, and the pieces of their answers, in one vocabulary. No I/O."""
+"""The form into which requests of all dialects are parsed, and the pieces of their answers. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ THOUGHT = "reasoning_content"  # the field of an assistant message that contains
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function of the program that the model may call."""
+    """A function of the calling program that the model may call."""
 
     name: str
     description: str
@@ -44,19 +44,19 @@ class Tool:
 
     @property
     def schema(self) -> Json:
-        """Return the schema of the arguments, with references that a grammar can resolve."""
+        """Return the schema of the arguments, with references rewritten so that a grammar can resolve them."""
         schema: Json = localize_references(self.parameters)
         return schema
 
     def as_json(self) -> Json:
-        """Return the tool as chat templates expect it."""
+        """Return the tool in the form that chat templates expect."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A parsed request. Exactly one of `messages` and `prompt` is set."""
+    """A request parsed from any dialect. Exactly one of `messages` and `prompt` is set."""
 
     model: str
     messages: tuple[Json, ...] | None = None
@@ -78,7 +78,7 @@ class ApiRequest:
 
 @dataclass(slots=True)
 class Origin:
-    """The source of an answer, once it is known."""
+    """The source of an answer: the pool or an upstream. It is filled in once known."""
 
     upstream: str = ""  # empty if the pool answers
     n_upstreams_tried: int = 0  # number of upstreams that may still answer
@@ -99,7 +99,7 @@ def token_limit(*limits: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """More text, with the logprobs of its tokens if they were requested."""
+    """A piece of the answer's text, with the logprobs of its tokens if they were requested."""
 
     index: int
     text: str
@@ -108,7 +108,7 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """The start of a tool call. Pieces of its arguments follow, and finally the complete call as a CallDone."""
+    """The start of a tool call. Pieces of its arguments follow, then the complete call as a CallDone."""
 
     index: int
     number: int  # index among this answer's calls
@@ -127,9 +127,9 @@ class CallArguments:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtPiece:
-    """More of the model's thinking before it answers.
+    """A piece of the model's thinking before it answers.
 
-    `text_was_thought` means that all text sent so far as the answer was in fact thinking.
+    `text_was_thought` means that all text sent as the answer until now was in fact thinking.
     """
 
     index: int
@@ -156,7 +156,7 @@ class CallDone:
 
     @property
     def values(self) -> Json:
-        """Return the arguments as far as they are complete, or {} if they nest too deeply to be encoded."""
+        """Return the complete part of the arguments, or {} if they nest too deeply to be encoded."""
         values = parse_arguments(self.arguments) or {}
         return {} if is_deeper(values, MAX_DEPTH) else values
 
@@ -182,7 +182,7 @@ Piece = TextPiece | ThoughtPiece | CallStart | CallArguments | CallDone | Answer
 
 @dataclass(slots=True)
 class CollectedAnswer:
-    """All pieces of one answer that have arrived so far."""
+    """The pieces of one answer that have arrived until now."""
 
     said: list[str] = field(default_factory=list)  # pieces of its text, joined only when needed
     n_said: int = 0  # characters
@@ -228,7 +228,7 @@ def with_thought(message: Json, thought: str | None) -> Json:
 
 
 def parse_arguments(text: str) -> Json | None:
-    """Return a call's arguments as an object, cut back to its complete part, or None if they are not an object."""
+    """Return the complete part of a call's arguments as an object, or None if they are not an object."""
     if (parsed := parse_object(text)) is not None:
         return parsed
     try:
@@ -238,7 +238,7 @@ def parse_arguments(text: str) -> Json | None:
 
 
 def parse_object(text: str) -> Json | None:
-    """Return the object in a JSON text, or None."""
+    """Return the object that a JSON text represents, or None if it represents none."""
     try:
         data = wire_json.replace_lone_surrogates((text or "{}").encode())
         return decode(data, Json)
@@ -247,7 +247,7 @@ def parse_object(text: str) -> Json | None:
 
 
 def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
-    """Return the text of a message's content, joined from its parts if necessary. Raises BadInput for other content."""
+    """Return the text of a message's content, joining its parts if necessary. Raises BadInput for other content."""
     if content is None:
         return ""
     if isinstance(content, str):

@@ -1,4 +1,4 @@
-"""The order of answers: programs take turns, and the owner's own chats go first."""
+"""The queue of requests, in which programs take turns and the owner's own chats go first."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ USUAL_S = 10.0  # assumed duration of an answer before the first has ended
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A request in the queue: its model ("" for any), and a future that is resolved when it is admitted."""
+    """A request in the queue.
+
+    `model` is the requested model, or "" for any. `admitted` is a future that is resolved when the request is
+    admitted.
+    """
 
     model: str
     admitted: asyncio.Future[None]
 
 
 class FairQueue:
-    """A queue in which a program with many requests delays only its own.
+    """A queue in which a program that sends many requests delays only its own.
 
-    `room` returns how many answers a model may generate at once, and `by` which loaded model answers for a given
-    one.
-    Requests for a model that is full do not block those for other models. If the whole queue is full, the last
-    request of
-    the key with the longest line is dropped in favor of a key with a shorter line.
+    room: returns how many answers a model may generate at the same time. by: returns the loaded model that serves
+    requests for a given model.
+
+    Requests for a model that is full do not block requests for other models. If the whole queue is full, a key with
+    a shorter line displaces the last request of the key with the longest line.
     """
 
     def __init__(
@@ -50,21 +54,21 @@ class FairQueue:
         return sum(map(len, self._lines.values()))
 
     def n_running_by(self, serving: str) -> int:
-        """Return how many answers this model is generating, whichever models the requests named."""
+        """Return how many answers the loaded model `serving` is generating, whichever models the requests named."""
         return sum(n for model, n in self._running.items() if self._by(model) == serving)
 
     def is_full(self, model: str = "") -> bool:
-        """Return whether the model that answers for this one has no free slot."""
+        """Return whether the loaded model that serves requests for `model` has no free slot."""
         by = self._by(model)
         return self.n_running_by(by) >= self._room(by)
 
     def has_waiting(self, model: str) -> bool:
-        """Return whether a request for this model is waiting."""
+        """Return whether a request for this model, or for any model, is waiting."""
         return any(turn.model in ("", model) for line in self._lines.values() for turn in line)
 
     @asynccontextmanager
     async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
-        """Wait for a turn, and hold it for the duration of the block. Raises Busy if the queue is full."""
+        """Wait for a turn, and keep it until the end of the block. Raises Busy if the queue is full."""
         turn = await self._wait(key, model)
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -75,14 +79,14 @@ class FairQueue:
             self._ended(turn)
 
     def assign_model(self, turn: Turn, model: str) -> None:
-        """Count a request that named no model toward the model that answers it."""
+        """Count an admitted request toward `model`, which answers it although the request may have named none."""
         if model != turn.model:
             before, turn.model = turn.model, model
             self._running[model] += 1
             self._leave(before)
 
     def admit(self) -> None:
-        """Admit all waiting requests that have a free slot."""
+        """Admit all waiting requests for which a slot is free."""
         while (following := self._next()) is not None:
             key, turn = following
             line = self._lines.pop(key)
@@ -94,7 +98,7 @@ class FairQueue:
                 turn.admitted.set_result(None)
 
     def _next(self) -> tuple[str, Turn] | None:
-        """Return the first waiting request that has a free slot, and its key."""
+        """Return the first waiting request for which a slot is free, and its key."""
         full: dict[str, bool] = {}  # by model
         for key, line in self._lines.items():
             for turn in line:
@@ -129,7 +133,10 @@ class FairQueue:
         return turn
 
     def _make_room(self, key: str, model: str) -> None:
-        """Drop the last request of the key that has far more than this one, or raise Busy."""
+        """Drop the last request of the key with the longest line.
+
+        Raises Busy if that line is not longer than this key's.
+        """
         longest = max(self._lines.values(), key=len, default=deque())
         seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model))))
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))

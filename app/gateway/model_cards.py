@@ -1,4 +1,4 @@
-"""Details of model files, also of models that are not loaded. Each file is read once."""
+"""The metadata of model files, whether or not the models are loaded. Each file is read only once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class ModelCard:
 
 
 class ModelCards:
-    """The details of the models stored on this machine. The models of a guest's host have no file here."""
+    """A cache of the metadata of the models stored on this machine.
+
+    The models of a guest's host have no file here and therefore no card.
+    """
 
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
@@ -40,7 +43,7 @@ class ModelCards:
         self._turn = asyncio.Lock()  # each card opens a vocabulary, which uses memory for a moment
 
     async def card(self, model: Json) -> ModelCard | None:
-        """Return the card, or None if the file is missing or on another machine."""
+        """Return the card of a model, or None if its file is missing or on another machine."""
         path, name = model.get("path"), model["name"]
         if not path:
             return None
@@ -61,7 +64,7 @@ class ModelCards:
             return self._kept[key]
 
     async def _vocabulary(self, path: str, name: str) -> worker_orders.Vocabulary:
-        """Return the vocabulary, taken from the loaded model if possible. Raises AppError."""
+        """Return the vocabulary, from the loaded model if possible. Raises AppError."""
         there = self._answering.ready_models().get(name)
         if there is not None and there.completer is not None:
             return there.completer.vocabulary

@@ -1,6 +1,6 @@
-"""The open requests of a port for programs, and writes to their connections that cannot hang.
+"""The open requests of a server for programs, and writes that do not hang if a client stops reading.
 
-When the port closes, or a key is revoked, each affected request ends with an error in the format of its API.
+When the server closes or a key is revoked, each affected request ends with an error in the format of its API.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _KEY_GONE = web.RequestKey("key gone", bool)
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
-    """Send the headers if necessary, then write a part and wait until the client has accepted enough of it.
+    """Send the headers if necessary, then write a part of the answer, waiting while the client's buffer is full.
 
-    A client that accepts nothing is disconnected, and its answer is canceled.
+    A client that reads nothing for too long is disconnected, and its answer is canceled.
     """
     request[STARTED] = True
     try:
@@ -41,14 +41,19 @@ async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -
 
 
 async def finish(answer: web.StreamResponse) -> None:
-    """End an answer after its last part. A client may have left already: OpenAI's leaves after `[DONE]`."""
+    """End an answer after its last part.
+
+    The client may already have disconnected: OpenAI's client does so after `[DONE]`.
+    """
     with suppress(ConnectionError):
         await answer.write_eof()
 
 
 async def send_large(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Send a large answer in pieces, or return a small one unsent. aiohttp would wait forever for a client that stops
-    reading."""
+    """Send a large answer in pieces, or return a small one unsent.
+
+    aiohttp would wait forever for a client that stops reading.
+    """
     body = answer.body if isinstance(answer, web.Response) and not answer.prepared else None
     if not isinstance(body, bytes) or len(body) <= PIECE_BYTES:
         return answer
@@ -61,7 +66,7 @@ async def send_large(request: web.Request, answer: web.StreamResponse) -> web.St
 
 
 class OpenRequests:
-    """The open requests of one port."""
+    """The open requests of one server."""
 
     def __init__(self) -> None:
         self._limits: dict[asyncio.Timeout, tuple[web.Request, str]] = {}  # with the name of its key
@@ -71,10 +76,10 @@ class OpenRequests:
 
     @asynccontextmanager
     async def until_closed(self, request: web.Request, key: str = "") -> AsyncGenerator[None, None]:
-        """Run a request until it ends, its port closes or its key is revoked.
+        """Run a request until it ends, its server closes or its key is revoked.
 
-        Raises StageLost if the port closes, and Refused if the key is revoked. A stream that has begun reports this
-        itself, using `is_closing`.
+        Raises StageLost if the server closes, and Refused if the key is revoked. A stream that has already begun
+        must report this itself (see `is_closing`).
         """
         limit = request[_LIMIT] = asyncio.timeout(None)
         try:
@@ -91,7 +96,7 @@ class OpenRequests:
             self._limits.pop(limit, None)
 
     async def end_all(self, _: web.Application) -> None:
-        """End all requests soon."""
+        """End all requests, and wait briefly until they have sent their errors."""
         for limit in self._limits:
             _end(limit)
         with suppress(TimeoutError):
@@ -100,7 +105,7 @@ class OpenRequests:
                     await asyncio.sleep(0.01)
 
     def end_requests_of(self, key: str) -> None:
-        """End the requests of a key that was revoked."""
+        """End the requests of a key that was revoked or replaced."""
         for limit, (request, its_key) in self._limits.items():
             if its_key == key:
                 request[_KEY_GONE] = True
@@ -113,8 +118,10 @@ def _end(limit: asyncio.Timeout) -> None:
 
 
 def is_closing(request: web.Request) -> bool:
-    """Return whether a request is canceled because its port closed or its key was revoked, not because its client
-    left."""
+    """Return whether a request is being canceled because its server closed or its key was revoked.
+
+    Otherwise it is being canceled because its client has disconnected.
+    """
     return request[_LIMIT].expired()
 
 

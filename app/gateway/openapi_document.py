@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of all routes, generated from the types of their requests and answers. No I/O."""
+"""The OpenAPI 3.1 document of all routes, generated from the types of their requests and answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ TEMPLATE = "#/components/schemas/{name}"
 
 
 class Post(NamedTuple):
-    """A POST route: its summary, the types of its body and answer, and the type of a stream event if it can stream."""
+    """A POST route: its summary and the types of its body and answer.
+
+    `piece` is the type of its stream events, if it can stream.
+    """
 
     about: str
     asked: type

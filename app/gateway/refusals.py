@@ -1,4 +1,4 @@
-"""Errors in the format that the clients of each API expect. No I/O."""
+"""Errors in the format that the clients of each API expect. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def api_of(path: str) -> Api:
 
 
 def nested_too_deeply() -> BadInput:
-    """Return the error for a body that nests too deeply to be parsed or written."""
+    """Return the error for a body that nests too deeply to be parsed or encoded."""
     return BadInput("bad_request", why="it is nested too deeply", field="")
 
 
@@ -87,7 +87,7 @@ def status_of(error: AppError) -> int:
 
 
 def error_body(api: Api, error: AppError, request: str, home: str = "") -> Json:
-    """Return the body of an error. `home` is the option to add to the commands that its sentence names."""
+    """Return the body of an error response. `home` is the option to add to the commands in the error's message."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
     words = with_home(said(error), home)

@@ -1,5 +1,7 @@
-"""Answers streamed over HTTP. An error before the first part sets the status; a later one ends the stream in its
-format."""
+"""Parsing of request bodies, and answers streamed over HTTP.
+
+An error before the first part determines the status. A later error ends the stream in the format of its API.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ SILENT_SECONDS = 20.0  # then a keep-alive is sent: Node's fetch gives up after 
 def read(request: web.Request, kind: type[S]) -> S:
     """Return the request's body decoded as `kind`. Raises BadInput that names the invalid field.
 
-    An integer may be written as 40.0, as some programs do.
+    Integers may be written like 40.0, as some programs do.
     """
     data = request[BODY] or b"{}"
     if len(data) > MOST_PARTS and len(data) - len(data.translate(None, b"[{:")) > MOST_PARTS:
@@ -68,9 +70,10 @@ async def send(
     silent_s: float = SILENT_SECONDS,
     encode_error: Callable[[AppError], bytes] | None = None,
 ) -> web.StreamResponse:
-    """Send the parts as they arrive. If the connection closes, `parts` is closed too, which cancels the answer.
+    """Send the parts as they arrive. If the client disconnects, `parts` is closed too, which cancels the answer.
 
-    `encode_error` encodes an error if that depends on what was sent before.
+    silent_s: how long the stream may be silent before a keep-alive is sent. encode_error: encodes an error for
+    streams in which the encoding depends on what was sent before.
     """
     answer = web.StreamResponse(headers=UNBUFFERED | id_headers(request))
     answer.content_type = content_type
@@ -107,7 +110,10 @@ async def send(
 
 
 class _Stream:
-    """An answer being sent. Parts and keep-alive messages are sent one at a time, with the headers before the first."""
+    """An answer being sent.
+
+    Parts and keep-alive messages are sent one at a time, and the first of them is preceded by the headers.
+    """
 
     def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
         self._request, self._answer = request, answer
@@ -122,9 +128,10 @@ class _Stream:
             self._sent_at = self._clock()
 
     async def keep_alive(self, comment: bytes, silent_s: float) -> None:
-        """Send `comment` whenever nothing else is sent for `silent_s`.
+        """Send `comment` whenever nothing else was sent for `silent_s`.
 
-        It is not sent before the first part if an upstream may answer, since the headers must name it.
+        As long as an upstream may answer, nothing is sent before the first part, because the headers must name the
+        upstream.
         """
         while comment:
             left_s = self._sent_at + silent_s - self._clock()
@@ -136,7 +143,7 @@ class _Stream:
 
 
 def _keep_alive_part(request: web.Request, content_type: str) -> bytes:
-    """Return the keep-alive message that clients skip, or b"" if the stream's format has none."""
+    """Return a message that clients skip, or b"" if the stream's format has none."""
     if content_type != EVENTS:
         return b""
     is_anthropic = api_of(request.path) is Api.ANTHROPIC

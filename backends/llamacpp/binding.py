@@ -1,6 +1,6 @@
 """The llama.cpp binding: its functions, its log and its defaults.
 
-This is the only file that imports llama_cpp, which has no types.
+This is the only module that imports llama_cpp, which has no type annotations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SWITCH_SECONDS = 1e-4  # at the default, a Python thread waiting for the GIL cos
 
 @cache
 def load() -> Any:
-    """Return the binding's C functions, imported once and logging to stderr. Raises StageError."""
+    """Import the binding's C functions, once, and send their log to stderr. Raises StageError."""
     _leave_out_the_rest()
     try:
         from llama_cpp import llama_cpp
@@ -33,14 +33,14 @@ def load() -> Any:
 
 
 def _leave_out_the_rest() -> None:
-    """Skip the package's own templates, formats and caches. They are not used and cost each worker 0.12 s."""
+    """Make the package importable without running its __init__, whose templates and caches cost each worker 0.12 s."""
     if "llama_cpp" not in sys.modules and (spec := util.find_spec("llama_cpp")):
         sys.modules["llama_cpp"] = util.module_from_spec(spec)
 
 
 @cache
 def whole_model() -> Any:
-    """Return the binding's own model class. It is used only for comparisons."""
+    """Return the package's own model class, with which our results are compared."""
     llama = load()
     # diskcache unpickles whatever it finds on disk and has no pinned version. We use no disk cache.
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
@@ -51,14 +51,14 @@ def whole_model() -> Any:
 
 
 def version() -> str:
-    """Return the version of the binding, which is also that of the engine."""
+    """Return the version of the binding, by which we also identify the engine."""
     from importlib import metadata  # takes an eighth of a worker's startup time and is rarely needed
 
     return metadata.version("llama-cpp-python")
 
 
 def require_proved() -> None:
-    """Check that this version of the engine is proved to compute parts of models. Raises UnprovedEngine."""
+    """Raise UnprovedEngine unless this engine version has been proved to compute parts of models correctly."""
     if not is_proved(version()):
         proved = " or ".join(PROVED_ENGINES)
         words = f"this is llama-cpp-python {version()}, and proved is {proved}"
@@ -71,7 +71,7 @@ _last_level = 0
 
 
 def _log(level: int, text: bytes, _user_data: int | None) -> None:
-    """Pass on only warnings and errors, because the last lines of stderr explain why a worker died."""
+    """Write only warnings and errors to stderr, because its last lines must explain why a worker died."""
     global _last_level
     if level != _CONTINUED:
         _last_level = level
@@ -128,17 +128,18 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
 
 
 def rearranges(engine: str) -> bool:
-    """Return whether to repack weights for several rows at once, given the engine's system info.
+    """Return whether llama.cpp should repack weights for computing several rows together, given its system info.
 
-    With AVX-512, repacking is not worth it: prompts take 4.3 ms a row without it and 6.7 with it, while steps of
-    eight rows take 128 and 115 ms. Without AVX-512 it is: steps of eight take 29 ms a row without it and 20 with
-    it, while prompts take 9.1 and 11.3 (one core of a Zen 5, 0.75 B).
+    Repacking does not pay off with AVX-512: it raises the time of a prompt from 4.3 to 6.7 ms a row and lowers that
+    of a step of eight rows only from 128 to 115 ms. Without AVX-512 it does: it lowers the time of such a step from
+    29 to 20 ms a row and raises that of a prompt from 9.1 to 11.3 ms a row (one core of a Zen 5, a model of 0.75 B
+    parameters).
     """
     return "AVX512 = 1" not in engine
 
 
 def why_not(words: str) -> str:
-    """Extract the cause from llama.cpp's output after it failed to load a model. The rest is noise."""
+    """Extract the cause from llama.cpp's output after a failure to load a model, and omit the rest."""
     for line in words.splitlines():
         _, library, cause = line.rpartition(LOADING)
         if library:
@@ -154,9 +155,9 @@ def position_planes(model: Any) -> int:
 
 
 def text_of(function: Any, *arguments: Any) -> str:
-    """Call a C function whose last arguments are a buffer and its size.
+    """Call a C function that fills a buffer with a string and takes the buffer and its size as its last arguments.
 
-    Returns the string it writes, or an empty one if it fails.
+    Return the string, or an empty one if the call fails.
     """
     size = function(*arguments, None, 0)
     if size < 0:

@@ -1,4 +1,4 @@
-"""A run of layers on stock llama.cpp. Hidden states are fed as embeddings and read back through the eval callback."""
+"""A stage on unmodified llama.cpp, fed with hidden states as embeddings and read through the eval callback."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Batch:
         self.struct.logits = self._pointer("logits", self._outputs)
 
     def place(self, segments: tuple[Segment, ...]) -> int:
-        """Write slots and positions. Return the number of rows. Raises StageError if they do not fit."""
+        """Write the slots and positions of a step. Return the number of rows. Raises StageError if they do not fit."""
         start = 0
         for segment in segments:
             end = start + segment.n_tokens
@@ -59,7 +59,7 @@ class Batch:
     def _copy_planes(self, n_rows: int) -> None:
         """Copy the positions to all planes except the last, which llama.cpp requires to be 0.
 
-        The planes are equal because text has the same position in each.
+        The planes are equal because they differ only for images.
         """
         planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
         planes[1:-1] = planes[0]
@@ -78,7 +78,7 @@ class Batch:
         self.struct.token = None
 
     def flag_all(self, n_rows: int) -> None:
-        """Mark every row as an output. The last layer drops unmarked rows."""
+        """Mark every row as an output. The last layer drops rows that are not marked."""
         self._outputs[:n_rows] = 1
 
     def flag(self, n_rows: int, rows: list[int]) -> None:
@@ -91,17 +91,17 @@ class Batch:
 
 
 class Boundary:
-    """The eval callback of a context, which copies the last layer's output and stops the graph there.
+    """The eval callback of a context, which copies the last layer's output and stops the computation there.
 
-    llama.cpp calls it for each node of the graph, about 36 per layer. Comparing names costs 0.35 µs per node,
-    comparing addresses 0.13 µs. A graph is usually reused or rebuilt at the same address, so the node is first
-    found by name and then by address. Its name is checked each time it is read.
+    llama.cpp calls it for each node of the graph, about 36 per layer. Comparing a name costs 0.35 µs per node,
+    comparing an address 0.13 µs. A graph is usually reused or rebuilt at the same address, so a node is found by
+    name only at first and then by address. Its name is still checked each time it is read.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
-        """Look for the node `name` of `layer`.
+        """Create the callback for the node `name` of `layer`.
 
-        by_name: always search by name. Recurrent models need this: if the node had moved, their step could not be
+        by_name: always search by name. Recurrent models need this because a step that misses a moved node cannot be
         undone and repeated.
         """
         self._name, self._by_name = f"{name}-{layer}".encode(), by_name
@@ -118,11 +118,11 @@ class Boundary:
         self.callback = binding.load().ggml_backend_sched_eval_callback(self._on_node)
 
     def expect(self, rows: Rows) -> None:
-        """Write the output of the next step to `rows`."""
+        """Copy the output of the next step to `rows`."""
         self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
 
     def came(self) -> None:
-        """Check that the output was computed. Raises StageError if it was not."""
+        """Check that the output was copied. Raises StageError if it was not."""
         self._rows = None
         if not self.reached:
             raise StageError(f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes")
@@ -130,7 +130,7 @@ class Boundary:
             self._wanted = self._known
 
     def search(self) -> None:
-        """Find the node by name in the next step."""
+        """Find the node by name in the next step, because its address has changed."""
         self._wanted = self._named
 
     def _on_node(self, tensor: int, ask: bool, _user_data: int | None) -> bool:
@@ -147,7 +147,7 @@ class Boundary:
 
 
 class _Named:
-    """All nodes with a given name, tested with `in`."""
+    """The set of all nodes with a given name."""
 
     def __init__(self, name: bytes, name_of: Callable[[int], bytes]) -> None:
         self._name, self._name_of = name, name_of
@@ -158,11 +158,11 @@ class _Named:
 
 
 def neighbors(segments: Sequence[Segment]) -> list[list[int]]:
-    """Group the segments that can be computed in one pass. Return their indexes.
+    """Group the indexes of segments that one pass can compute.
 
     When each slot has its own KV cells, one pass of llama.cpp covers only adjacent slots with equal row counts
-    (llama_batch_allocr::split_equal with `sequential`). It would split other steps itself, in an order of its own.
-    Grouping them here preserves the order of the rows.
+    (llama_batch_allocr::split_equal with `sequential`). It would split any other step itself and reorder the rows,
+    which grouping them here avoids.
     """
     order = sorted(range(len(segments)), key=lambda i: (segments[i].n_tokens, segments[i].slot))
     groups = [order[:1]]
@@ -187,13 +187,16 @@ def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> l
 
 
 def by_length(segments: Sequence[Segment]) -> list[list[int]]:
-    """Return the indexes of the segments: all single-row segments in one group, each longer one in its own."""
+    """Group the indexes of segments.
+
+    All single-row segments form one group, and each longer segment forms a group of its own.
+    """
     single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
     return [group for group in (single, *([i] for i in range(len(segments)) if i not in single)) if group]
 
 
 class Parts:
-    """One step split into several passes, whose outputs are reassembled."""
+    """One step that is split into several passes, whose outputs are reassembled."""
 
     def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
@@ -203,7 +206,7 @@ class Parts:
         self._is_hidden = True
 
     def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int]]:
-        """Return these segments as a step of their own, along with the indexes of the due ones."""
+        """Return the step that consists of these segments, with the indexes in it of the due ones."""
         segments = tuple(self._batch.segments[index] for index in group)
         due = [place for place, index in enumerate(group) if index in self._due]
         rows = np.concatenate([self._rows[index] for index in group])
@@ -213,7 +216,7 @@ class Parts:
         return Hidden(segments, bytes_of(values[rows])), due
 
     def give(self, group: Sequence[int], out: Hidden | Logits) -> None:
-        """Copy the output of a part, because the next part overwrites it."""
+        """Copy the output of a pass, because the next pass overwrites it."""
         self._is_hidden = isinstance(out, Hidden)
         if isinstance(out, Hidden):
             rows = np.concatenate([self._rows[index] for index in group])
@@ -229,7 +232,7 @@ class Parts:
         self._out[rows] = values
 
     def whole(self) -> Hidden | Logits:
-        """Return the output in the form that a single pass over the whole step would have produced."""
+        """Return the output as a single pass over the whole step would have produced it."""
         rows = memoryview(b"") if self._out is None else bytes_of(self._out)
         if self._is_hidden:
             return Hidden(self._batch.segments, rows)
@@ -237,7 +240,7 @@ class Parts:
 
 
 class States:
-    """The kept recurrent states of all slots of a context. See contract.Kept for when a state is kept."""
+    """The saved recurrent states of all slots of a context. See SlotCheckpoints for when a state is saved."""
 
     def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
         self._llama, self._context = llama, context
@@ -247,7 +250,7 @@ class States:
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
     def before(self, segments: Sequence[Segment]) -> None:
-        """Save the states that could not be recovered once these segments are computed."""
+        """Save the states that will be needed later but that computing these segments would overwrite."""
         for segment in segments:
             slot = self._slots.get(segment.slot, self._empty)
             if slot.keeps(segment):
@@ -255,7 +258,7 @@ class States:
             self._set(segment.slot, slot.after(segment))
 
     def cut_back(self, slot: int, keep: int) -> None:
-        """Restore the state after `keep` positions. Raises StageError if it was not kept."""
+        """Restore the state after `keep` positions. Raises StageError if it was not saved."""
         held = self._slots.get(slot, self._empty)
         if held.reach(keep) != min(keep, held.end):
             raise StageError(f"slot {slot} has no state after position {keep}")
@@ -338,7 +341,7 @@ class LlamaStage:
 
     @property
     def vocabulary(self) -> str:
-        """Return the path of the file with the vocabulary for grammars, or an empty string if unknown.
+        """Return the path of the file that contains the vocabulary for grammars, or "" if it is unknown.
 
         This is the whole model's file, because stage files contain no vocabulary.
         """
@@ -358,14 +361,17 @@ class LlamaStage:
         return parts.whole()
 
     def _groups(self, segments: Sequence[Segment]) -> list[list[int]]:
-        """Return groups of segment indexes, each computed in one pass."""
+        """Return groups of segment indexes, each of which is computed in one pass."""
         if self._config.apart:
             groups = neighbors(segments)
             return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
         return by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
 
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
-        """Run the layers once. Slots with their own cells must be adjacent and have equal row counts."""
+        """Run the layers once.
+
+        If slots have their own cells, the segments' slots must be adjacent and their row counts equal.
+        """
         segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
             return self._scores(segments, n_rows, due)
@@ -440,7 +446,7 @@ class LlamaStage:
         return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(due_segments)))
 
     def _seen(self, address: int, n_rows: int) -> memoryview:
-        """Return a view of the scores at `address`. It is cached, because the address rarely changes."""
+        """Return a view of the scores at `address`. The view is cached because the address rarely changes."""
         if (address, n_rows) != self._scores_at:
             count = n_rows * self.n_vocab
             self._view = memoryview((ctypes.c_float * count).from_address(address)).cast("B")

@@ -1,16 +1,17 @@
-"""The number of threads that compute a stage's steps, found by experiment during normal computation.
+"""The choice of the number of threads for a stage's steps, made by experiment during normal computation.
 
 The best number is not known in advance. Other programs, slow cores, hyperthreads and quotas determine whether
-another thread helps or hurts, and the answer changes over time. So a few steps are occasionally computed with
-another number, and the faster one is adopted. Trials may take only a fixed share of all computation. They come
-sooner if steps suddenly take longer: another program is probably using the cores, and fewer threads spend less time
-waiting for each other.
+another thread helps or hurts, and they change over time. So a few steps are occasionally computed with another
+number, and the faster number is adopted. Such trials may take only a fixed share of the computing time. They start
+earlier if steps suddenly take longer: another program is then probably using the cores, and fewer threads spend
+less time waiting for each other.
 
-For some steps the result depends on the number of threads: from 512 cells on, llama.cpp's flash attention splits
-the keys of a single row among threads, and logits then differ by up to 1.1 (about as much as from the engine's own
-rounding). Such a step is `tied`. To keep answers reproducible, it uses the number found so far, and another one is
-tried only if steps have really slowed down. A number adopted in that way is dropped again once the earlier one is
-faster: after a computer has stalled for a few steps, any other number looks better.
+The result of some steps depends on the number of threads. From 512 cells on, llama.cpp's flash attention splits the
+keys of a single row among threads, and logits then differ by up to 1.1, about as much as from the engine's own
+rounding. Such a step is `tied`. To keep answers reproducible, it uses the number found so far, and a trial starts
+only
+if steps have really slowed down. A number adopted in this way is dropped as soon as the earlier one is faster again:
+after a computer has stalled for a few steps, any other number looks better.
 
 This module does no I/O and uses only the standard library.
 """
@@ -36,7 +37,7 @@ EXACT_ROWS = 16  # up to here the weights dominate a step's time, so only steps 
 
 @dataclass(slots=True)
 class _Kind:
-    """Steps with similar row counts, whose times are compared with each other."""
+    """The record of steps with similar row counts, whose times are comparable."""
 
     threads: int
     direction: int
@@ -70,10 +71,13 @@ class _Kind:
 
 
 class ThreadChoice:
-    """Chooses the number of threads for each step. Call `next`, compute the step, then report the time it `took`."""
+    """A chooser of the number of threads for each step.
+
+    Call `next`, compute the step, then report its duration with `took`.
+    """
 
     def __init__(self, most: int, start: int = 0) -> None:
-        """Start with `start` threads. If it is 0, always use `most` and try no other number."""
+        """Start with `start` threads. If `start` is 0, always use `most` and try no other number."""
         self._fixed = start <= 0
         self._limit = self._most = max(1, most)
         self._start = min(max(1, start), self._most)
@@ -101,7 +105,7 @@ class ThreadChoice:
                 kind.direction, kind.granted_steps, kind.costs_s = 1, GRANT_STEPS, {}
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
-        """Return the number of threads for a step of `n_rows` rows. tied: the result depends on that number."""
+        """Return the number of threads for a step of `n_rows` rows. tied: whether the result depends on that number."""
         if self._fixed:
             return self._limit
         key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
@@ -125,9 +129,9 @@ class ThreadChoice:
             self._computed(kind, self_s, is_long=seconds >= LONG_S)
 
     def _new(self, key: int) -> _Kind:
-        """Return a kind that starts from its nearest neighbor.
+        """Return a new kind, initialized from the kind with the most similar row count.
 
-        The first short kind and the first long kind may start a trial at once.
+        The first kind with few rows and the first with many have no such model and may start a trial at once.
         """
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
@@ -210,6 +214,9 @@ class ThreadChoice:
 
 
 def _mean(seconds: Sequence[float] | deque[float]) -> float:
-    """Return the mean. If there are enough values it ignores the longest, which may be a mere hiccup of the system."""
+    """Return the mean duration.
+
+    If there are enough values, it excludes the longest, which may be a hiccup of the system.
+    """
     most = sorted(seconds)[: len(seconds) - (len(seconds) > LEAST_STEPS - 1)]
     return sum(most) / len(most)

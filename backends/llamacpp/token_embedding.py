@@ -1,4 +1,4 @@
-"""Embedding rows of a GGUF file, looked up individually. The host feeds them to its first run."""
+"""The token embedding of a GGUF file, whose rows are read individually. The host feeds them to its first stage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ U32 = 4
 
 
 class Embedding:
-    """An embedding matrix that stays in the file. Only requested rows are read and converted to float32."""
+    """An embedding matrix that stays in its file. Only the requested rows are read and converted to float32."""
 
     def __init__(self, path: str, width: int) -> None:
         """Open the file. Raises StageError if it has no embedding of this width."""
@@ -64,7 +64,7 @@ class Embedding:
         return values
 
     def _plain(self, raw: NDArray[np.uint8]) -> Rows:
-        """Convert rows of a type for which ggml has no conversion function."""
+        """Convert rows of a type for which ggml exports no conversion function."""
         match self._type:
             case gguf.GGMLQuantizationType.F32:
                 return raw.view(np.float32)
@@ -74,7 +74,7 @@ class Embedding:
 
 
 def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
-    """Convert quantized rows to float32, bit for bit as llama.cpp does. Raises StageError."""
+    """Convert quantized rows to float32 with exactly llama.cpp's results. Raises StageError."""
     try:
         values: Rows = gguf.quants.dequantize(raw, kind)
     except NotImplementedError:
@@ -83,9 +83,9 @@ def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
 
 
 def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] | None:
-    """Return ggml's own conversion function, or None if ggml exports none. It takes 3 instead of 50 µs per row.
+    """Return ggml's own function for converting one row, or None if ggml exports none. It takes 3 µs instead of 50 µs.
 
-    Its arguments are the address of the whole rows, the address of the float32 output, and the number of values.
+    Its arguments are the address of the row, the address of the float32 output, and the number of values.
     """
     name = "dequantize_row_" + kind.name.lower().replace("_k", "_K")
     pointer, count = ctypes.c_void_p, ctypes.c_int64
@@ -104,7 +104,10 @@ class _Place:
 
 
 def _opened(path: str) -> tuple[mmap.mmap, _Place]:
-    """Return the file of a model that contains its embedding. A model may be split (`-00001-of-00003.gguf`)."""
+    """Return the mapped file that contains a model's embedding, and the embedding's location in it.
+
+    A model may be split into several files (`-00001-of-00003.gguf`).
+    """
     part = _PART.search(path)
     other_parts = range(1, min(int(part[2]), MAX_PARTS) + 1) if part else ()
     paths = [path, *(f"{path[: part.start()]}-{n:05}-of-{part[2]}.gguf" for n in other_parts if part)]
@@ -118,7 +121,7 @@ def _opened(path: str) -> tuple[mmap.mmap, _Place]:
 
 
 def _find(data: mmap.mmap) -> _Place | None:
-    """Scan the header for the embedding's entry. gguf's own reader takes seconds with a large vocabulary."""
+    """Find the embedding's entry in a file's header. gguf's own reader takes seconds with a large vocabulary."""
     magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
     if magic != b"GGUF" or version not in (2, 3):
         raise ValueError("it is no GGUF")
@@ -154,7 +157,7 @@ def _string(data: mmap.mmap, offset: int) -> tuple[str, int]:
 
 
 def _skip(data: mmap.mmap, offset: int, kind: int) -> int:
-    """Return the offset just past a value."""
+    """Return the offset just past a metadata value."""
     if kind == STRING:
         (size,) = struct.unpack_from("<Q", data, offset)
         return int(offset + 8 + size)

@@ -1,1 +1,1 @@
-"""Chat templates, rendered in a sandbox, and the formats of calls and thoughts found by probing them."""
+"""Chat templates, rendered in a sandbox, and the formats of tool calls and thoughts, found by probing the templates."""

@@ -1,8 +1,9 @@
-"""A model's chat template, and the form of a chat that it accepts, found by rendering a few words and never by name.
+"""A model's chat template, and the adaptation of chats to the features that it supports.
 
 Templates differ in what they accept. Some reject a system message or silently omit it. Some require content in
-parts, arguments of calls as JSON text, or thoughts in another field. Each feature is probed with marked words, and
-the output shows whether the template supports it. Unsupported parts of a chat are expressed in another form.
+parts, arguments of calls as JSON text, or thoughts in a different field. Features are never inferred from a model's
+name: each is probed by rendering a short chat with marker words, and the output shows whether the template supports
+it. Unsupported parts of a chat are rewritten in a supported form.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ TRIAL_TOOL = {
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A chat as the model reads it.
+    """A chat in the form that the model reads.
 
-    `folded` lists the parts that the template does not accept and that were rewritten.
+    `folded` lists the parts that the template does not accept and that were therefore rewritten.
     """
 
     text: str
@@ -58,7 +59,10 @@ class Rendered:
 
 
 class ChatTemplate:
-    """A template and the features it was found to support. Each probe is rendered once, when first needed."""
+    """A template and the features that probing found it to support.
+
+    Each probe runs once, when its result is first needed.
+    """
 
     def __init__(
         self, source: str, tokens: Mapping[str, str] | None = None, reasoning: ReasoningFormat = HABIT
@@ -77,10 +81,11 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         continues: bool = False,
     ) -> Rendered:
-        """Return the prompt, within limits on time, memory and text. Raises TemplateFailed.
+        """Render the messages within limits on time, memory and length. Raises TemplateFailed.
 
         now: the time at which the chat began, or None for the present. options: additional template variables.
-        continues: the last message is an unfinished answer.
+        continues:
+        the last message is an unfinished answer.
         """
         begun = messages[-1] if continues and messages else None
         with bounded(TRIAL_SECONDS):
@@ -106,7 +111,7 @@ class ChatTemplate:
     # Adapting a chat to the template
 
     def _adapted(self, messages: Sequence[Message]) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the messages in a form that the template accepts, and the kinds that had to be folded into others."""
+        """Return the messages in a form that the template accepts, and the names of the parts that were rewritten."""
         folded = list[str]()
         adapted = list(messages)
         if adapted and adapted[0]["role"] == "system" and not self.takes_system:
@@ -124,7 +129,7 @@ class ChatTemplate:
         return self._formed(adapted), tuple(folded)
 
     def _other_ways(self, messages: list[Message]) -> list[tuple[str, list[Message]]]:
-        """Return other forms to try if the template rejects this chat although it accepts its parts."""
+        """Return other forms to try if the template rejects this chat although it accepts each part."""
         variants = list[tuple[str, list[Message]]]()
         if self.wants_parts:
             return variants
@@ -140,7 +145,10 @@ class ChatTemplate:
         return variants
 
     def _with_thought(self, message: Message) -> Message:
-        """Return the message with its thought in the field that the template reads, or without it if there is none."""
+        """Return the message with its thought in the field that the template reads.
+
+        If the template reads no thoughts, omit the thought.
+        """
         thought = message.get("reasoning_content")
         if thought is None:
             return message
@@ -158,9 +166,9 @@ class ChatTemplate:
         return str(message.get(self.thought_name_of_calls) or "")
 
     def _with_words_thought(self, message: Message) -> Message:
-        """Return the message with the text before its calls moved to the end of its thought.
+        """Return the message with the text before its calls appended to its thought.
 
-        gpt-oss accepts only one of the two.
+        gpt-oss accepts only one of them.
         """
         thought = self._thought_of_call(message)
         if not thought or not message.get("tool_calls"):
@@ -169,7 +177,7 @@ class ChatTemplate:
         return {**message, "content": "", self.thought_name_of_calls: text}
 
     def _with_arguments(self, message: Message) -> Message:
-        """Return the message with the arguments of its calls as the template reads them: objects or JSON text."""
+        """Return the message with the arguments of its calls as objects or JSON text, whichever the template reads."""
         if not message.get("tool_calls"):
             return message
         form = as_object if self.takes_objects else as_text
@@ -180,10 +188,10 @@ class ChatTemplate:
         return {**message, "tool_calls": calls}
 
     def _continued(self, rendering: _Rendering, before: list[Message], begun: Message) -> str:
-        """Return the prompt up to the end of the existing text of an answer to be continued.
+        """Return the prompt for continuing an answer, up to the end of its existing text.
 
-        The answer is rendered with marked words in its place, which shows what the template writes around an answer
-        or strips from its ends. If thoughts are not sent, the answer begins after an empty thought, as in
+        The answer is rendered with a marker word in its place, which shows what the template writes around an
+        answer or strips from its ends. If no thought was sent, the answer begins after an empty thought, as in
         llama.cpp.
         """
         content, thought = str(begun["content"]), str(begun.get("reasoning_content") or "")
@@ -225,7 +233,10 @@ class ChatTemplate:
     # Probing the template
 
     def _find_out(self, messages: Sequence[Message], *, continues: bool) -> None:
-        """Run all probes that this chat depends on and that have not run yet. They take longer than one rendering."""
+        """Run the probes that this chat needs and that have not run yet.
+
+        They run before the rendering because they may take longer than its time limit allows.
+        """
         lookups = [self.thought_name, self.can_switch_thinking, self.takes_system]
         if any(message["role"] == "tool" or message.get("tool_calls") for message in messages):
             lookups += [self.takes_results, self.takes_objects, self.takes_answered_calls]
@@ -236,7 +247,7 @@ class ChatTemplate:
 
     @cached_property
     def wants_parts(self) -> bool:
-        """Return whether content must be a list of parts because text fails or is omitted."""
+        """Return whether content must be a list of parts because plain text fails or is omitted."""
         user = {"role": "user", "content": SAID}
         return SAID not in self._tried([user]) and SAID in self._tried([in_parts(user)])
 
@@ -248,14 +259,14 @@ class ChatTemplate:
 
     @cached_property
     def takes_results(self) -> bool:
-        """Return whether the results of calls reach the model. Some templates omit the call itself."""
+        """Return whether the results of tool calls reach the model. Some templates omit the call itself."""
         arguments = {"marked_key": SAID}
         shown = self._tried_call(arguments) or self._tried_call(json.dumps(arguments))
         return ANSWERED in shown
 
     @cached_property
     def takes_objects(self) -> bool:
-        """Return whether arguments of calls should be objects, which the template writes as JSON or one by one."""
+        """Return whether the arguments of calls should be objects, which the template writes as JSON or one by one."""
         arguments = {"marked_key": SAID}
         shown, of_text = self._tried_call(arguments), self._tried_call(json.dumps(arguments))
         is_told = SAID in shown and f"{{'marked_key': '{SAID}'" not in shown
@@ -263,7 +274,7 @@ class ChatTemplate:
 
     @cached_property
     def takes_answered_calls(self) -> bool:
-        """Return whether the message with the calls may also contain the results, as in Gemma 4's training."""
+        """Return whether a message with calls may also contain their results, as in Gemma 4's training."""
         call = self._trial_call({"marked_key": SAID})
         response = {"name": "marked_tool", "response": THOUGHT}
         user = {"role": "user", "content": "Marked"}
@@ -274,7 +285,7 @@ class ChatTemplate:
 
     @cached_property
     def thought_name(self) -> str:
-        """The message field whose thoughts the template writes, or an empty string if it writes none."""
+        """The name of the message field from which the template writes thoughts, or "" if it writes none."""
         user: dict[str, Any] = {"role": "user", "content": SAID}
         answer: dict[str, Any] = {"role": "assistant", "content": ANSWERED}
         for name in THOUGHT_NAMES:
@@ -292,9 +303,9 @@ class ChatTemplate:
 
     @cached_property
     def thought_name_of_calls(self) -> str:
-        """The field for the thoughts of a message with tool calls.
+        """The same as `thought_name`, for messages with tool calls.
 
-        Some templates write only those thoughts (Command R7B, Gemma 4).
+        Some templates write only the thoughts of such messages (Command R7B, Gemma 4).
         """
         arguments = {"marked_key": SAID}
         call = self._trial_call(arguments if self.takes_objects else json.dumps(arguments))
@@ -307,7 +318,7 @@ class ChatTemplate:
 
     @cached_property
     def can_switch_thinking(self) -> bool:
-        """Return whether an answer begins differently when `enable_thinking` is off."""
+        """Return whether `enable_thinking` changes the beginning of an answer."""
         user = self._formed([{"role": "user", "content": SAID}])
         begins = {self._tried(user, enable_thinking=on).rpartition(SAID)[2] for on in (True, False)}
         return len(begins) == 2
@@ -346,7 +357,7 @@ class ChatTemplate:
         ends: bool = True,
         **options: Scalar,
     ) -> str:
-        """Render marked words. Return an empty string if the template rejects them."""
+        """Render a probe. Return an empty string if the template rejects it."""
         try:
             return _Rendering(self, TRIED, moment(None), tools).run(messages, ends=ends, **options)
         except Refused:
@@ -355,7 +366,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _Rendering:
-    """The values that remain constant while one chat is rendered in several forms."""
+    """The inputs that are the same for all forms in which one chat is rendered."""
 
     template: ChatTemplate
     options: Mapping[str, Scalar]
@@ -377,7 +388,7 @@ class _Rendering:
 
 
 def is_open(text: str) -> bool:
-    """Return whether the text begins a thought without ending it."""
+    """Return whether the text opens a thought without closing it."""
     opens, closes = THOUGHT_SIGNS
     return text.rfind(opens) > text.rfind(closes)
 
@@ -393,7 +404,7 @@ def fold_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def fold_tools(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with calls rewritten as text of the assistant, and their results as text of the user."""
+    """Return the messages with calls rewritten as text of the assistant and their results as text of the user."""
     adapted = list[Message]()
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -407,7 +418,10 @@ def fold_tools(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_responses(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the results of calls, and the answer after them, moved into the calling message."""
+    """Return the messages with the results of calls moved into the calling message.
+
+    The answer that follows the results moves too.
+    """
     adapted = list[Message]()
     for message in messages:
         last = adapted[-1] if adapted else {}

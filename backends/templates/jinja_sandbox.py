@@ -1,6 +1,7 @@
 """The Jinja sandbox in which chat templates run.
 
-It is a separate module because importing it would take a fifth of a worker's startup time.
+It is a separate module so that only workers that render templates import it, which takes a fifth of a worker's
+startup time.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ OF_LISTS = frozenset(("append", "pop"))
 class _Sandbox(ImmutableSandboxedEnvironment):
     """A sandbox without `**`, the only operator that can compute for hours in a single call.
 
-    Lists may be modified, because Kimi K2's templates collect the ids of calls in them. This is safe: a template's
-    input is a copy, and its own lists are created for each prompt.
+    Lists may be modified, because Kimi K2's templates collect the ids of calls in them. This is safe because a
+    template receives a copy of its input and creates its own lists for each prompt.
     """
 
     intercepted_binops = frozenset(("**",))
@@ -43,9 +44,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Nothing(Undefined):
-    """An undefined variable. Adding it to a text changes nothing, as in llama.cpp.
+    """An undefined variable that leaves a text unchanged when added to it, as in llama.cpp.
 
-    Fireworks' template uses two of them.
+    Fireworks' template uses two undefined variables.
     """
 
     def __add__(self, other: object) -> object:  # type: ignore[override]
@@ -55,7 +56,7 @@ class _Nothing(Undefined):
 
 
 class _Generation(Extension):
-    """The tag {% generation %}, which marks the model's text for training. Here only its content matters."""
+    """The tag {% generation %}, which marks the model's text for training. Here it renders only its content."""
 
     tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
 
@@ -66,12 +67,12 @@ class _Generation(Extension):
 
 @lru_cache(maxsize=2)  # a worker has one vocabulary, and few models have a separate template for tools
 def compiled(template: str) -> Template:
-    """Compile a template and cache it. This takes longer than the rest of rendering a prompt."""
+    """Compile a template and cache the result, because compiling takes longer than the rest of rendering a prompt."""
     return _environment().from_string(template)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """Return an environment like that of transformers, for which templates are written."""
+    """Return an environment like that of transformers, for which most templates are written."""
     environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, undefined=_Nothing, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
@@ -87,7 +88,7 @@ def _unchanged(value: object) -> object:
 
 
 def _listed(value: object) -> object:
-    """Convert the output of a filter such as `map`, which yields items, to a list."""
+    """Convert the iterator that a filter such as `map` returns to a list."""
     if isinstance(value, Iterator):
         return list(value)
     if isinstance(value, Undefined):
@@ -106,7 +107,10 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Encode JSON with the spacing and arguments of transformers' filter, the only form that models saw in training."""
+    """Encode JSON with the arguments and the spacing of transformers' filter.
+
+    Models were trained on that spacing.
+    """
     return json.dumps(
         value, default=_listed, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )

@@ -1,4 +1,7 @@
-"""Rendering of chat templates, untrusted programs, in Jinja's sandbox with limits on time, memory and output."""
+"""Rendering of chat templates in Jinja's sandbox, with limits on time, memory and output.
+
+Chat templates are programs from untrusted sources.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def render(
     options: Mapping[str, Scalar] | None = None,
     seconds: float = MAX_SECONDS,
 ) -> str:
-    """Return the prompt for the messages, which are not modified. Raises TemplateFailed.
+    """Render the messages, which are not modified, as a prompt. Raises TemplateFailed.
 
     tokens: `bos_token` and `eos_token`. now: the time at which the chat began, or None for the present. options:
     additional template variables, which cannot replace ours.
@@ -75,7 +78,10 @@ def rendered(
 
 
 def moment(now: LocalTime | None) -> datetime:
-    """Return the moment in the local time of its place. Raises TemplateFailed if it is impossible."""
+    """Return the moment as a datetime with its own UTC offset, or the present for None.
+
+    Raises TemplateFailed if the time is out of range.
+    """
     if now is None:
         return datetime.now().astimezone()
     try:
@@ -100,10 +106,10 @@ def _joined(parts: Iterator[str]) -> str:
 
 @contextmanager
 def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
-    """Limit CPU time and memory inside the context. Raises TemplateFailed.
+    """Limit CPU time and memory inside the context. Raises TemplateFailed if a limit is exceeded.
 
     Time is limited only in the main thread on Linux and macOS. On other systems, and for loops in native code, the
-    caller's deadline must suffice.
+    caller's deadline is the only limit.
     """
     try:
         with _limited(seconds):

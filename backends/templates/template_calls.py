@@ -1,6 +1,6 @@
-"""The format of tool calls in a chat template, found by rendering calls whose names and values are known.
+"""The format of tool calls in a chat template, found by rendering calls with known names and values.
 
-Nothing is inferred from names in the template's source. The texts around the known values in the output are the
+Nothing is inferred from names in the template's source. In the output, the texts around the known values are the
 markers. If the template renders no calls, its instructions to the model are examined instead.
 """
 
@@ -49,9 +49,9 @@ Json = dict[str, Any]
 
 
 def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()) -> CallFormat | None:
-    """Return the format in which a model with this template writes calls, or None if no known format matches.
+    """Return the format in which a model with this template writes tool calls, or None if no known format matches.
 
-    ends: the control tokens that end an answer, as templates write them.
+    ends: the control tokens that end an answer, in the form in which templates write them.
     """
     if not template:
         return None
@@ -62,7 +62,10 @@ def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Se
 
 
 def written_behind(text: str, plain: str, answer: str) -> str:
-    """Return the model's turn in `text`, given `plain`, a chat that ends with only this answer."""
+    """Return the model's turn in `text`.
+
+    plain: the same chat rendered with only `answer` as the model's turn.
+    """
     at = plain.rfind(answer)
     before, behind = plain[:at], plain[at + len(answer) :]
     text = text[begins(text, before) :]
@@ -70,12 +73,12 @@ def written_behind(text: str, plain: str, answer: str) -> str:
 
 
 class _Unclear(Exception):
-    """Output in none of the known formats."""
+    """Rendered calls that match none of the known formats."""
 
 
 @dataclass(frozen=True)
 class _Written:
-    """The output of a template for some calls."""
+    """A template's output for some calls."""
 
     text: str
     begins: int  # where the first call may begin
@@ -84,7 +87,7 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Item:
-    """The offsets of one call in the output."""
+    """The offsets of one call and its parts in the output."""
 
     begin: int
     name: int
@@ -108,7 +111,7 @@ class _Look:
         return self._of_words()
 
     def _render(self, *messages: Message, prompt: bool = False, tools: bool = True) -> str:
-        """Render the messages after a short question. Raises TemplateFailed."""
+        """Render a short question followed by the messages. Raises TemplateFailed."""
         if time.process_time() > self._ends_at:
             raise TemplateFailed("the chat template took too long", "template_time_up")
         return render(
@@ -138,7 +141,7 @@ class _Look:
         )
 
     def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
-        """Return the text of a single call, and call ids for which the template shows the tool's name.
+        """Render a single call. Return the text, and the call ids with which it contains the tool's name.
 
         Some templates write the name only as part of the id.
         """
@@ -162,7 +165,7 @@ class _Look:
             return ""
 
     def _compared(self, with_one: str, two: str, plain: str, with_text: str) -> CallFormat:
-        """Find the markers by comparing the texts between known values. Raises _Unclear."""
+        """Find the markers by comparing the texts around the known values. Raises _Unclear."""
         at = plain.rfind(TEXT)
         before, behind = (plain[:at], plain[at + len(TEXT) :]) if at >= 0 else (plain, "")
         text = two or with_one
@@ -226,7 +229,7 @@ class _Look:
         return Ids.ANY
 
     def _keyed(self, call_format: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
-        """Return the text between key and value for each type of value whose rendering is recognized."""
+        """Return the text between key and value for each type of value that is recognized in the output."""
         signs: dict[str, str] = {}
         for kind, value in KINDS.items():
             call = _call(FIRST, {A_KEY: value}, IDS[0], takes_text)
@@ -243,9 +246,9 @@ class _Look:
         return tuple(signs.items())
 
     def _of_words(self) -> CallFormat | None:
-        """Return the format that the template instructs the model to write.
+        """Return the format in which the template instructs the model to write calls.
 
-        This serves templates that do not render earlier calls.
+        This is for templates that do not render earlier calls.
         """
         try:
             instructions = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
@@ -303,7 +306,7 @@ def _called(n: int, ids: Sequence[str], takes_text: bool) -> Message:
 
 
 def _own(text: str, other: str) -> str:
-    """Return the text without the prefix it shares with another."""
+    """Return the part of the text that follows its common prefix with another text."""
     n = _same(text, other)
     return text[n:]
 
@@ -316,8 +319,8 @@ def _same(text: str, other: str) -> int:
 def begins(text: str, before: str) -> int:
     """Return the offset at which the calls begin.
 
-    This is the end of `before`, the text preceding an answer. If the output differs from it earlier, it is the
-    start of the marker that contains the first difference.
+    This is the end of `before`, the text that precedes an answer. If the text differs from `before` earlier, it is
+    the start of the marker in which they first differ.
     """
     n = _same(text, before)
     if n == len(before):
@@ -336,7 +339,7 @@ def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
 
 
 def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
-    """Locate the calls from an offset on. Raises _Unclear."""
+    """Locate the calls at or after an offset. Raises _Unclear."""
     items = list[_Item]()
     payload, at = Payload.OBJECTS, begin
     for name, arguments in zip((FIRST, SECOND), ARGUMENTS, strict=True):
@@ -351,7 +354,7 @@ def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
 
 
 def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Item]:
-    """Locate the first call from an offset on. Raises _Unclear."""
+    """Locate the call of the given tool at or after an offset. Raises _Unclear."""
     named = text.find(name, at)
     for begin, end, value in _objects(text, at):
         if begin > named + len(name) + 200:
@@ -436,7 +439,7 @@ def _parts(text: str, item: _Item) -> tuple[str, str, str]:
 
 
 def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """Return the parts of the first call, with a placeholder for numbers in which they differ from the second."""
+    """Return the parts of the first call. Numbers in which they differ from the second are replaced by NUMBER."""
     if len(parts) < 2:
         return parts[0]
     signs = [
@@ -446,7 +449,7 @@ def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
 
 
 def _keys(call_format: CallFormat, text: str, item: _Item) -> CallFormat:
-    """Find the keys of the name and the arguments. Raises _Unclear."""
+    """Find the JSON keys of the name and the arguments. Raises _Unclear."""
     value = json.loads(text[item.begin : item.end])
     inner = value
     while isinstance(inner, dict) and len(inner) and FIRST not in inner.values():
@@ -463,7 +466,7 @@ def _keys(call_format: CallFormat, text: str, item: _Item) -> CallFormat:
 
 
 def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
-    """Find the text around each argument. Raises _Unclear."""
+    """Find the markers around each argument. Raises _Unclear."""
     before = with_one[item.name_end : item.arguments]
     value_end = with_one.find(A_TEXT, item.arguments) + len(A_TEXT)
     mid = with_one[value_end : with_one.find(B_KEY, value_end)]
@@ -480,14 +483,14 @@ def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
 
 
 def _python(call_format: CallFormat) -> CallFormat:
-    """Return the format for calls in Python syntax. Raises _Unclear."""
+    """Return the format of calls in Python syntax. Raises _Unclear."""
     if not call_format.section.endswith("[") or not call_format.section_end.startswith("]"):
         raise _Unclear
     return replace(call_format, named="(", rest=")", between=", ")
 
 
 def _nested(text: str, item: _Item) -> CallFormat:
-    """Return the format for XML elements with a marker before each tag. Raises _Unclear."""
+    """Return the format of calls as XML elements with a marker before each tag. Raises _Unclear."""
     before = text[item.name_end : item.arguments]
     sign = before.removeprefix('">').removesuffix("<")
     lead = f'{sign}<invoke name="'
@@ -507,5 +510,5 @@ def _nested(text: str, item: _Item) -> CallFormat:
 
 
 def _spelled(value: object) -> tuple[str, ...]:
-    """Return the forms in which templates write a value that is not a string."""
+    """Return the spellings with which templates write a value that is not a string."""
     return json.dumps(value), str(value)

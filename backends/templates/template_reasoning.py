@@ -1,8 +1,8 @@
 """The format of a model's thoughts, found by applying its chat template to made-up chats.
 
-Nothing is looked up by a model's name. A template that writes earlier thoughts reveals the markers around them, and
-one that only strips them names the markers in its source. Rendering the beginning of an answer with each switch
-that the template reads shows whether thinking can be turned off.
+Nothing is looked up by a model's name. A template that writes earlier thoughts reveals the markers around them. A
+template that only strips earlier thoughts names the markers in its source. To find out whether thinking can be
+turned off, the beginning of an answer is rendered with each known switch.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ COMMON_EFFORTS = ("low", "medium", "high")  # accepted even if the template does
 def reasoning_format(source: str, render: Render) -> ReasoningFormat:
     """Return the format in which a model with this template writes its thoughts.
 
-    If none is found, return HABIT. Raises nothing, even for an unusable template.
+    If none is found, return HABIT. An unusable template raises no error.
     """
     probe = _Probe(render)
     reasoning = _shown(probe) or _named(source)
@@ -94,7 +94,7 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
 
 
 def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
-    """Return `reasoning_format` for the source of a template. tokens: as in `render`."""
+    """Return the `reasoning_format` of a template, given its source. tokens: see `render`."""
     if not source:
         return HABIT
     from backends.templates import jinja_sandbox  # heavy, and most workers only compute layers
@@ -109,7 +109,10 @@ def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
 
 
 class _Probe:
-    """Applies the template until its time is up. Returns None then, or if the template fails."""
+    """A callable that applies the template.
+
+    It returns None if the template fails or the time for all probes is over.
+    """
 
     def __init__(self, render: Render) -> None:
         self._render, self._ends_at = render, time.monotonic() + MAX_PROBE_SECONDS
@@ -124,7 +127,7 @@ class _Probe:
 
 
 def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, Any]:
-    """Return a message of the model with its thought in the given field."""
+    """Return an answer of the model with its thought in the given field."""
     if field == PARTS:
         parts = [{"type": "thinking", "thinking": thought}]
         if message.get("content"):
@@ -134,7 +137,7 @@ def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, 
 
 
 def _shown(probe: _Probe) -> ReasoningFormat | None:
-    """Find the format by rendering a chat whose last answer has a thought, in each possible field."""
+    """Find the format by rendering chats in which the last answer has a thought, in one field after another."""
     for switch in ({}, {"enable_thinking": True, "thinking": True, "add_thoughts": True}):
         plain = probe([ASKED, ANSWERED], switch) or ""
         # some templates write only the thoughts before a call
@@ -147,7 +150,7 @@ def _shown(probe: _Probe) -> ReasoningFormat | None:
 
 
 def _around(rendered: str, plain: str) -> ReasoningFormat | None:
-    """Return the format if the texts before and after a thought are markers."""
+    """Return the format if the texts around the thought are markers."""
     before, _, behind = rendered.partition(THOUGHT)
     before, behind = before.rstrip(), behind.lstrip()
     if before.endswith("<|channel|>analysis<|message|>"):
@@ -187,7 +190,7 @@ def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
 
 
 def _run_of_marks(text: str) -> tuple[str, ...]:
-    """Return the markers that end an answer."""
+    """Return the markers at the beginning of the text, which end an answer."""
     mark = MARK.match(text.lstrip())
     if mark is None:
         return ()
@@ -198,7 +201,10 @@ def _run_of_marks(text: str) -> tuple[str, ...]:
 
 
 def _named(source: str) -> ReasoningFormat | None:
-    """Find the format by known markers in the template's source, which it strips from earlier answers or asks for."""
+    """Find the format by known markers in the template's source.
+
+    This is for templates that mention thoughts but write none.
+    """
     for begin, end in PAIRS:
         if end in source:
             frame = next((signs for signs in ANSWERS if all(sign in source for sign in signs)), None)
@@ -211,7 +217,7 @@ def _named(source: str) -> ReasoningFormat | None:
 def _switch(
     source: str, probe: _Probe, reasoning: ReasoningFormat
 ) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
-    """Return the settings of a variable that turn thinking on and off.
+    """Return the settings of a template variable that turn thinking on and off.
 
     The template must read the variable, and its output must depend on it.
     """
@@ -226,7 +232,7 @@ def _switch(
 
 
 def _efforts(source: str, probe: _Probe, on: Mapping[str, Scalar]) -> tuple[str, tuple[str, ...]]:
-    """Return the variable that sets the reasoning effort, and its values that change the output."""
+    """Return the variable that sets the reasoning effort, and the values that change the output."""
     for name in EFFORT_OPTIONS:
         if name not in source:
             continue

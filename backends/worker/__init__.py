@@ -1,1 +1,1 @@
-"""The worker process: its runs of layers, its answers to frames and orders, and its confinement."""
+"""The worker process: the stages that it computes, its answers to frames and orders, and its confinement."""

@@ -1,8 +1,8 @@
-"""The confinement of a serving worker: no files but its own, no network and no other programs (SAFETY.md 7).
+"""The confinement of a serving worker, which denies it other files, the network and other programs (SAFETY.md 7).
 
-Model files come from strangers, and native parsers have flaws. Code that takes over a worker through one must find
-nothing of value. This works only on Linux, through Landlock (files, TCP, signals) and seccomp (sockets). On other
-systems a worker has all the rights of its user.
+Model files come from strangers, and native parsers have flaws. Malicious code that takes over a worker through such
+a flaw must find nothing of value. Confinement works only on Linux, through Landlock (files, TCP, signals) and
+seccomp (sockets). On other systems a worker has all the rights of its user.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """The restrictions of a process. A true field means that its kind of access is restricted."""
+    """The restrictions that apply to a process. A true field means that access of this kind is restricted."""
 
     files: bool = False  # only allowed files are readable
     network: bool = False
@@ -93,19 +93,19 @@ class Walls:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The mechanisms of this system for confining a process."""
+    """The kernel's mechanisms for confining a process."""
 
     landlock: int  # version; 0: unavailable
     seccomp: bool
 
     @property
     def walls(self) -> Walls:
-        """Return the restrictions that these mechanisms should provide, without applying them."""
+        """Return the restrictions that these mechanisms can impose, without imposing them."""
         return Walls(bool(self.landlock), self.seccomp)
 
 
 def means() -> Means:
-    """Return the mechanisms of this system, without changing anything."""
+    """Return the mechanisms that this system supports, without changing anything."""
     if sys.platform != "linux":
         return Means(0, seccomp=False)
     version = _call(_CREATE, None, 0, _ASK_VERSION)
@@ -114,7 +114,7 @@ def means() -> Means:
 
 
 def confine_as_told() -> None:
-    """Confine this process as its parent's environment variable specifies. If it is not set, do nothing."""
+    """Confine this process as specified by the environment variable READS. If it is not set, do nothing."""
     if READS in os.environ:
         walls = confine([str(path) for path in json.loads(os.environ[READS])])
         if walls != means().walls:
@@ -124,8 +124,8 @@ def confine_as_told() -> None:
 def confine(reads: Sequence[str]) -> Walls:
     """Confine this process and its children permanently. Return the restrictions that took effect.
 
-    Must be called before the process has a second thread. reads: readable files and folders in addition to those of
-    the system and of Python, which still loads code.
+    The process must not have started a second thread yet. reads: readable files and folders in addition to those of
+    the system and of Python, which still has to load code.
     """
     if sys.platform != "linux":
         return Walls()
@@ -173,9 +173,9 @@ def _refused(number: int, how: int) -> list[tuple[int, int, int, int]]:
 
 
 def _own_code() -> list[str]:
-    """Return the folders from which modules and libraries are loaded.
+    """Return the folders from which Python modules and native libraries are loaded.
 
-    Folders that contain the user's home are excluded, but our own package is always included.
+    Folders that contain the user's home are excluded. Our own package is always included.
     """
     home = Path.home()
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -204,9 +204,9 @@ def _confine_files(version: int, reads: Iterable[str]) -> bool:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """Add a rule to allow access to a path.
+    """Add a rule that allows access to a path.
 
-    A path that does not exist needs no rule. If a rule fails it is reported, because the path is then unreadable.
+    A path that does not exist needs no rule. Any other failure is reported, because the path is then unreadable.
     """
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -224,12 +224,12 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _tell(path: str, why: int | None) -> None:
-    """Report a failed rule on stderr. The node keeps its last lines."""
+    """Report a failed rule on stderr, whose last lines the node keeps."""
     sys.stderr.write(f"this worker cannot be allowed to read {path}: {os.strerror(why or 0)}\n")
 
 
 def _confine_sockets() -> bool:
-    """Forbid all sockets. Even a local one may lead to the desktop's message bus, which can start programs."""
+    """Forbid all sockets. Even a local socket may lead to the desktop's message bus, which can start programs."""
     arch, socket, _ = _MACHINES[platform.machine()]
     lines = (
         (_LOAD, 0, 0, _ARCH),

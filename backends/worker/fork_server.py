@@ -1,7 +1,7 @@
-"""A server that forks processes for a worker that may start none itself.
+"""A server that forks processes for a worker that is not allowed to start processes itself.
 
-It limits the number of processes that an intruder can start. It is forked before the worker is confined, opens no
-user files, and reads only one byte with each socket that it receives.
+An intruder in the worker can thus start only a limited number of processes. The server is forked before the worker
+is confined, opens no user files, and reads only one byte with each socket that it receives.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Starter:
     """The worker's connection to the fork server."""
 
     def __init__(self, make_ready: Callable[[], Serve]) -> None:
-        """Fork the server. Raises OSError if no process may be started.
+        """Fork the server. Raises OSError if no process can be started.
 
-        make_ready: called in the server at the first request; returns the function that each new process runs.
+        make_ready: called in the server at the first request. It returns the function that each new process runs.
         """
         self._socket, other = socket.socketpair()
         if not _fork():
@@ -46,7 +46,7 @@ class Starter:
         self._socket.close()
 
     def new(self) -> socket.socket:
-        """Return a connection to a new process. Raises OSError."""
+        """Start a process and return a connection to it. Raises OSError."""
         ours, other = socket.socketpair()
         with other:
             socket.send_fds(self._socket, [NEW], [other.fileno()])
@@ -55,12 +55,12 @@ class Starter:
 
 @lru_cache(maxsize=1)
 def of_grammars() -> Starter:
-    """Return this process's fork server for grammars, starting it if necessary. Raises OSError."""
+    """Return this worker's fork server for grammar processes, starting it if necessary. Raises OSError."""
     return Starter(_ready_for_grammars)
 
 
 def end() -> None:
-    """End this process's fork server."""
+    """Stop this worker's fork server if it runs."""
     if of_grammars.cache_info().currsize:
         of_grammars().close()
         of_grammars.cache_clear()
@@ -81,7 +81,7 @@ def _fork() -> int:
 
 
 def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
-    """Run the fork server until its worker disconnects."""
+    """Run the fork server until its worker closes the connection."""
     asks = _alone(fd)
     confine.confine_as_told()
     os.environ.update(ONE_THREAD)
@@ -115,7 +115,10 @@ def _reap(living: set[int]) -> None:
 
 
 def _alone(fd: int) -> socket.socket:
-    """Isolate a new process: close all descriptors except the given one, and discard its standard output and error."""
+    """Isolate a new process, and return its connection.
+
+    All descriptors except the given one are closed. Standard output and error are discarded.
+    """
     process.forget_statm()
     gc.disable()  # do not close what the parent had open
     faulthandler.disable()

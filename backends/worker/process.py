@@ -1,4 +1,4 @@
-"""Operating system services for a worker: clean pipes, exit with its parent, and memory limits."""
+"""The worker's interface to the operating system: pipes, huge pages, exit with the parent, and memory limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
 
 
 def _limits(line: str, groups: Path) -> Iterator[float]:
-    """Yield the quotas of one hierarchy, given its line in /proc/self/cgroup."""
+    """Yield the quotas, in cores, of one control group hierarchy, given its line in /proc/self/cgroup."""
     _, controllers, path = line.split(":", 2)
     if controllers and "cpu" not in controllers.split(","):
         return
@@ -55,7 +55,7 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
 
 
 def use_huge_pages() -> None:
-    """Restart this process with an allocator that requests huge pages from Linux.
+    """Restart this process with an allocator setting that makes glibc request huge pages from Linux.
 
     Each decoded token reads all weights once. With 4 KiB pages, up to a quarter of that time goes to address
     translation. glibc reads the setting only at startup. The restart takes 30 ms and preserves the process id and
@@ -71,7 +71,7 @@ def use_huge_pages() -> None:
 def take_pipes() -> tuple[int, int]:
     """Return the file descriptors for reading and writing frames.
 
-    From now on, all other output to stdout goes to stderr, including that of native code.
+    From then on, all other output to stdout goes to stderr, including that of native code.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -109,7 +109,10 @@ def end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    """Exit when the parent does. On Windows the parent's id never changes, and the node's Job Object ends us."""
+    """Exit when the parent does.
+
+    On Windows the parent's id never changes, and the node's Job Object ends this process.
+    """
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os._exit(1)
@@ -118,7 +121,7 @@ def _watch(parent: int) -> None:
 def resident_bytes() -> int:
     """Return the resident memory of this process.
 
-    If the system reports only the peak, return that; if it reports neither, return 0.
+    On systems that report only the peak, return the peak. On Windows, return 0.
     """
     if sys.platform == "linux":
         held = _statm(1)
@@ -134,7 +137,7 @@ def resident_bytes() -> int:
 
 @contextmanager
 def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
-    """Limit the growth of memory inside the context. Allocations beyond it fail. Linux only.
+    """Limit the growth of this process's memory inside the context, so that larger allocations fail. Linux only.
 
     mapped: limit the whole address space. Otherwise limit only private memory, because mapped files can be evicted
     on demand.
@@ -170,12 +173,12 @@ def peak_bytes() -> int:
 
 
 def forget_statm() -> None:
-    """Forget the open statm file after a fork. It describes the memory of the parent."""
+    """Discard the open statm file after a fork, because it describes the memory of the parent."""
     _statm_file.cache_clear()
 
 
 def address_at_most(most: int) -> None:
-    """Limit the address space from now on. The limit can be changed again. Linux only."""
+    """Limit the address space from now on. Later calls may change the limit. Linux only."""
     if sys.platform == "linux":
         import resource
 
@@ -184,12 +187,15 @@ def address_at_most(most: int) -> None:
 
 
 def bound(limit_bytes: int, threads: int) -> int:
-    """Return how much memory a worker with this limit may use beyond what it used before loading."""
+    """Return how much memory a worker with this limit may allocate beyond what it used before loading."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 
 
 def keep_below(n_bytes: int) -> None:
-    """Limit private memory from now on. Allocations beyond it fail. The limit can be changed again. Linux only."""
+    """Limit private memory from now on, so that larger allocations fail. Linux only.
+
+    Later calls may change the limit.
+    """
     if sys.platform == "linux":
         import resource
 
@@ -204,7 +210,7 @@ def private_bytes() -> int:
 
 
 def _statm(index: int) -> int:
-    """Return a field of statm in bytes (Linux only, proc(5)).
+    """Return a field of /proc/self/statm in bytes (see proc(5)). Linux only.
 
     The indexes are 0 for the address space, 1 for resident memory and 5 for private writable memory.
     """
@@ -213,5 +219,8 @@ def _statm(index: int) -> int:
 
 @lru_cache(maxsize=1)
 def _statm_file() -> int:
-    """Return the open statm file. It stays open because a confined process may be unable to open it (confine.py)."""
+    """Return the open statm file.
+
+    It is never closed, because a confined process may be unable to reopen it (confine.py).
+    """
     return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)

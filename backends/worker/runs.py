@@ -1,4 +1,4 @@
-"""A loaded run of layers, which answers frames with frames. It handles neither pipes nor orders."""
+"""A stage loaded in a worker, which answers frames with frames. Pipes and orders are handled elsewhere."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their pr
 
 @dataclass(slots=True)
 class Steps:
-    """The positions of a stage's slots and its latest answers.
+    """The positions of a stage's slots, and its latest answers, which make steps idempotent (SAFETY.md 5).
 
     They determine whether a frame is computed, answered from memory or rejected. A frame takes effect completely or
     not at all: `admit`, `admit_forget` and `admit_begin` change nothing, and `computed`, `forgotten` and `begun`
-    are called once the engine has done its part. No I/O (SAFETY.md 5, idempotent steps).
+    are called only after the engine has succeeded.
     """
 
     agreed: Agreed
@@ -60,7 +60,10 @@ class Steps:
         self._forgets = deque(maxlen=KEPT_FORGETS)
 
     def admit(self, step: Frame) -> Answers | None:
-        """Return the answer to a stale, repeated or premature step, or None if it must be computed. Raises BadFrame."""
+        """Return the answer to a stale, repeated or premature step, or None if the step must be computed.
+
+        Raises BadFrame.
+        """
         check_step(step, self.agreed)
         early = self._stale(step) or _kept(self._outputs, step.seq)
         if early:
@@ -77,7 +80,7 @@ class Steps:
         self._outputs.append((step.seq, outputs))
 
     def admit_forget(self, frame: Frame) -> Answers | None:
-        """Check a FORGET as `admit` checks a step. Raises BadFrame."""
+        """Check a FORGET as `admit` checks a STEP. Raises BadFrame."""
         if frame.pipeline != self.agreed.pipeline or frame.payload:
             raise BadFrame("a forget for another pipeline, or with a payload")
         if not 1 <= len(frame.segments) <= self.agreed.slots:
@@ -87,7 +90,7 @@ class Steps:
         return self._stale(frame) or (_kept(self._forgets, frame.seq) if frame.seq else None)
 
     def admit_begin(self, frame: Frame) -> Answers | None:
-        """Check a BEGIN as `admit` checks a step. Raises BadFrame."""
+        """Check a BEGIN as `admit` checks a STEP. Raises BadFrame."""
         if frame.pipeline != self.agreed.pipeline or len(frame.segments) != 1:
             raise BadFrame("a beginning for another pipeline, or not of one slot")
         if frame.segments[0].slot >= self.agreed.slots:
@@ -95,9 +98,9 @@ class Steps:
         return self._stale(frame) or _kept(self._forgets, frame.seq)
 
     def begun(self, frame: Frame) -> Answers:
-        """Record that the run has carried out an admitted BEGIN. Return the answer.
+        """Record that an admitted BEGIN was carried out. Return the answer.
 
-        If the frame is repeated only the answer is repeated, so tokens drawn since then are not drawn again.
+        The answer is stored, so a repeated frame does not restart the sequence and tokens are not sampled twice.
         """
         done = (self._answer(Kind.DONE, frame, frame.segments),)
         self._forgets.append((frame.seq, done))
@@ -108,7 +111,10 @@ class Steps:
         return min(segment.pos, self.next_pos[segment.slot])
 
     def forgotten(self, frame: Frame) -> Answers:
-        """Record that the engine has applied an admitted FORGET. The answer gives the new length of each slot."""
+        """Record that an admitted FORGET was carried out.
+
+        Return the answer, which contains the new length of each slot.
+        """
         for segment in frame.segments:
             self.next_pos[segment.slot] = self.kept(segment)
         held = tuple(Segment(s.slot, 0, self.next_pos[s.slot]) for s in frame.segments)
@@ -133,9 +139,9 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:
-    """Return the sampled token, then the `n` likeliest ones, by the model's own scores [n_vocab].
+    """Return the sampled token, then the `n` likeliest tokens, with their log probabilities.
 
-    No temperature, bias, penalty or grammar is applied.
+    logits: the model's own scores [n_vocab], without temperature, bias, penalties or grammar.
     """
     scores = logits.astype(np.float64)
     scores -= scores.max()
@@ -151,10 +157,10 @@ def likely_to_wire(likely: Likely) -> bytes:
 
 
 class Engine(Stage, Protocol):
-    """A Stage with two additional facts that the sampler of the last run needs."""
+    """A Stage with the additional operations that a worker needs."""
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Write the rows of a step into the engine's input without computing. Return their number."""
+        """Write the rows of a step into the engine's input buffer without computing it. Return their number."""
         ...
 
     def share(self, most: int) -> int:
@@ -166,12 +172,12 @@ class Engine(Stage, Protocol):
 
     @property
     def vocabulary(self) -> str:
-        """Return the path of the file with the vocabulary for grammars, or an empty string if unknown."""
+        """Return the path of the file that contains the vocabulary for grammars, or "" if it is unknown."""
         ...
 
 
 def open_engine(config: StageConfig) -> Engine:
-    """Load a run of layers. Raises StageError."""
+    """Load a stage with the engine that its configuration names. Raises StageError."""
     match config.engine:
         case "llamacpp":
             from backends.llamacpp.stage import LlamaStage
@@ -186,7 +192,7 @@ def open_engine(config: StageConfig) -> Engine:
 
 @dataclass(slots=True)
 class Sequence:
-    """The state of the sequence in one slot of the last run."""
+    """The state of the sequence in one slot of the last stage."""
 
     due_from: int
     sampler: Greedy | Sampler
@@ -195,10 +201,10 @@ class Sequence:
 
 
 class Run:
-    """A stage with its steps and, in the last run, its samplers."""
+    """A stage with the record of its steps and, if it is the last stage, the samplers of its sequences."""
 
     def __init__(self, order: OpenStage) -> None:
-        """Load the run. Raises StageError."""
+        """Load the stage. Raises StageError."""
         self.config = order.config
         self._number = Number(order.number)
         takes_ids = self.config.role in (Role.FIRST, Role.WHOLE)
@@ -213,19 +219,19 @@ class Run:
         self.start(order.epoch)
 
     def start(self, epoch: int) -> None:
-        """Begin an epoch. Resets positions, kept answers and sequences to those of an empty stage."""
+        """Start an epoch. This clears all slots, stored answers and sequences."""
         self._steps = Steps(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
         for slot in range(self.config.slots):
             self._engine.forget(slot)
 
     def serves(self, order: OpenStage) -> bool:
-        """Return whether the order requests this same run with a newer epoch."""
+        """Return whether the order requests this same stage with a newer epoch."""
         same = self.config == order.config and self._number == order.number
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
     def begin(self, order: Begin) -> None:
-        """Begin a sequence. Raises StageError, also if this is not the last run or has no such slot."""
+        """Start a sequence. Raises StageError, for example if this is not the last stage or has no such slot."""
         if self.config.role not in (Role.LAST, Role.WHOLE):
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
@@ -248,7 +254,7 @@ class Run:
         return self._steps.begun(frame)
 
     def step(self, frame: Frame) -> Answers:
-        """Answer a STEP. Raises BadFrame or BadSlots, which leave the run intact, or StageError."""
+        """Answer a STEP. Raises StageError, or BadFrame or BadSlots, which leave the stage intact."""
         known = self._steps.admit(frame)
         if known is not None:
             return known
@@ -257,7 +263,7 @@ class Run:
         return outputs
 
     def rehearse(self, frame: Frame) -> None:
-        """Repeat the part of `step` that precedes the computation, using a step that was already answered."""
+        """Repeat the part of `step` that precedes the computation, with a step that was already answered."""
         self._steps.admit(frame)
         self._engine.place(self._batch(frame))
 
@@ -299,7 +305,7 @@ class Run:
         return Hidden(frame.segments, bytes_of(rows))
 
     def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
-        """Encode the rows for the wire. Raises BadSlots if some of them are not finite."""
+        """Encode the rows for the wire. Raises BadSlots if the rows of some segments are not finite."""
         try:
             return to_wire(rows, self._number)
         except StageError as error:

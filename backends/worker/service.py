@@ -1,4 +1,7 @@
-"""The service of one worker, which handles each incoming frame: an order, a step or a forget. Does no I/O."""
+"""The service of one worker, which answers each incoming frame: an order, a step, a forget or a beginning.
+
+This module does no I/O.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +42,14 @@ REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts ta
 
 
 class Vectors:
-    """The embedding model or reranker. At most one is loaded."""
+    """The embedding model or reranker of a worker. At most one model is loaded."""
 
     def __init__(self) -> None:
         self._model: LlamaEmbedder | None = None
         self._context = 0
 
     def open(self, order: worker_orders.OpenEmbedder) -> worker_orders.EmbedderOpened:
-        """Load a model in place of the previous one. Raises StageError."""
+        """Load a model, replacing the previous one. Raises StageError."""
         self.close()
         most = order.memory_limit_bytes
         if most:
@@ -60,7 +63,7 @@ class Vectors:
         )
 
     def embed(self, order: worker_orders.Embed) -> worker_orders.Embedded:
-        """Return the vector of a text. Raises StageError."""
+        """Embed a text. Raises StageError."""
         if self._model is None:
             raise StageError("no embedding model is loaded here")
         ids = list(order.ids) or self._model.tokenize(order.text)
@@ -72,7 +75,7 @@ class Vectors:
         return worker_orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
 
     def rank(self, order: worker_orders.Rank) -> worker_orders.Ranked:
-        """Return the score of a text for a query. Raises StageError."""
+        """Score how well a text answers a query. Raises StageError."""
         if self._model is None:
             raise StageError("no reranker is loaded here")
         ids = self._model.pair(order.query, order.text)
@@ -88,9 +91,9 @@ class Vectors:
 
 
 class Service:
-    """All runs of layers and the vocabulary of one worker process.
+    """All stages and the vocabulary of one worker process.
 
-    alone: it has the process to itself, so it may limit the memory of the whole process to that of a run.
+    alone: whether the service has the process to itself and may therefore limit the memory of the whole process.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -102,7 +105,7 @@ class Service:
         self._last: Frame | None = None  # the last successful step, for rehearsal
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
-        """Yield the answers to a frame, in order. Raises BadFrame if none of our nodes would send it."""
+        """Yield the answers to a frame, in order. Raises BadFrame if no node of this app would send the frame."""
         match frame.kind:
             case Kind.TEXT:
                 yield from self._obey(frame)
@@ -116,7 +119,7 @@ class Service:
     def rehearse(self) -> None:
         """Repeat the preparation of the last step.
 
-        This keeps its code and data in the processor's caches for the next one and has no lasting effect.
+        This keeps its code and data in the processor's caches until the next step and has no other effect.
         """
         if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
             return
@@ -154,10 +157,10 @@ class Service:
             return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
-        """Compute a step of the last run, then a step of the first run with the sampled tokens.
+        """Compute a step of the last stage, then a step of the first stage with the tokens that were sampled.
 
-        Both are answered together in a single round trip, so that the node processes the token while this machine
-        has nothing to compute.
+        Both answers are sent together, in a single round trip. The node can then process the tokens while this
+        machine has nothing to compute.
         """
         before = decode(frame.payload)
         if before.kind is not Kind.STEP:
@@ -175,7 +178,7 @@ class Service:
         return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
-        """Close a run that failed, because it may be inconsistent. Its host will open a new one."""
+        """Close a stage that failed, because it may be inconsistent. Its host will open it again."""
         self._runs.pop(frame.pipeline).close()
         if _is_short(error):
             return (lost(frame, "worker_memory_short", str(error)),)
@@ -317,12 +320,12 @@ class Service:
 
 
 def _names(text: Vocabulary) -> dict[str, str]:
-    """Return the control tokens that templates write themselves."""
+    """Return the control tokens that templates insert through variables."""
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
 def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
-    """Load a run within its memory limit. Raises StageError."""
+    """Load a stage within its memory limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
     before, most = process.resident_bytes(), order.memory_limit_bytes
@@ -350,7 +353,7 @@ def _run(order: worker_orders.OpenStage) -> Run:
 
 
 def _is_short(error: Exception) -> bool:
-    """Return whether the error was caused by a lack of memory."""
+    """Return whether a lack of memory caused the error."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
     return isinstance(error, StageError) and any(sign in str(error) for sign in NO_MEMORY)
@@ -367,7 +370,7 @@ def _pipeline(text: str) -> bytes:
 
 
 def _code(order: worker_orders.Asked, error: Exception) -> str:
-    """Return the app's reason code for an error."""
+    """Return the app's reason code for the failure of an order."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
     if isinstance(error, NotFinite):
@@ -388,7 +391,7 @@ def _code(order: worker_orders.Asked, error: Exception) -> str:
 
 
 class _Numbered(msgspec.Struct):
-    """The part of an order that must be readable for it to be refused."""
+    """The only field of an order that must be readable so that a refusal can name the order."""
 
     request: int
 
@@ -408,14 +411,14 @@ def told(answer: worker_orders.Answer) -> Frame:
 
 
 def _cause(error: Exception) -> str | dict[str, object]:
-    """Return the cause of an error: its text, or a code of the app with its facts."""
+    """Return the cause of an error: its text, or a reason code of the app with its facts."""
     if isinstance(error, StageError):
         return {"code": error.cause, "facts": error.facts} if error.cause else str(error)
     return f"{type(error).__name__}: {error}"
 
 
 def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[int] = ()) -> Frame:
-    """Return the frame that reports a failed stage with its reason. slots: those at fault, if known."""
+    """Return the frame that reports a failed stage and the reason. slots: those that caused the failure, if known."""
     facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)

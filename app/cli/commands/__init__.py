@@ -1,1 +1,1 @@
-"""The commands, grouped by theme."""
+"""The commands of the command line, grouped by topic."""

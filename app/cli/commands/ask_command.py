@@ -1,4 +1,4 @@
-"""`poolhouse ask`: one answer, streamed."""
+"""The command `poolhouse ask`, which streams one answer."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _prompt_fields(prompt: str, system: str | None, raw: bool) -> Json:
 
 
 async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
-    """Return the answer, and the note about which model gives it ("" if there is none).
+    """Return the answer, and a note about the model that gives it, or "" if there is no such note.
 
     Without `--json`, the text is written as it arrives.
     """
@@ -184,13 +184,17 @@ def answer_json(answer: Answer, said_first: str) -> Json:
 
 
 class _Notices:
-    """Shows what happens while an answer recovers: one line for each event, not for each of its steps."""
+    """A display of the events while an answer recovers. It shows one line for each event and not one for each step."""
 
     def __init__(self, out: Output) -> None:
         self._out, self._states = out, set[str]()  # states of the current event that were shown
 
     def show(self, notice: Notice) -> None:
-        """Show a notice, unless another follows (`lost`, `reconnecting`) or the answer shows it (`continued`)."""
+        """Show a notice, if it is of interest to the user.
+
+        Notices that another one follows (`lost`, `reconnecting`) are not shown, nor is one that is evident from the
+        answer (`continued`).
+        """
         state = notice.state
         if state == "continued":
             self._states.clear()
@@ -201,7 +205,10 @@ class _Notices:
 
 
 async def _first_answer_line(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple[AnswerLine, str]:
-    """Show a load if there is one; return the first line of the answer and the note about its model."""
+    """Show the progress of loading, if the model has to be loaded.
+
+    Return the first line of the answer and the note about its model.
+    """
     from app.cli.progress import show_progress
 
     said_first = ""
@@ -234,7 +241,7 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
 
 
 def _cut_off(answer: Answer, max_tokens: int | None) -> str:
-    """Return a sentence that names the limit that cut off the answer, and what helps."""
+    """Return a sentence that names the limit that cut off the answer, and a remedy."""
     if answer.cut_by == "context":
         return (
             "The answer was cut off because the context is full. Load the model with a larger "

@@ -1,4 +1,4 @@
-"""`poolhouse bench`: the real speed of the pool, measured by the method of DESIGN.md 8."""
+"""The command `poolhouse bench`, which measures the speed of the pool by the method of DESIGN.md 8."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ def _answers(count: int) -> str:
 
 
 async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
-    """Measure and show the results at once, because restoring the former model may fail or be interrupted."""
+    """Run the benchmark and show its results.
+
+    They are shown before the former model is restored, because restoring may fail or be interrupted.
+    """
     from app.cli.benchmark import Bench
     from app.cli.progress import show_progress
 
@@ -104,7 +107,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
 
 
 async def _restore(benchmark: Bench, out: Output) -> None:
-    """Restore the former placement. A failure is reported beside the result, not instead of it."""
+    """Restore the former placement. A failure is reported in addition to the results, not in their place."""
     from app.cli.progress import show_progress
 
     try:
@@ -142,7 +145,7 @@ def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
 
 @contextmanager
 def _answer_bar(out: Output, steps: int) -> Iterator[Any]:
-    """Show a bar of finished answers if a person is watching."""
+    """Show a bar of finished answers if the output is a terminal."""
     if not out.is_live:
         yield lambda finished: None
         return

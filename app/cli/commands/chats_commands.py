@@ -1,4 +1,4 @@
-"""`poolhouse chats`: encryption of the window's chats on this disk."""
+"""The commands `poolhouse chats …`, which encrypt and decrypt the window's chats on this disk."""
 
 from __future__ import annotations
 
@@ -113,7 +113,10 @@ def _home(home: Path | None) -> Home:
 
 
 async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
-    """Return the key and its place, from the running node or else from the key's own store. Raises Refused."""
+    """Return the key and the place where it is stored. Raises Refused.
+
+    The key comes from the running node or, if none is running, from the key store.
+    """
     from app.api.computer import HistoryKey
     from app.client import with_node
     from app.machine.secret_stores import ChatKey
@@ -153,4 +156,4 @@ def _counts(chats: Chats) -> str:
 
 
 def _no_progress(done: int, of: int) -> None:
-    """Show nothing: even thousands of messages take only a second."""
+    """Show nothing, because even thousands of messages take only a second."""

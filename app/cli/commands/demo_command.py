@@ -1,4 +1,7 @@
-"""`poolhouse demo`: several nodes on this computer share the built-in model and answer a question."""
+"""The command `poolhouse demo`.
+
+Several nodes on this computer share the built-in model and answer a question.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
 
 @contextmanager
 def _cancelled_by_signals() -> Iterator[None]:
-    """End the demo in order on SIGTERM and when the terminal closes, as Ctrl-C does."""
+    """End the demo in an orderly way on SIGTERM and SIGHUP, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -127,7 +130,7 @@ async def _pair(out: Output, host: NodeClient, lender: NodeClient, name: str) ->
 
 
 async def _all_online(host: NodeClient, machines: int) -> None:
-    """Wait until all machines are linked: links come up a moment after pairing."""
+    """Wait until all machines are linked, which happens shortly after pairing."""
     from app.api.snapshot import Snapshot
 
     deadline = time.monotonic() + JOINED_SECONDS
@@ -161,10 +164,10 @@ async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
 
 
 def even_split(n_layers: int, machines: int) -> list[int] | None:
-    """Return the layers of each run, or None for one machine, where nothing is split.
+    """Return the number of layers of each stage, or None for one machine, which needs no split.
 
-    Half of the host's layers come before the lenders' layers and half after. Raises BadInput if a run would be
-    empty.
+    Half of the host's layers come before the lenders' layers and half come after them. Raises BadInput if a stage
+    would be empty.
     """
     if machines == 1:
         return None

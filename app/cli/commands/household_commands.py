@@ -1,4 +1,4 @@
-"""The household: its status, machines, roles and links."""
+"""The commands that manage the household: its status, machines, roles and links."""
 
 from __future__ import annotations
 

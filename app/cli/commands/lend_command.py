@@ -1,4 +1,4 @@
-"""`poolhouse lend`: how much this machine lends and when, and pauses by hand."""
+"""The command `poolhouse lend`, which sets how much this machine lends and when, and pauses and resumes lending."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _drain(typed: str) -> float:
 
 
 def _memory(typed: str | None) -> object:
-    """Return the size in bytes, or None for half of the memory that is free at start."""
+    """Return the size in bytes, or None for half of the memory that is free when the node starts."""
     match typed and typed.strip().lower():
         case None:
             return UNCHANGED
@@ -208,14 +208,14 @@ def _memory(typed: str | None) -> object:
 
 
 def _limit(typed: str | None) -> object:
-    """Return the limit in bytes; 0 means no limit."""
+    """Return the limit in bytes, where 0 means no limit."""
     if typed is None:
         return UNCHANGED
     return 0 if typed.strip().lower() == "off" else read_size(typed)
 
 
 def _megabits(typed: str) -> int:
-    """Return a whole number, given with or without its unit; 0 means no limit."""
+    """Parse a whole number, with or without its unit, or `off`, which is returned as 0."""
     word = typed.strip().lower()
     number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
     if not (number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS):
@@ -226,7 +226,7 @@ def _megabits(typed: str) -> int:
 
 
 def _suggestion(typed: str) -> str:
-    """Return the options that a bare word could have meant: an amount, a time, or both."""
+    """Return advice about the options that a bare word may have been meant for: an amount, a time, or both."""
     meanings = []
     for read, advice in (
         (read_size, f"To lend that much, write --memory {typed}."),
@@ -256,7 +256,7 @@ def _pause_request(pause: bool, resume: bool, stop: bool, time: str | None) -> t
 def _apply(
     home: Path | None, rules: Json, programs: tuple[Sequence[str], Sequence[str]], step: tuple[str, Json] | None
 ) -> LendingState:
-    """Apply the changes, then the pause or resume; return the resulting state of lending."""
+    """Apply the changed rules, then the pause or resume. Return the resulting state of lending."""
     from app.api.snapshot import LendingState
     from app.client import NodeClient
 
@@ -272,7 +272,7 @@ def _apply(
 
 
 def _programs(programs: list[str], more: Sequence[str], fewer: Sequence[str]) -> list[str]:
-    """Return the programs that pause lending. Raises BadInput if a program to remove is not among them."""
+    """Return the programs that pause lending. Raises BadInput if a program to remove is not one of them."""
     removed = {name.casefold() for name in fewer}
     current = {name.casefold() for name in programs}
     if unknown := sorted(removed - current):
@@ -282,7 +282,7 @@ def _programs(programs: list[str], more: Sequence[str], fewer: Sequence[str]) ->
 
 
 def lend_view(shown: LendingState) -> RenderableType:
-    """Show the state of lending, 80 columns wide."""
+    """Show the state of lending, which fits in 80 columns."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -319,7 +319,7 @@ def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
 
 
 def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
-    """Return the reason for a pause, with its end if it has one."""
+    """Return the reason for a pause and, if it is known, the time at which the pause ends."""
     if lending.resumes_in_s is None:
         return why or "Lends nothing."
     local = now or dt.datetime.now().astimezone()
@@ -375,7 +375,10 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
 
 
 def _fewer_now(shown: LendingState) -> str:
-    """Explain why others can use less now than the owner allows; "" if they can use all of it, or nothing."""
+    """Explain why others can currently use less than the owner allows.
+
+    Return "" if they can use all of it, or nothing.
+    """
     lending, limit = shown.lending, shown.rules.limit_bytes
     if not 0 < lending.lent_bytes < shown.most_bytes:
         return ""

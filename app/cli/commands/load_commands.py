@@ -1,4 +1,4 @@
-"""Placing a model on the machines: `plan`, `load` and `unload`."""
+"""The commands that place a model on the machines: `plan`, `load` and `unload`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NumberName(StrEnum):
-    """The number types of hidden states on the wire."""
+    """The number formats in which machines exchange hidden states."""
 
     AUTO = "auto"
     F16 = "f16"
@@ -30,7 +30,7 @@ class NumberName(StrEnum):
 
 
 class ShapeName(StrEnum):
-    """The ways to place a model on the household's machines."""
+    """The kinds of placement of a model on the household's machines."""
 
     ONE = "one"
     SPLIT = "split"
@@ -93,7 +93,7 @@ def _load_request(
     *,
     beside: bool,
 ) -> dict[str, Any]:
-    """Return the body that requests for a plan and for a load share."""
+    """Return the body of a request to plan or to load a model."""
     runs = read_counts(split) if split is not None else None
     chosen = shape.value if shape else None
     return {
@@ -164,7 +164,7 @@ def load(  # noqa: PLR0913  one for each option
 
 
 async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> Loaded | LoadedEmbedderAnswer:
-    """Load a model. Raises Stopped after Ctrl-C; the node then abandons the load."""
+    """Load a model. Raises Stopped after Ctrl-C, which makes the node abandon the load."""
     from app.api.answers import Loaded, LoadedEmbedderAnswer
     from app.decoding import convert
 
@@ -176,7 +176,7 @@ async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> L
 
 
 def _show_full_name(out: Output, typed: str, name: str) -> None:
-    """Show which model an abbreviated name stands for."""
+    """Show the full name of the model if the typed name is an abbreviation."""
     if not out.as_json and typed.casefold() != name.casefold():
         out.show(f"{terminal_text.line(typed)} stands for {terminal_text.name(name)}.")
 

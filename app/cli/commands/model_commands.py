@@ -1,4 +1,4 @@
-"""The models of this computer: the shelf, the folder that holds them, and sharing them with the household."""
+"""The commands that manage this computer's models: the shelf, the models folder, and sharing with the household."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 async def _shelf(node: NodeClient) -> tuple[Models, StarterAnswer | None]:
-    """Return the shelf, with a recommended first model if only the built-in one is there."""
+    """Return the shelf, and a recommended first model if the shelf contains only the built-in one."""
     from app.api.models import Models, StarterAnswer
 
     shelf = await node.get("/models", Models)
@@ -85,7 +85,7 @@ def import_file(
 
 
 def _same_model_note(name: str, known_bytes: int, path: Path) -> str:
-    """Explain that the file is a model that is already on the shelf.
+    """Explain that the file is a copy of a model that is already on the shelf.
 
     Its metadata and tensors are identical, but the bytes after or between them may differ.
     """
@@ -178,8 +178,10 @@ def folder(
 
 
 def _may_create(out: Output, place: Path, create: bool) -> bool:
-    """Return whether to create the folder. Ask first, as its name may be mistyped; raise BadInput if there is nobody
-    to ask."""
+    """Return whether to create the folder.
+
+    The user is asked, because the name may be mistyped. Raises BadInput if the user cannot be asked.
+    """
     if create or place.exists():
         return create  # the node reports what is wrong with it
     missing = place
@@ -196,7 +198,7 @@ def _may_create(out: Output, place: Path, create: bool) -> bool:
 async def _choose_folder(
     node: NodeClient, chosen: str | None, options: tuple[bool, bool], show: ShowProgress
 ) -> ModelsFolderRoom:
-    """Choose the folder, move the models if requested, and return its state.
+    """Choose the folder, move the models if requested, and return the folder's state.
 
     options: whether to move the models, and whether to create the folder.
     """

@@ -1,4 +1,4 @@
-"""The node of this computer: run it, start it at sign-in, check it, and erase its data."""
+"""The commands that run this computer's node, start it at sign-in, check it, and erase its data."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ def node(  # noqa: PLR0913  one for each option
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """Import without garbage collection, and exempt the modules from later collections.
+    """Disable garbage collection during imports, and exempt the imported modules from later collections.
 
-    They are never garbage, and a node's 900 modules load in about nine tenths of the time.
+    Modules are never garbage. Without collections, a node's 900 modules load in about nine tenths of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -151,7 +151,10 @@ def _print_ready(facts: dict[str, Any]) -> None:
 
 
 def _stop_when_stdin_ends() -> None:
-    """End as on Ctrl-C once the parent process is gone. A closed stdin is the only sign of that on every system."""
+    """Stop the node as Ctrl-C does once the parent process has exited.
+
+    The end of stdin is the only sign of that on every operating system.
+    """
 
     def watch() -> None:
         while os.read(sys.stdin.fileno(), 1024):  # not sys.stdin itself: Python aborts if its buffer is locked at exit

@@ -1,4 +1,4 @@
-"""`poolhouse pair`: let a machine into the household, or join one."""
+"""The command `poolhouse pair`, which admits a machine to the household or joins one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RENAMED = "Another machine there already has this machine's name, so this one is
 
 
 class RoleName(StrEnum):
-    """The roles of a new machine."""
+    """The roles that a new machine may have."""
 
     LEND = "lend"
     GUEST = "guest"
@@ -89,9 +89,9 @@ def pair(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pair two machines: run `pair --open` on one, then `pair ADDRESS` on the other.
+    """Pair two machines.
 
-    ADDRESS is the address or the name of the first machine.
+    Run `--open` on one machine. On the other, give the first one's address, or its name if it is nearby.
     """
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address that another machine shows.")
@@ -112,7 +112,10 @@ def pair(
 
 
 def _open_nearby(out: Output, home: Path | None) -> str:
-    """Return the id of the only machine nearby that is open for pairing. Waits, since it may not be discovered yet."""
+    """Return the id of the only machine nearby that is open for pairing.
+
+    Waits for a few seconds, because the machine may not have been discovered yet.
+    """
     from app.api.snapshot import Snapshot
     from app.cli.views.machines_view import only_open
 
@@ -167,7 +170,7 @@ def _join(out: Output, home: Path | None, address: str, code: str) -> None:
 
 
 async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> MachineAnswer:
-    """Show the window until a machine joins or it closes; Ctrl-C closes it."""
+    """Show the code until a machine joins or pairing closes. Ctrl-C closes pairing."""
     from app.api.answers import MachineAnswer
 
     try:
@@ -210,7 +213,7 @@ async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> 
 
 
 def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> RenderableType:
-    """Show the code in large spacing, the command to type, and the time left as a bar."""
+    """Show the code with wide spacing, the command to type, and the remaining time as a bar."""
     from rich.console import Group
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`poolhouse pull`: get a model from the catalog, the hub or a machine of the household."""
+"""The command `poolhouse pull`, which gets a model from the catalog, the hub or a machine of the household."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SILENT_SECONDS = 4.0  # without an answer from the hub before the person is told
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file on the hub. `revision` is None for the catalog's own revision, or else the newest."""
+    """A file on the hub. A `revision` of None means the catalog's revision or, outside the catalog, the newest one."""
 
     repository: str
     file: str
@@ -87,7 +87,7 @@ def pull(
 
 
 def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], source: tuple[str | None, bool]) -> None:
-    """Pull the model and show it; see `_pull` for the arguments."""
+    """Pull the model and show it when it is complete. The arguments are those of `_pull`."""
     import msgspec
 
     from app.cli.progress import show_progress
@@ -102,9 +102,10 @@ def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], sour
 async def _pull(
     node: NodeClient, choice: tuple[str, str | None], source: tuple[str | None, bool], show: ShowProgress, out: Output
 ) -> tuple[Download, ShelfModel]:
-    """Download or copy a model; return the download and the model on the shelf.
+    """Download or copy a model. Return the download, and the model on the shelf.
 
-    choice: the model, and its name on the shelf. source: the machine to copy from, and whether to copy from none.
+    choice: the model, and its name on the shelf. source: the machine to copy from, and whether to copy from no
+    machine.
     """
     from app.api.downloads import DownloadAnswer
     from app.api.models import Models, ShelfModel
@@ -184,7 +185,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
 
 @contextmanager
 def _slow_hub_note(out: Output) -> Iterator[None]:
-    """Tell the person what the command is waiting for if the hub is slow to answer."""
+    """Tell the user what the command is waiting for if the hub is slow to answer."""
     words = "The model hub has not answered yet. Poolhouse keeps trying; Ctrl-C stops."
     slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, out.note, words)
     try:
@@ -194,7 +195,7 @@ def _slow_hub_note(out: Output) -> Iterator[None]:
 
 
 def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
-    """Report once why no bytes arrive, and that Poolhouse keeps trying."""
+    """Report once why the download has stalled. Return the reasons that have been reported."""
     if why is None:
         return set()
     if why not in reported:
@@ -203,7 +204,7 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
 
 
 async def _find_file(node: NodeClient, model: str) -> HubFile:
-    """Return the file that `model` stands for. Raises BadInput."""
+    """Return the file to which `model` refers. Raises BadInput."""
     if "/" not in model:
         from app.catalog.model_catalog import load_catalog
 
@@ -269,7 +270,10 @@ def _list_catalog(out: Output, home: Path | None) -> None:
 
 
 def _starter(home: Path | None) -> StarterAnswer | None:
-    """Ask the node for the recommended model, which depends on what its household lends; None if no node is running."""
+    """Return the model that the node recommends, or None if no node is running.
+
+    The recommendation depends on the memory that the household lends.
+    """
     from app.api.models import StarterAnswer
 
     try:

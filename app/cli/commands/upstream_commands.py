@@ -1,4 +1,4 @@
-"""`poolhouse upstream`: other servers that may answer when the pool is full or does not have the model."""
+"""The commands `poolhouse upstream …`, which manage other servers that may answer in place of the pool."""
 
 from __future__ import annotations
 
@@ -78,8 +78,10 @@ def add(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a server, or change its address; it is off at first. The key is read from POOLHOUSE_UPSTREAM_KEY, from the
-    first line of a pipe, or from a prompt."""
+    """Add a server, or change its address. It is off at first.
+
+    The key is read from POOLHOUSE_UPSTREAM_KEY, from the first line of a pipe, or from a prompt.
+    """
     from app.api.chat_api import Upstreams
 
     pairs = [model.partition("=") for model in models]
@@ -97,7 +99,10 @@ def add(
 
 
 def _no_path_hint(name: str, url: str) -> str:
-    """Return a warning about an address without a path: otherwise the mistake shows only when a request fails."""
+    """Return a warning about an address without a path, or "".
+
+    Without it, the mistake would be noticed only when a request fails.
+    """
     if urlsplit(url.strip()).path.strip("/"):
         return ""
     cure = f"`poolhouse upstream test {terminal_text.name(name)}` shows whether it answers"
@@ -168,7 +173,7 @@ def _change(name: str, order: Json, home: Path | None, as_json: bool) -> None:
 
 
 def _key() -> str:
-    """Return the key. It is never an argument, since every program on this computer can read those."""
+    """Return the key. It is never an argument, because every program on this computer can read arguments."""
     if KEY_VARIABLE in os.environ:
         return os.environ[KEY_VARIABLE]
     if sys.stdin is None or not sys.stdin.isatty():
@@ -177,7 +182,10 @@ def _key() -> str:
 
 
 def _piped_key() -> str:
-    """Return the first line of a pipe or file on stdin; "" for any other stdin, such as the one a service inherits."""
+    """Return the first line of a pipe or file on stdin.
+
+    For any other stdin, such as the one that a service inherits, return "".
+    """
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # stdin is not a file

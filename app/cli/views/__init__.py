@@ -1,1 +1,1 @@
-"""Views of the node's answers for a terminal: tables, sentences and small pictures."""
+"""Views that show the node's answers on a terminal as tables, sentences and small diagrams."""

@@ -1,4 +1,4 @@
-"""The machines of the household, the machines nearby, and the links between them."""
+"""Views of the household's machines, the machines nearby, and the links between machines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ KINDS = {
 
 
 class MachinesView:
-    """A table of the machines, this one first. If the lines are too narrow, the devices are listed below it."""
+    """A table of the machines, this one first.
+
+    If the terminal is too narrow, the devices are listed below the table.
+    """
 
     def __init__(self, machines: Sequence[Machine]) -> None:
         self._machines = sorted(machines, key=lambda machine: (not machine.this, machine.name))
@@ -93,7 +96,7 @@ def _device(machine: Machine) -> str:
 
 
 def machine_name(machine: Machine) -> Text:
-    """Return the name of a machine, marked if it is this one."""
+    """Return the name of a machine, with a mark if it is this one."""
     name = Text(terminal_text.name(machine.name))
     if machine.this:
         name.append(" (this)", style="dim")
@@ -101,14 +104,16 @@ def machine_name(machine: Machine) -> Text:
 
 
 def state_of(machine: Machine) -> Text:
-    """Return the state in one word: `loaded` if the machine holds layers, `working` if it is computing."""
+    """Return a machine's state in one word, such as `loaded` if it holds layers or `working` if it is computing."""
     state = machine.state if machine.online or machine.this else "offline"
     return Text(terminal_text.line(state), style=COLOR_OF_STATE.get(state, "dim"))
 
 
 def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
-    """Return the machines nearby with the commands that join them, those open for pairing first; empty if there are
-    none."""
+    """Return a view of the machines nearby and the commands that pair with them.
+
+    Machines that are open for pairing come first. If there are no machines, return an empty list.
+    """
     if not strangers:
         return []
     ranked = sorted(strangers, key=lambda stranger: (not stranger.pairing_address, stranger.id))
@@ -135,7 +140,7 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
 
 
 def only_open(snapshot: Snapshot) -> Stranger:
-    """Return the only machine nearby that is open for pairing. Raises BadInput if there is none or more than one."""
+    """Return the only machine nearby that is open for pairing. Raises BadInput if there is not exactly one."""
     is_open = [stranger for stranger in snapshot.strangers.values() if stranger.pairing_address]
     if not is_open:
         raise BadInput("pairing_nobody_near")
@@ -148,24 +153,24 @@ def only_open(snapshot: Snapshot) -> Stranger:
 
 
 def _stranger_name(stranger: Stranger) -> str:
-    """Return the name, or a placeholder: a machine that is not open for pairing announces only its id."""
+    """Return the machine's name, or a placeholder if it is not open for pairing and therefore announces only its id."""
     return terminal_text.name(stranger.name) if stranger.name else NAMELESS
 
 
 def _claimed_hardware(stranger: Stranger) -> str:
-    """Return what a machine claims to be; "" if it claims nothing."""
+    """Return a sentence about the hardware that a machine claims to have, or "" if it claims none."""
     parts = [terminal_text.name(part) for part in (stranger.system, stranger.device) if part]
     return f"{_stranger_name(stranger)} claims to be: {', '.join(parts)}" if parts else ""
 
 
 def _pair_target(stranger: Stranger) -> str:
-    """Return an argument for `pair`: the name, unless it looks like an option or an address."""
+    """Return the argument for `pair`: the machine's name, or its id if the name looks like an option or an address."""
     name = terminal_text.name(stranger.name or "")
     return stranger.id[:ID_SHOWN] if not name or name.startswith("-") or ":" in name else name
 
 
 def links_view(links: Sequence[LinkReport]) -> RenderableType:
-    """Show a row for each link, and below the table why some were not measured."""
+    """Show a row for each link. Reasons for missing measurements follow the table."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("Machine", "Outgoing", "Incoming", "Round trip", "95%", "Jitter", "Over"):
         table.add_column(title, overflow="fold")
@@ -184,7 +189,7 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
 
 
 def megabits(bytes_per_s: float | None) -> str:
-    """Format a rate in the unit of network hardware: `94 Mbit/s`, `2.1 Gbit/s`."""
+    """Format a rate in the units of network hardware, such as `94 Mb/s` or `2.1 Gb/s`."""
     if bytes_per_s is None:
         return "not measured"
     bits = bytes_per_s * 8
@@ -194,7 +199,10 @@ def megabits(bytes_per_s: float | None) -> str:
 
 
 def link_medium(link: LinkMeasurement) -> str:
-    """Return what carries a link: `cable (eth0)`, with `, Wi-Fi there` if only the other end uses it."""
+    """Return the medium of a link, such as `cable (eth0)`.
+
+    If the far end uses another medium, that is added, as in `cable (eth0), Wi-Fi there`.
+    """
     if not link.kind:
         return ""
     medium = KINDS.get(link.kind, "")
@@ -208,7 +216,10 @@ def link_medium(link: LinkMeasurement) -> str:
 
 
 def short_link(link: LinkMeasurement) -> str:
-    """Return a link for a narrow column: `94 Mbit/s, 0.3 ms`, using the slower direction. Wi-Fi and VPNs are named."""
+    """Return a link's speed and delay for a narrow column, such as `94 Mb/s, 0.3 ms`.
+
+    The speed is that of the slower direction. Wi-Fi and VPNs are mentioned.
+    """
     if link.out_bytes_per_s is None or link.in_bytes_per_s is None:
         return milliseconds(link.round_trip_seconds if isinstance(link, Link) else None)
     slower = megabits(min(link.out_bytes_per_s, link.in_bytes_per_s))

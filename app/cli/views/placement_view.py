@@ -1,4 +1,4 @@
-"""A placement as a small picture: a row for each machine with its layers and their memory."""
+"""A view of a model's placement as a small diagram, with each machine's layers and memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Run = tuple[int, int]
 
 
 def plan_view(plan: Plan) -> RenderableType:
-    """Show the forecast of `poolhouse plan`, or a loaded model."""
+    """Show a planned placement, as in `poolhouse plan`, or a loaded model."""
     rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
     if plan.forecast is not None:
         rows.append(Text(forecast_line(plan, plan.forecast)))
@@ -40,9 +40,10 @@ def plan_view(plan: Plan) -> RenderableType:
 
 
 def forecast_line(plan: Plan, forecast: Forecast) -> str:
-    """Return `Forecast for a 512-token prompt: first word after 1.20 s, then 9.3 tok/s (8 at once: 31.0 tok/s in all).`
+    """Return the forecast as a sentence.
 
-    Once a loaded model has answered, the forecast includes the times of its answers.
+    An example is `Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in
+    all.` Once a loaded model has answered, the forecast takes the durations of its answers into account.
     """
     users = plan.users or 1
     prompt = f" for a {plan.first_token.prompt_tokens:,}-token prompt" if plan.first_token else ""
@@ -55,7 +56,7 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """Return `guide · split over 3 machines · context 4,096 · 2 users · f16`."""
+    """Return a summary such as `guide · split over 3 machines · context 4,096 · 2 users · f16`."""
     machines = len(by_machine(plan.held))
     shape = f"split over {machines} machines" if machines > 1 else "on one machine"
     n_whole = sum(stage.role == "whole" for stage in plan.held)
@@ -74,7 +75,7 @@ def headline(plan: Plan) -> str:
 
 
 def replicas_line(replicas: Sequence[Replica]) -> str:
-    """Return `Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
+    """Return the states of the replicas, such as `Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
     parts = []
     for replica in replicas:
         doing = [f"{replica.answering} answering"] if replica.answering else []
@@ -84,7 +85,7 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
 
 
 def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
-    """Return how long loading took, and how much was sent over the network."""
+    """Return a sentence about how long loading took and how much data was sent over the network."""
     time = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
         return f"{time}; {size(plan.fetched_bytes)} was sent to the lenders."
@@ -92,7 +93,7 @@ def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
 
 
 def placement_view(plan: Plan) -> Table:
-    """Show one row for each machine, in the order in which a token passes through them."""
+    """Show one row for each machine, in the order of the layers."""
     needs = {need.key: need for need in plan.machines}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
     table.add_column(overflow="fold")
@@ -123,8 +124,10 @@ def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
 
 
 class LayerStrip:
-    """A row of cells for the layers: at most 40, and fewer on a narrow terminal, where a cell stands for several
-    layers."""
+    """A strip of at most 40 cells, each of which stands for one or more layers.
+
+    It has fewer cells on a narrow terminal.
+    """
 
     def __init__(self, runs: Sequence[Run], n_layers: int, color: str) -> None:
         self._runs, self._n_layers, self._color = runs, n_layers, color
@@ -138,7 +141,7 @@ class LayerStrip:
 
 
 def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
-    """Return one cell for each layer, or for several layers if there is not enough room."""
+    """Return one cell for each layer, or for several layers if the strip would be too wide."""
     width = min(n_layers, widest, WIDEST)
     picture = Text()
     for cell in range(width):
@@ -149,12 +152,12 @@ def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WI
 
 
 def layer_numbers(runs: Sequence[Run]) -> str:
-    """Return the layers counted from one: `1–4, 13–16`."""
+    """Return the layers as one-based ranges, such as `1–4, 13–16`."""
     return ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
 
 
 def merge_runs(runs: Sequence[Run]) -> list[Run]:
-    """Sort the runs, and merge those that follow each other directly."""
+    """Sort the runs of layers, and merge adjacent ones."""
     together: list[Run] = []
     for first, last in sorted(runs):
         if together and together[-1][1] == first:

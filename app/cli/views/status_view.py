@@ -1,4 +1,4 @@
-"""The household at a glance: the loaded models, the machines with the memory they lend, and the links."""
+"""The view of `poolhouse status`: the loaded models, the machines with the memory that they lend, and the links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISCONNECTED = frozenset(
 
 
 def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[Text]:
-    """Return the last answer's forecast and outcome, and the usual error of forecasts."""
+    """Return the last answer's times beside its forecast, and the median error of all forecasts."""
     lines = [Text(_last_answer(last))] if last else []
     if errors.answers > 1 and errors.ttft_error is not None and errors.decode_error is not None:
         lines.append(
@@ -37,7 +37,7 @@ def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[T
 
 
 def _error_words(error: float) -> str:
-    """Return the error of a forecast in percent; above 100%, as a factor."""
+    """Return the error of a forecast in percent or, above 100 %, as a factor."""
     return f"{100 * error:.0f}%" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
@@ -52,7 +52,7 @@ def _last_answer(outcome: AnswerOutcome) -> str:
 
 
 def status_view(snapshot: Snapshot) -> RenderableType:
-    """Show all of `poolhouse status`, 80 columns wide."""
+    """Show the whole output of `poolhouse status`, which fits in 80 columns."""
     rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
     rows += links_between(snapshot)
     rows += _reasons(snapshot)
@@ -74,7 +74,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
 
 
 def model_view(model: LoadedModel) -> list[RenderableType]:
-    """Show a model that writes text, and its placement."""
+    """Show a chat model and its placement."""
     title = Text(headline(model), style="bold")
     rows: list[RenderableType] = [Text(), title, placement_view(model)]
     if model.replicas:
@@ -85,7 +85,7 @@ def model_view(model: LoadedModel) -> list[RenderableType]:
 
 
 def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
-    """Show the embedding model or reranker, which is loaded beside the models that write."""
+    """Show the embedding model or reranker, which is loaded beside the chat models."""
     doing = ", loading" if embeds.state == "loading" else ""
     purpose = "ranks texts for programs" if embeds.ranks else "vectors for programs"
     title = Text(f"{terminal_text.name(embeds.model)} · {purpose}{doing}", style="bold")
@@ -116,10 +116,10 @@ def pool_sentence(
     used_by: Sequence[str] = (),
     online: Collection[str] = (),
 ) -> str:
-    """Return what the pool can do now, in one sentence (UX.md 4).
+    """Return what the pool can currently do, in one sentence (UX.md 4).
 
-    hosts: the hosts of a guest. used_by: the machines whose layers are here. online: the ids of the machines that are
-    connected, and of this one.
+    hosts: the hosts that answer this machine, if it is a guest. used_by: the machines whose layers this machine
+    holds.
     """
     if hosts is not None:
         names = ", ".join(map(terminal_text.name, hosts))
@@ -132,7 +132,7 @@ def pool_sentence(
 
 
 def beside_sentence(model: LoadedModel, online: Collection[str] = ()) -> str:
-    """Return the state of a model that is loaded beside the first one."""
+    """Return the state of a model that is loaded in addition to the first one."""
     return _model_sentence(model, "", online)
 
 
@@ -176,7 +176,7 @@ def machines_view(snapshot: Snapshot) -> Table:
 
 
 def links_between(snapshot: Snapshot) -> list[Text]:
-    """Return a line for each link between two other machines, as one of them measured it."""
+    """Return a line for each link between two other machines, as measured by one of them."""
     names = {key: terminal_text.name(machine.name) for key, machine in snapshot.machines.items()}
     lines = [
         " – ".join(sorted((names[near], names[other]), key=str.casefold)) + f": {short_link(link)}"
@@ -188,7 +188,7 @@ def links_between(snapshot: Snapshot) -> list[Text]:
 
 
 def _reasons(snapshot: Snapshot) -> list[Text]:
-    """Return the reason for each machine's state, if there is one."""
+    """Return a line for each machine that gives a reason for its state."""
     return [
         terminal_text.command_text(f"{terminal_text.name(machine.name)}: {terminal_text.line(machine.reason)}", "dim")
         for machine in snapshot.machines.values()

@@ -1,4 +1,4 @@
-"""Host names and web origins that the owner allowed, and CORS headers for answers to these origins only."""
+"""The host names and web origins that the owner allowed, and CORS headers for pages from these origins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}")
 
 
 def host_name(text: str) -> str:
-    """A host name as requests carry it, lower case and without a port. Raises BadInput."""
+    """Return a host name as it appears in requests: in lower case and without a port. Raises BadInput."""
     typed = text.strip()
     name, port = _split_port(typed)
     try:
@@ -35,7 +35,7 @@ def host_name(text: str) -> str:
 
 
 def origin(text: str) -> str:
-    """A web origin as browsers send it: scheme, host, and the port if it isn't the usual one. Raises BadInput."""
+    """Return a web origin as browsers send it: scheme, host, and the port unless it is the default. Raises BadInput."""
     typed = text.strip()
     refused = BadInput("api_origin", origin=typed[:80])
     scheme, mark, rest = typed.partition("://")
@@ -57,8 +57,10 @@ def origin(text: str) -> str:
 
 
 def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
-    """Return whether a request's Host header names an allowed host. The port may differ: a proxy or container may use
-    another."""
+    """Return whether a request's Host header names an allowed host.
+
+    Any port is accepted, because a proxy or container may use another one.
+    """
     if not allowed:
         return False
     name, _ = _split_port(header)
@@ -66,7 +68,7 @@ def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
 
 
 def _split_port(text: str) -> tuple[str, str | None]:
-    """A name or a bracketed IPv6 address, and what follows its colon."""
+    """Split a text into a name or a bracketed IPv6 address, and the part after its colon, or None without a colon."""
     end = text.find("]") + 1 if text.startswith("[") else 0
     name, colon, port = text[:end], text[end : end + 1], text[end + 1 :]
     if end and colon in ("", ":"):
@@ -76,7 +78,7 @@ def _split_port(text: str) -> tuple[str, str | None]:
 
 
 def _host(name: str) -> str:
-    """Raises ValueError."""
+    """Return a normalized host name or IPv6 address. Raises ValueError."""
     if name.startswith("[") and name.endswith("]"):
         return f"[{ipaddress.IPv6Address(name[1:-1]).compressed}]"
     lower = name.lower().removesuffix(".")
@@ -110,15 +112,17 @@ MOST_HEADERS = 2048  # total characters of the header names that a page may ask 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The host names and origins that a listener accepts. Each is looked up for every request."""
+    """The host names and origins that a server accepts. The callables are called for every request."""
 
     own_names: Callable[[], Collection[str]]
     host_names: Callable[[], Collection[str]] = NO_NAMES
     origins: Callable[[], Collection[str]] = NO_NAMES
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and text that reject a foreign Host or Origin, or None. Note an allowed origin on the
-        request."""
+        """Return the status and text that reject a foreign Host or Origin, or None.
+
+        An allowed origin is recorded on the request.
+        """
         is_own = request.host in self.own_names()
         if not is_own and not is_allowed_host(request.host, self.host_names()):
             return 421, FOREIGN_HOST
@@ -132,13 +136,16 @@ class Access:
 
 
 def is_preflight(request: web.Request) -> bool:
-    """Return whether this is the CORS preflight of a page from an allowed origin. Browsers send no key with it."""
+    """Return whether this is the CORS preflight of a page from an allowed origin.
+
+    Browsers send preflights without a key.
+    """
     asks = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
     return request.method == hdrs.METH_OPTIONS and asks and ALLOWED_ORIGIN in request
 
 
 def preflight(request: web.Request) -> web.Response:
-    """Return the answer to a preflight, which reveals nothing about keys or models."""
+    """Return the answer to a preflight. It reveals nothing about keys or models."""
     headers: dict[str, str] = {
         hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS,
         hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_SECONDS),
@@ -152,9 +159,9 @@ def preflight(request: web.Request) -> web.Response:
 
 
 async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
-    """Let a page from an allowed origin read this answer, including errors and streams.
+    """Allow a page from an allowed origin to read this answer, including errors and streams.
 
-    Credentials are not allowed: a key is sent as a header, not as a cookie.
+    Credentials are not allowed, because keys are sent in a header and not as a cookie.
     """
     if ALLOWED_ORIGIN in request:
         answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = request[ALLOWED_ORIGIN]

@@ -1,4 +1,4 @@
-"""The checks that every request to the Chat API passes before it reaches a route (SAFETY.md 7), and its log line."""
+"""The checks that every request to the Chat API must pass before it reaches a route (SAFETY.md 7), and its log line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ HOME_OPTION = web.RequestKey("home", str)
 
 
 def not_found_text(method: str, path: str, known: Collection[str]) -> str:
-    """Return the text of a 404 for an unknown path. `known` are the existing paths."""
+    """Return the text of a 404 for an unknown path. `known` contains the existing paths."""
     begun = f"There is nothing at {method} {path[:100]}"
     if path in MODEL_CHANGES:
         cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
@@ -78,23 +78,23 @@ def not_found_text(method: str, path: str, known: Collection[str]) -> str:
 
 
 class Authenticator(Protocol):
-    """The identity check for one kind of caller."""
+    """A check of the identity of one kind of caller."""
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and text for a request with a forbidden Host or Origin, or None."""
+        """Return the status and text that reject a request with a forbidden Host or Origin, or None."""
 
     def caller_name(self, request: web.Request) -> str | None:
-        """Return the name under which the caller is limited and logged, or None for a stranger."""
+        """Return the name under which the caller is limited and logged, or None if the caller is unknown."""
 
     def requester(self, request: web.Request, key: str) -> Requester:
-        """Return the caller as shown to a person who inspects the answers."""
+        """Return the caller in the form that is shown to the user who inspects the answers."""
 
     def accepts_form_type(self, request: web.Request) -> bool:
         """Return whether a body may be JSON even though its Content-Type does not say so."""
 
 
 class KeyAuthenticator:
-    """The check for programs: one of our own names as Host, and one of our keys."""
+    """The check for programs, whose requests must name one of our hosts and contain one of our keys."""
 
     def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
@@ -117,8 +117,8 @@ class KeyAuthenticator:
     def accepts_form_type(self, request: web.Request) -> bool:
         """Return whether this request calls Ollama's API with a key.
 
-        Ollama's examples use `curl -d`, which declares a form. A web page can also send a form, but no header with
-        a key unless CORS allows its origin.
+        Ollama's examples use `curl -d`, which declares a form. A web page can also send a form, but it cannot add a
+        header with a key unless CORS allows its origin.
         """
         if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
             return False
@@ -126,8 +126,10 @@ class KeyAuthenticator:
 
 
 class Auth:
-    """The middleware that admits requests, counts those of each key, and formats every error for the API that was
-    called."""
+    """The middleware that admits requests and limits the open ones of each key.
+
+    It also formats every error for the API that was called.
+    """
 
     def __init__(
         self,
@@ -209,8 +211,10 @@ class Auth:
             self._open += Counter()  # drop the zeros
 
     def _objection(self, request: web.Request) -> web.Response | None:
-        """Return the response that rejects this request, or None. As in SAFETY.md, the address is checked before the
-        key."""
+        """Return the response that rejects this request, or None.
+
+        The address is checked before the key (SAFETY.md 7).
+        """
         if address_error := self._authenticator.address_error(request):
             return _closing(refusal(request, *address_error))
         if is_preflight(request):
@@ -241,8 +245,10 @@ class Auth:
         return None
 
     def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
-        """Count and log a request by the name of its key, its path and its outcome, but without text or the key
-        itself."""
+        """Count and log a request by the name of its key, its path and its outcome.
+
+        Neither the request's text nor the key itself is logged.
+        """
         self._metrics.requests.labels(path=path, status=str(status)).inc()
         caller = request[CALLER]
         facts = log_extra(
@@ -258,7 +264,7 @@ class Auth:
 
 
 def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
-    """Return the routes with `100 Continue` held back until the request has passed the checks."""
+    """Return the routes, changed so that `100 Continue` is sent only after a request has passed the checks."""
 
     async def not_yet(_: web.Request) -> None:
         return None
@@ -270,8 +276,10 @@ def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
 
 
 async def _route_pattern(request: web.Request) -> str:
-    """Return the route's path pattern, even for a wrong method. Paths invented by strangers must not become metric
-    labels."""
+    """Return the route's path pattern, even if the method is wrong.
+
+    Paths invented by strangers must not become labels of metrics.
+    """
     if (resource := request.match_info.route.resource) is not None:
         return resource.canonical
     if isinstance(request.match_info.http_exception, web.HTTPMethodNotAllowed):
@@ -289,19 +297,19 @@ async def _send_continue(request: web.Request) -> None:
 
 
 def _closing(answer: web.Response) -> web.Response:
-    """Close a stranger's connection after this answer."""
+    """Make the answer close the connection, which belongs to a stranger."""
     answer.force_close()
     return answer
 
 
 def _with_ids(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Add the request's ID and, if the pool did not answer, the name of the upstream."""
+    """Add the request's ID to the headers, and the name of the upstream if one answered."""
     answer.headers.update(id_headers(request) | upstream_headers(request[CALLER]))
     return answer
 
 
 def id_headers(request: web.Request) -> dict[str, str]:
-    """Return the headers with the request's ID, named as the clients of its API expect."""
+    """Return the headers with the request's ID, under the names that the clients of its API expect."""
     name = request[CALLER].request_id
     return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
 
@@ -312,7 +320,7 @@ def upstream_headers(caller: Caller) -> dict[str, str]:
 
 
 def refusal(request: web.Request, status: int, words: str, retry_after_s: int | None = None) -> web.Response:
-    """Return a refusal in the format of the API that was called."""
+    """Return an error response in the format of the API that was called."""
     code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # distinct from an unknown model
     words = with_home(words, request[HOME_OPTION])
     body = format_error(api_of(request.path), status, words, request[CALLER].request_id, code)
@@ -327,7 +335,7 @@ def _error_response(request: web.Request, error: AppError) -> web.Response:
 
 
 def _given_key(request: web.Request) -> str:
-    """Return the key as sent by clients of OpenAI and Ollama, or by those of Anthropic."""
+    """Return the key from the header that clients of OpenAI and Ollama use, or from the one that Anthropic's use."""
     return _bearer(request) or request.headers.get("X-Api-Key", "")
 
 

@@ -1,4 +1,4 @@
-"""Compressed request bodies (gzip and zstd), decompressed chunk by chunk within a limit.
+"""Decompression of request bodies (gzip and zstd), chunk by chunk and within a limit.
 
 Deflate is rejected because programs disagree on whether it has zlib's header. Brotli is rejected because no client
 of these APIs sends it, and it would need another native library that parses untrusted input.
@@ -34,21 +34,21 @@ class BadEncoding(ValueError):
 
 
 class _Unpacker(Protocol):
-    """The common interface of the gzip and zstd decompressors."""
+    """An incremental decompressor."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return at most PIECE_BYTES of decompressed `data`. Raises BadEncoding."""
+        """Decompress `data` and return at most PIECE_BYTES. Raises BadEncoding."""
 
     @property
     def has_more(self) -> bool:
-        """Return whether `feed(b"")` would return more data."""
+        """Return whether `feed(b"")` would return more output."""
 
     def check_end(self) -> None:
-        """Check that the compressed data is complete and nothing follows it. Raises BadEncoding."""
+        """Raise BadEncoding unless the compressed data is complete and nothing follows it."""
 
 
 def encoding_error(encodings: Sequence[str]) -> str:
-    """Return why a body with these Content-Encoding headers is rejected, or "" if it is accepted."""
+    """Return the reason for rejecting a body with these Content-Encoding headers, or "" to accept it."""
     named = _named(encodings)
     if len(named) > 1:
         return CHAINED
@@ -60,8 +60,8 @@ def encoding_error(encodings: Sequence[str]) -> str:
 async def read_body(request: web.Request, limit: int) -> bytes:
     """Return the whole decompressed body. Raises TooLong, TooSlow, BadEncoding.
 
-    Both the compressed and the decompressed size are limited to `limit`. Reading stops at the first chunk beyond
-    it, so a few bytes that expand to gigabytes cost no more than any other body.
+    Both the compressed and the decompressed size are limited to `limit`. Reading stops at the first chunk that
+    exceeds it, so a few bytes that expand to gigabytes cost no more than any other body.
     """
     named = _named(request.headers.getall("Content-Encoding", []))
     announced = request.content_length
@@ -86,7 +86,7 @@ async def read_body(request: web.Request, limit: int) -> bytes:
 
 
 def _named(encodings: Sequence[str]) -> list[str]:
-    """Return the encodings in lower case, without `identity`, which means none, and with x-gzip as gzip (RFC 9110)."""
+    """Return the names of the encodings in lower case, without `identity` and with x-gzip as gzip (RFC 9110)."""
     names = [name.strip().lower() for header in encodings for name in header.split(",")]
     return [name.removeprefix("x-") for name in names if name not in ("", "identity")]
 

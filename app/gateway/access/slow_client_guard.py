@@ -1,4 +1,7 @@
-"""A port that closes connections which send no request in time (SAFETY.md 5), and rejects invalid requests."""
+"""A server port that closes connections on which no request arrives in time (SAFETY.md 5).
+
+It also rejects invalid requests without logging or returning their bytes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last tw
 
 
 def runner_of(application: web.Application) -> web.AppRunner:
-    """Return a server for the application, with the limits shared by the local port and the LAN port."""
+    """Return a runner for the application, with the limits that the loopback port and the LAN port share."""
     return web.AppRunner(
         application,
         handler_cancellation=True,
@@ -46,7 +49,7 @@ def runner_of(application: web.Application) -> web.AppRunner:
 
 
 class SlowClientGuard:
-    """A listener that watches each connection until its first request has arrived with all its headers."""
+    """A listener that watches each connection until the headers of its first request have arrived."""
 
     def __init__(self, within_s: float = HEADER_SECONDS) -> None:
         self._within_s = within_s
@@ -56,7 +59,10 @@ class SlowClientGuard:
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
-        """Listen on the first free port of `ports` (0 means any) and return it. Raises BadInput if none is free."""
+        """Listen on the first free port of `ports` and return it. Raises BadInput if none is free.
+
+        Port 0 stands for any free port.
+        """
         loop = asyncio.get_running_loop()
         connection = self.protocol_factory(runner)
         first = 0
@@ -85,7 +91,7 @@ class SlowClientGuard:
         return connection
 
     def note_request(self, request: web.Request) -> None:
-        """Record that a request arrived on its connection."""
+        """Record that a request has arrived on its connection."""
         if (transport := request.transport) is None:
             return
         self._forget(transport)
@@ -99,7 +105,7 @@ class SlowClientGuard:
             self._kept[transport] = served
 
     def close(self) -> None:
-        """Stop listening, and close the connections that have sent no request."""
+        """Stop listening, and close the connections on which no request has arrived."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -129,9 +135,9 @@ class SlowClientGuard:
 
 
 class _QuietRequestHandler(web.RequestHandler):
-    """A request handler that keeps invalid bytes out of logs and answers, since they may contain a key or a chat.
+    """A request handler that does not log or return the bytes of invalid requests, which aiohttp's own handler does.
 
-    aiohttp's own handler would log and return them.
+    They may contain a key or a chat.
     """
 
     __slots__ = ()

@@ -1,4 +1,7 @@
-"""The tokens per minute of each key. A key that has used up its budget waits until enough tokens are a minute old."""
+"""The limit on each key's tokens per minute.
+
+A key that has used up its tokens must wait until enough of them are a minute old.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ WINDOW_SECONDS = 60.0
 
 
 class TokenBudget:
-    """The tokens spent by all keys in the last minute.
+    """The tokens that each key has spent in the last minute.
 
-    Prompt tokens count too, except those that were cached. `most` returns the limit of a key; 0 means no limit.
+    Prompt tokens count too, except those that were cached. `most` returns the limit of a key, where 0 means no
+    limit.
     """
 
     def __init__(self, most: Callable[[str], int], clock: Callable[[], float]) -> None:
@@ -23,8 +27,10 @@ class TokenBudget:
         self._had: dict[str, deque[tuple[float, int]]] = {}  # per key: time, number of tokens
 
     def check(self, key: str) -> None:
-        """Raise Busy if this key has used up its tokens. An answer in progress is finished even if it exceeds the
-        budget."""
+        """Raise Busy if this key has used up its tokens.
+
+        An answer in progress is not interrupted when it exceeds the limit.
+        """
         most, had = self._most(key), self._recent(key)
         left = sum(count for _, count in had)
         if not most or left < most:
@@ -38,13 +44,15 @@ class TokenBudget:
         raise Busy("api_tokens_minute", most=most, seconds=seconds)
 
     def spend(self, key: str, n_tokens: int) -> None:
-        """Count `n_tokens` more for this key."""
+        """Add `n_tokens` to the tokens that this key has spent."""
         if n_tokens > 0 and self._most(key):
             self._recent(key).append((self._clock(), n_tokens))
 
     def spender(self, key: str) -> Callable[[int], None]:
-        """Return a callback that counts tokens as they are computed, so that those of a client that leaves early count
-        too."""
+        """Return a callback that counts tokens as they are computed.
+
+        The tokens of a client that disconnects early are thus counted too.
+        """
         return partial(self.spend, key)
 
     def _recent(self, key: str) -> deque[tuple[float, int]]:

@@ -1,1 +1,1 @@
-"""Dialects of the API. Each parses its requests into an ApiRequest, and formats answers in its own way."""
+"""Dialects of the API. Each parses its requests into an ApiRequest and formats the answers."""

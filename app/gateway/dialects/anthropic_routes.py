@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: its requests, its answers, whole or streamed, and token counting."""
+"""Anthropic's Messages API: its requests, its complete and streamed answers, and token counting."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ThinkingOption(msgspec.Struct, frozen=True):
     budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
 
     def thinking(self, effort: str) -> Thinking:
-        """Return the requested thinking. Nothing is refused, as many programs send it whatever the model can do."""
+        """Return the requested thinking. It is never refused, because many programs request it from every model."""
         return Thinking(self.type != "disabled", effort, self.budget_tokens)
 
 
@@ -113,7 +113,7 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     thinking: ThinkingOption | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request as an ApiRequest. Raises BadInput."""
+        """Convert the request to an ApiRequest. Raises BadInput."""
         messages: list[Json] = []
         if system := text_of(self.system):
             messages.append({"role": "system", "content": system})
@@ -155,7 +155,7 @@ def _tool(tool: MessagesTool) -> Tool:
 
 
 def _messages(message: Message) -> list[Json]:
-    """Return the message for a chat template. A message with tool results becomes several."""
+    """Convert the message to the form that chat templates expect. A message with tool results becomes several."""
     if message.role == "system":  # newer clients send these in the middle of a chat, too
         return [{"role": "system", "content": text_of(message.content)}]
     if message.role not in ("user", "assistant"):
@@ -212,13 +212,13 @@ class Answer:
         return self._frame(content) | self._reason() | {"usage": _usage(self.collected.ended)}
 
     def begin(self) -> list[tuple[str, Json]]:
-        """Return the first events. The number of input tokens is not known yet and is sent at the end."""
+        """Return the first events. Their usage is 0, because the number of input tokens is known only at the end."""
         usage = dict.fromkeys(USAGE, 0)
         message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
         return [("message_start", {"message": message})]
 
     def events(self, piece: Piece) -> list[tuple[str, Json]]:
-        """Return the name and data of each event for a piece."""
+        """Return the names and data of the events for a piece."""
         self.collected.add(piece)
         match piece:
             case TextPiece(text=text):
@@ -254,7 +254,7 @@ class Answer:
         return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
 
     def _extend_block(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
-        """Return the events that extend a block of this kind, starting one if the current block is of another kind."""
+        """Return the events that extend a block of this kind, and start such a block if another one is open."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind
@@ -289,7 +289,7 @@ class Answer:
 
 
 def _signature(thought: str) -> str:
-    """Return a signature, which clients keep with the thought and send back. It is never verified."""
+    """Return a signature, which clients store with the thought and send back. It is never verified."""
     return hashlib.sha256(thought.encode()).hexdigest()
 
 
@@ -299,7 +299,7 @@ def _usage(end: AnswerEnd) -> Json:
 
 
 def require_max_tokens(body: MessagesRequest) -> None:
-    """Check that the request sets `max_tokens`, which an answer requires. Raises BadInput."""
+    """Raise BadInput unless the request sets `max_tokens`, which answers require."""
     if body.max_tokens is None:
         raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")
 

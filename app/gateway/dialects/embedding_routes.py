@@ -1,4 +1,4 @@
-"""Routes for embeddings (OpenAI's one and Ollama's two), and for reranking under llama.cpp's names."""
+"""The routes for embeddings (one of OpenAI's, two of Ollama's) and for reranking (under llama.cpp's names)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
     def texts(self) -> tuple[Text, ...]:
         """Return the texts, or none if `input` is a single empty text, as Ollama does. Raises BadInput.
 
-        An empty text among others is refused: skipping it would shift their vectors.
+        An empty text in a list is refused, because skipping it would shift the vectors of the others.
         """
         return texts_of(self.input) if self.input else ()
 
@@ -127,7 +127,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request in Jina's form, or in TEI's form if it has `texts`."""
+    """A request in Jina's format, or in the format of TEI (Text Embeddings Inference) if it has `texts`."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MOST_CHARS)]
     documents: Annotated[list[InputText | Document], Meta(max_length=MOST_TEXTS)] = []
@@ -146,7 +146,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
         return [text if isinstance(text, str) else text.text for text in texts]
 
     def answer(self, made: Ranked) -> Json | list[Json]:
-        """Return the results, best first. Texts with equal scores keep their order."""
+        """Return the results, best first. Texts with equal scores stay in their original order."""
         texts, is_tei = self.all_texts(), self.texts is not None
         score = "score" if is_tei else "relevance_score"
         ranked: list[Json] = [{"index": index, score: rank.value} for index, rank in enumerate(made.scores)]
@@ -164,7 +164,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmbeddingRoutes:
-    """The routes for embeddings and reranking. Programs take turns here as they do for answers."""
+    """The routes for embeddings and reranking. Programs take turns as they do for answers."""
 
     def __init__(self, embeddings: Embeddings, budget: TokenBudget, metrics: Metrics) -> None:
         self._embeddings, self._budget, self._metrics = embeddings, budget, metrics
@@ -219,7 +219,7 @@ class EmbeddingRoutes:
             return await embeddings.embed(entry, texts, size, cut=cut, read=self._spender(key))
 
     def _spender(self, key: str) -> Callable[[int], None]:
-        """Return a callback that counts the tokens read for this key."""
+        """Return a callback that counts the tokens computed for this key."""
 
         def read(n_tokens: int) -> None:
             self._budget.spend(key, n_tokens)
@@ -229,5 +229,5 @@ class EmbeddingRoutes:
 
 
 def _json(answer: Json | list[Json]) -> web.Response:
-    """Return the answer encoded by msgspec. Python's own encoder would block all streams of this node for seconds."""
+    """Return a response encoded by msgspec. Python's own encoder would block all streams of this node for seconds."""
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

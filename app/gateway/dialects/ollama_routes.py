@@ -1,4 +1,4 @@
-"""Ollama's API: its requests, its answers as one JSON object per line, `keep_alive`, and its routes."""
+"""Ollama's API: its requests, its answers with one JSON object per line, `keep_alive`, and its routes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The supported options. Others are ignored, as in Ollama."""
+    """The supported options. Unknown options are ignored, as in Ollama."""
 
     temperature: Annotated[float, Meta(ge=0, le=MOST_HEAT)] | None = None
     top_k: TopK = None
@@ -125,7 +125,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The common fields of chat and generate requests."""
+    """The fields that chat and generate requests have in common."""
 
     model: str = ""
     stream: bool | None = None
@@ -157,7 +157,7 @@ class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
     tools: Annotated[list[ChatTool], Meta(max_length=MOST_TOOLS)] | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request as an ApiRequest. Raises BadInput."""
+        """Convert the request to an ApiRequest. Raises BadInput."""
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         return replace(self.base_request(seed), messages=tuple(map(_message, self.messages)), tools=tools)
 
@@ -172,7 +172,7 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
     context: list[int] | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request as an ApiRequest. Raises BadInput."""
+        """Convert the request to an ApiRequest. Raises BadInput."""
         for name in ("suffix", "template", "images", "context"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
@@ -184,7 +184,7 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
 
 
 def _thinking(think: bool | str | None) -> Thinking:
-    """Return whether to think, or with which effort. As in Ollama, a model that cannot think is refused."""
+    """Return the requested thinking or effort. A model that cannot think refuses it, as in Ollama."""
     if isinstance(think, str) and think:
         return Thinking(think != "none", "" if think == "none" else think, must=True)
     return Thinking(think if isinstance(think, bool) else None, must=True)
@@ -228,7 +228,7 @@ class Answer:
     collected: CollectedAnswer = field(default_factory=CollectedAnswer)
 
     def line(self, piece: Piece, now: float, took_s: float) -> Json:
-        """Return the line of a stream for a piece."""
+        """Return the line to stream for a piece."""
         self.collected.add(piece)
         match piece:
             case TextPiece(text=text):
@@ -283,7 +283,7 @@ class Answer:
 
 
 class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The model to describe. Older clients call the field `name`."""
+    """A request for the description of a model. Older clients call the field `name`."""
 
     model: str = ""
     name: str = ""
@@ -296,7 +296,7 @@ class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shelf_entry(model: Json, modified: str) -> Json:
-    """Return the list entry of a downloaded model, or of an upstream's model, of which only the name is known."""
+    """Return the list entry of a downloaded model or of an upstream's model, which has only a name."""
     return {
         "name": model["name"],
         "model": model["name"],
@@ -308,7 +308,10 @@ def shelf_entry(model: Json, modified: str) -> Json:
 
 
 def loaded_entry(model: Json, context: int) -> Json:
-    """Return the list entry of a loaded model. It has no expiry time: the program that loaded it decides."""
+    """Return the list entry of a loaded model.
+
+    It has no expiry time, because models are not unloaded after a period without requests.
+    """
     return {
         "name": model["name"],
         "model": model["name"],
@@ -320,7 +323,10 @@ def loaded_entry(model: Json, context: int) -> Json:
 
 
 def model_description(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
-    """Return the description of a model and its capabilities. `context` is its context size if it is loaded."""
+    """Return the description of a model and its capabilities.
+
+    context: its context size, or None if it is not loaded.
+    """
     family = model.get("architecture") or ""
     can = {
         "completion": model.get("writes", True),
@@ -346,13 +352,13 @@ def model_description(model: Json, card: ModelCard | None, since: str, context: 
 
 
 def _parameters(context: int | None) -> str:
-    """Return the default parameters, one per line, as Ollama writes them."""
+    """Return the default parameters, one per line, in Ollama's format."""
     usual = DEFAULT_OPTIONS if context is None else {"num_ctx": context, **DEFAULT_OPTIONS}
     return "\n".join(f"{name:<30} {value:g}" for name, value in usual.items())
 
 
 def parameter_size(count: int) -> str:
-    """Return a parameter count as Ollama writes it, such as 134.52M, 8.0B or 70B."""
+    """Return a parameter count in Ollama's format, such as 134.52M, 8.0B or 70B."""
     if not count:
         return ""
     for least, letter, digits in ((10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0)):
@@ -363,9 +369,9 @@ def parameter_size(count: int) -> str:
 
 
 def _digest(model: Json) -> str:
-    """Return the model's digest, or for an upstream's model, of which only the name is known, the hash of its name.
+    """Return the model's digest, or a hash of its name for an upstream's model, whose digest is unknown.
 
-    Ollama's command line cuts the digest to twelve characters, and fails if there are fewer.
+    Ollama's command line truncates the digest to twelve characters and fails if there are fewer.
     """
     return str(model.get("id") or hashlib.sha256(model["name"].encode()).hexdigest())
 
@@ -382,23 +388,23 @@ def _details(model: Json) -> Json:
 
 
 class ModelUnloader:
-    """The unloading of models for `keep_alive: 0`, unless someone else uses them.
+    """The unloading of models for `keep_alive: 0`, unless other requests are using them.
 
-    A program may unload the model that its own request loaded, and other models only if it may change them.
+    A program may always unload the model that its own request loaded, and other models only if it may load models.
     """
 
     def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: Answering) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
     def loaded_models(self) -> frozenset[Placement]:
-        """Return the models loaded before a request, which may load another one."""
+        """Return the models that are currently loaded."""
         return frozenset(self._hosting.loaded)
 
     @contextmanager
     def unloading_after(self, model: str, *, unload_after: bool) -> Iterator[None]:
-        """Unload the model after the block if `unload_after`, also if the client leaves early.
+        """Unload the model after the block if `unload_after` is set, even if the client disconnects early.
 
-        A request that fails has loaded nothing that could answer, so it unloads nothing.
+        A request that fails unloads nothing, because it has loaded no model that could answer.
         """
         before = self.loaded_models()
         try:
@@ -411,9 +417,11 @@ class ModelUnloader:
             self.unload_unused(model, before)
 
     def unload_unused(self, model: str, before: frozenset[Placement]) -> None:
-        """Unload the model unless it is in use. `before` holds the models loaded when the request arrived.
+        """Unload the model unless it is in use.
 
-        In the meantime the owner may have loaded it, or the owner's own model may have been lost and recovered.
+        `before` contains the models that were loaded when the request arrived. In the meantime the owner may have
+        loaded the
+        model, or the owner's own model may have been lost and recovered.
         """
         running = self._hosting.loaded.named(model)
         if running is None:
@@ -425,7 +433,10 @@ class ModelUnloader:
             self._unload(running)
 
     def unload_now(self, model: str) -> None:
-        """Unload the model on request. Raises BadInput if the program may not, Busy if others are using it."""
+        """Unload the model on request.
+
+        Raises BadInput if the program may not do so, Busy if other requests are using the model.
+        """
         running = self._hosting.loaded.named(model)
         if running is None or not running.is_ready:  # it may already be unloading
             return
@@ -465,7 +476,7 @@ class OllamaRoutes:
         ]
 
     async def alive(self, request: web.Request) -> web.Response:
-        """Report that the server is running. Ollama's command line checks this first, with HEAD."""
+        """Report that the server is running. Ollama's command line checks this first, with a HEAD request."""
         return web.Response(text=RUNS)
 
     async def version(self, request: web.Request) -> web.Response:
@@ -525,7 +536,7 @@ class OllamaRoutes:
     async def _load_or_unload(
         self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.Response:
-        """Load or unload the model, as a request without a prompt asks."""
+        """Load or unload the model, which is what a request without a prompt means."""
         model = await self._answering.resolve(body.model)
         if body.unload_after:
             self._unloader.unload_now(model)
@@ -534,7 +545,7 @@ class OllamaRoutes:
         return web.json_response(Answer(model, chat).load_result(time.time()))
 
     async def _known(self) -> dict[str, Json]:
-        """Return the downloaded models and those that upstreams serve, by name."""
+        """Return the downloaded models and the models that upstreams offer, by name."""
         elsewhere = {name: {"name": name} for name in self._answering.upstream_models()}
         here: dict[str, Json] = {model["name"]: model for model in await self._list_models()}
         return here | {name: model for name, model in elsewhere.items() if name not in here}

@@ -1,4 +1,4 @@
-"""OpenAI's chat and text completion requests, parsed into an ApiRequest. No I/O."""
+"""Parsing of OpenAI's chat and text completion requests into an ApiRequest. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ USUAL_COMPLETION = 16  # default limit of a text completion, as OpenAI documents
 
 
 def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]) -> str:
-    """Return "auto", "none", "" for any tool, or the name of a tool. Raises BadInput."""
+    """Return "auto", "none", "" to require any tool, or the name of a required tool. Raises BadInput.
+
+    function_of: extracts the named function from the choice in the dialect's format.
+    """
     match choice:
         case None | "auto":
             return "auto"
@@ -79,9 +82,9 @@ def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]
 
 
 def answer_schema(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
-    """Return the JSON schema that the answer must follow, or None for any text. Raises BadInput.
+    """Return the JSON schema that the answer must follow, or None if any text is allowed. Raises BadInput.
 
-    `name` is the name of the field in that API.
+    `name` is the full name of the field in that API, for the error message, and `field` is its top-level field.
     """
     match response_format:
         case None | {"type": "text"}:
@@ -138,14 +141,14 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
     @property
     def thought(self) -> str | None:
-        """Return the model's earlier thought."""
+        """Return the thought in an earlier message of the model, or an empty string."""
         return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
 class ForeignForms(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of llama.cpp and vLLM that constrain the form of an answer.
+    """Fields of llama.cpp and vLLM that constrain the format of an answer.
 
-    They are refused, because ignoring them would produce an answer of the wrong form.
+    They are refused, because ignoring them would produce an answer in the wrong format.
     """
 
     grammar: Any = None
@@ -161,7 +164,7 @@ FORMS = ForeignForms.__struct_fields__
 
 
 class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
-    """The common fields of chat and text completions."""
+    """The fields that chat and text completions have in common."""
 
     model: str = ""
     stream: bool | None = None
@@ -186,7 +189,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def check(self, *unsupported: str) -> None:
-        """Raise BadInput if an unsupported field or one of the foreign forms is set."""
+        """Raise BadInput if an unsupported field or one of ForeignForms is set."""
         for name in (*unsupported, *FORMS):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
@@ -211,7 +214,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
 
 
 class HostedChatFields(OpenAiRequest, frozen=True, kw_only=True):
-    """Fields for OpenAI's own service. They are only passed on to an upstream."""
+    """Fields that only OpenAI's own service understands. They are passed on to upstreams and otherwise ignored."""
 
     verbosity: Any = None
     service_tier: Any = None
@@ -241,7 +244,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     thinking_budget_tokens: int | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request as an ApiRequest. Raises BadInput."""
+        """Convert the request to an ApiRequest. Raises BadInput."""
         self.check("functions", "audio")
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda named: named.get("function"))
@@ -282,7 +285,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
 def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
     """Return the requested thinking.
 
-    Turning it off is refused if the model cannot do that. An effort is ignored by a model that never thinks.
+    Turning it off is refused if the model cannot do that. A model that never thinks ignores the effort.
     """
     on = False if effort == "none" else on
     most = None if most_tokens is None or most_tokens < 0 else most_tokens
@@ -290,7 +293,10 @@ def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None
 
 
 def template_kwargs(options: Json | None) -> Json:
-    """Return the chat template's variables except `enable_thinking`, which is passed under the template's own name."""
+    """Return the variables for the chat template, without `enable_thinking`.
+
+    The switch for thinking is passed separately, because each template may call it differently.
+    """
     return {name: value for name, value in (options or {}).items() if name != "enable_thinking"}
 
 
@@ -302,7 +308,7 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
     best_of: int | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request as an ApiRequest. Raises BadInput."""
+        """Convert the request to an ApiRequest. Raises BadInput."""
         self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
         return ApiRequest(
             model=self.model,
@@ -317,7 +323,7 @@ class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
 
 
 def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
-    """Return the only prompt, as text or as token IDs. Raises BadInput if there are several."""
+    """Return the prompt as text or as token IDs. Raises BadInput if there are several prompts."""
     match prompt:
         case str():
             return prompt
@@ -329,12 +335,12 @@ def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
 
 
 def given_fields(body: object, *names: str) -> Json:
-    """Return those of the named fields that are set."""
+    """Return the fields with these names that are set."""
     return {name: value for name in names if (value := getattr(body, name)) is not None}
 
 
 def with_values(usual: Sampling, **values: float | None) -> Sampling:
-    """Return the default sampling with these values. A top_k of -1 means all, like 0."""
+    """Return the default sampling with the given values. A top_k of -1 means all tokens, like 0."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if "top_k" in changes:
         changes["top_k"] = max(0, changes["top_k"])
@@ -355,7 +361,7 @@ def _biases(logit_bias: dict[str, float]) -> tuple[tuple[int, float], ...]:
 
 
 def _message(message: ChatMessage) -> Json:
-    """Return the message in the form that chat templates expect. Raises BadInput."""
+    """Convert the message to the form that chat templates expect. Raises BadInput."""
     if message.role == "user" and message.content is None:  # its content may be in another field
         raise BadInput("bad_request", why="a message of the user has no content", field="messages")
     text = text_of(message.content, ("text", "refusal"))
@@ -382,7 +388,7 @@ def unknown_role(name: str, there: str) -> BadInput:
 
 
 def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
-    """Return an assistant message with calls, each given as ID, name, and arguments as an object or JSON text.
+    """Return an assistant message with calls, each given as an ID, a name, and arguments as an object or JSON text.
 
     Truncated arguments remain text, for `complete_calls`. Raises BadInput.
     """
@@ -401,7 +407,7 @@ def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Js
 def complete_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
     """Return the messages with truncated arguments cut back to their complete part. Raises BadInput.
 
-    Parsing truncated arguments is slow, so only a few are accepted.
+    Only a few truncated calls are accepted, because parsing them is slow.
     """
     functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
     cut = [function for function in functions if isinstance(function["arguments"], str)]
@@ -418,7 +424,7 @@ def _no_object() -> BadInput:
 
 
 def check_calls(calls: Sequence[object]) -> None:
-    """Check the number of calls in a message, since every result is matched against all of them. Raises BadInput."""
+    """Raise BadInput if a message has too many calls, since every result is matched against all of them."""
     if len(calls) > MOST_CALLS:
         why = f"a message has more than {MOST_CALLS} calls"
         raise BadInput("bad_request", why=why, field="messages")

@@ -1,4 +1,4 @@
-"""Routes of OpenAI's API (models, chat and text completions) and of llama.cpp's server (health and props)."""
+"""The routes of OpenAI's API (models, chat and text completions) and of llama.cpp's server (health and props)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class ServerRoutes:
-    """The routes of llama.cpp's server. Their answers contain no prompts and no paths of this computer."""
+    """The routes of llama.cpp's server. The answers contain no prompts and no paths of this computer."""
 
     def __init__(self, answering: Answering, hosting: ModelManager, list_models: ListModels, cards: ModelCards) -> None:
         self._answering, self._hosting, self._list_models = answering, hosting, list_models
@@ -58,15 +58,17 @@ class ServerRoutes:
         return [*(web.get(path, self.health) for path in HEALTH), web.get("/props", self.props)]
 
     async def health(self, request: web.Request) -> web.Response:
-        """Report whether requests are answered now. They are even if nothing is loaded, as a request then loads its
-        model."""
+        """Report whether requests are answered now.
+
+        They are answered even if no model is loaded, because a request loads its model.
+        """
         if self._hosting.loading and not self._answering.ready_models():
             error = {"code": 503, "message": LOADING, "type": "unavailable_error"}
             return web.json_response({"error": error}, status=503)
         return web.json_response({"status": "ok"})
 
     async def props(self, request: web.Request) -> web.Response:
-        """Describe the model given as `?model=NAME`, or else the one that answers. Raises BadInput."""
+        """Describe the model given as `?model=NAME` or, by default, the model that answers. Raises BadInput."""
         name = await self._answering.resolve(request.query.get("model", ""))
         running = self._answering.ready_models().get(name)
         if running is None:
@@ -99,7 +101,7 @@ class ServerRoutes:
 
 @dataclass(slots=True)
 class Answers:
-    """All answers to one request, in progress."""
+    """The answers to one request, in progress."""
 
     id: str
     model: str
@@ -112,13 +114,13 @@ class Answers:
         self.wholes.setdefault(piece.index, CollectedAnswer()).add(piece)
 
     def whole(self) -> Json:
-        """Return the complete answer."""
+        """Return the complete response with all answers."""
         choices = [self._choice(index, self.wholes[index]) for index in sorted(self.wholes)]
         kind = "chat.completion" if self.chat else "text_completion"
         return self._frame(kind, choices) | {"usage": self.usage()}
 
     def chunks(self, piece: Piece) -> list[Json]:
-        """Return the chunks for a piece. The first chunk of each answer states its role."""
+        """Return the chunks for a piece. The first chunk of each answer contains the role."""
         begins = piece.index not in self.wholes
         before = self.wholes.setdefault(piece.index, CollectedAnswer()).n_said
         self.add(piece)

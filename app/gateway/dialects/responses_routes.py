@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without stored responses: its requests, its answers, whole or as events, and its routes."""
+"""OpenAI's Responses API, without stored responses: its requests, its complete and streamed answers, and its routes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ResponsesTool(msgspec.Struct, frozen=True):
     tools: Annotated[list[ResponsesTool], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
     def as_json(self) -> Json:
-        """Return the tool as it is repeated in a response."""
+        """Return the tool in the form in which a response repeats it."""
         if self.type == "namespace":
             within = [tool.as_json() for tool in self.tools or ()]
             return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
@@ -87,7 +87,7 @@ class ResponsesTool(msgspec.Struct, frozen=True):
 
 
 def qualified_name(namespace: object, name: str) -> str:
-    """Return the name by which the model knows a tool.
+    """Return the name under which a tool is presented to the model.
 
     Codex has a namespace for each MCP server, `mcp__NAME` or `mcp__NAME__`.
     """
@@ -95,7 +95,7 @@ def qualified_name(namespace: object, name: str) -> str:
 
 
 def flatten_tools(items: Sequence[ResponsesTool]) -> tuple[tuple[Tool, ...], Mapping[str, OwnName]]:
-    """Return all functions, and the program's own name for each. Raises BadInput."""
+    """Return all functions with qualified names, and the program's own name for each. Raises BadInput."""
     tools: list[Tool] = []
     own_names: dict[str, OwnName] = {}
     for item in items:
@@ -146,7 +146,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
     background: bool | None = None
 
     def to_api_request(self, seed: int) -> ApiRequest:
-        """Return the request as an ApiRequest. Raises BadInput."""
+        """Convert the request to an ApiRequest. Raises BadInput."""
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name, field=name)
@@ -170,11 +170,11 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_tools(self) -> list[ResponsesTool]:
-        """Return the tools that the program runs itself."""
+        """Return the tools that the program itself provides."""
         return [tool for tool in self.tools or () if tool.type not in HOSTED_TOOLS]
 
     def _extra_fields(self) -> Json:
-        """Return the remaining fields under the names that they have in OpenAI's chat requests."""
+        """Return the remaining fields under the names that OpenAI's chat requests give them."""
         form = self.text.format if self.text else None
         if form and form.get("type") == "json_schema":
             rest = {name: value for name, value in form.items() if name != "type"}
@@ -213,19 +213,19 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _with_thought(thought: str, message: Json) -> Json:
-    """Return the message, with the thought that preceded it if the model wrote it."""
+    """Return the message with the thought that preceded it, if the message is the model's."""
     return with_thought(message, thought) if message["role"] == "assistant" else message
 
 
 def _thought(item: Json) -> str:
-    """Return the text of a reasoning item. An encrypted one cannot be read."""
+    """Return the text of a reasoning item. Encrypted reasoning is ignored."""
     parts = [*(item.get("content") or ()), *(item.get("summary") or ())]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return "\n\n".join(text for text in texts[:64] if isinstance(text, str))
 
 
 def _item(item: Json) -> list[Json]:
-    """Return an item of the input as messages for a chat template."""
+    """Convert an item of the input to messages for a chat template. Raises BadInput."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
             name = qualified_name(item.get("namespace"), name)
@@ -301,7 +301,7 @@ class Response:
                 return [*events, self._event(last, response=self.object())]
 
     def _think(self, text: str) -> Events:
-        """Return the events that extend a reasoning item. It ends when anything else begins."""
+        """Return the events that extend the current reasoning item, starting one if necessary."""
         events = [] if self.thinks else self._closed()
         at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         if not self.thinks:
@@ -332,7 +332,7 @@ class Response:
         return events
 
     def failed(self, why: Json) -> tuple[str, Json]:
-        """Return the last event of a failed stream. `why` is the error as in OpenAI's other APIs."""
+        """Return the last event of a failed stream. `why` is the error in the format of OpenAI's other APIs."""
         code = why["code"] or why["type"]
         return self._event("error", code=code, message=why["message"], param=why["param"])
 
@@ -486,7 +486,7 @@ def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
 
 
 def _repeated_fields(body: ResponsesRequest) -> Json:
-    """Return the request's fields that a response repeats."""
+    """Return the fields of the request that a response repeats."""
     return {
         "instructions": body.instructions,
         "max_output_tokens": body.max_output_tokens,

@@ -1,4 +1,4 @@
-"""The proxy that forwards requests of a guest's programs to a host unchanged, and returns its answers."""
+"""The proxy that forwards requests of a guest's programs to a host without changes, and returns the host's answers."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ REFUSED = 409  # used by the listener for members, and never by the Chat API
 
 
 class _Named(msgspec.Struct):
-    """The only field of a body that must be known to forward it."""
+    """The only field of a body that the proxy must read to forward it."""
 
     model: str = ""
 
 
 def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that lets a host answer instead of this machine."""
+    """Return the middleware that lets a host answer requests in place of this machine."""
     secret = secrets.token_bytes(16)
 
     @web.middleware
@@ -66,7 +66,7 @@ def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.Strea
 def _pseudonym(secret: bytes, key: str) -> str:
     """Return a pseudonym that distinguishes programs without revealing their names.
 
-    If they shared a conversation, the timing of an answer could reveal what another program asked.
+    If programs shared a conversation, the timing of an answer could reveal what another program had asked.
     """
     return hmac.new(secret, key.encode(), "sha256").hexdigest()[:32]
 
@@ -78,7 +78,7 @@ def _route(request: web.Request) -> str:
 
 
 def _model(body: bytes) -> str:
-    """Return the model's name, or "" if the body is invalid. Its own route or the host then reports the error."""
+    """Return the model's name, or "" if the body is invalid, which the route or the host then reports."""
     try:
         return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):
@@ -100,7 +100,7 @@ async def _read_whole(host: GuestClient, answer: aiohttp.ClientResponse) -> byte
 async def _forward_large(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """Forward an answer that is too large to buffer, such as the vectors of many texts.
 
-    If the host is lost midway, the connection is aborted.
+    If the host is lost before the end, the connection is aborted.
     """
     response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
     response.content_length = answer.content_length
@@ -119,7 +119,7 @@ async def _forward_large(request: web.Request, host: GuestClient, answer: aiohtt
 async def _forward_stream(
     request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
 ) -> web.StreamResponse:
-    """Forward a stream. If the host is lost midway, the stream ends with an error in the format of its API."""
+    """Forward a stream. If the host is lost before the end, the stream ends with an error in the format of its API."""
     name = request[CALLER].request_id
     response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
     request[STARTED] = True

@@ -1,4 +1,4 @@
-"""A host's API for guests: the Chat API over a member's pinned link, which serves as its key (SAFETY.md 4)."""
+"""A host's API for guests: the Chat API over a guest's pinned link, which takes the place of a key (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ FACTS = ("name", "id", "architecture", "quantization", "file_bytes", "embeds", "
 
 @contextmanager
 def naming_host(host: Callable[[], str]) -> Iterator[None]:
-    """Make errors raised in the block name the host, since only its owner can fix them. `host` returns its name."""
+    """Make errors that are raised in the block name the host, because only the host's owner can fix them.
+
+    host: returns the host's name.
+    """
     try:
         yield
     except AppError as error:
@@ -55,7 +58,7 @@ def naming_host(host: Callable[[], str]) -> Iterator[None]:
 
 
 def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that makes errors name the host."""
+    """Return the middleware that makes errors name the host (see `naming_host`)."""
 
     @web.middleware
     async def named(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -66,9 +69,9 @@ def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.
 
 
 class GuestAuthenticator:
-    """The check for guests. The listener has already checked the identity.
+    """The check for guests, whose identity the listener has already verified.
 
-    `may` returns whether this member may use the machine: it must be a guest, and this machine a host.
+    `may` returns whether this member may use the machine. The member must be a guest, and this machine a host.
     """
 
     def __init__(self, may: Callable[[MachineId], bool]) -> None:
@@ -77,9 +80,10 @@ class GuestAuthenticator:
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
         """Return the status and text that reject a request, or None.
 
-        A browser has no member's certificate, and a page's request would not be the guest's own. Compressed bodies
-        are refused because the guest's node decompresses what its programs send, and the listener for members has
-        no limit on their size.
+        Requests with an Origin are refused: a browser has no member's certificate, so such a request comes from a
+        web page and not from the guest. Compressed bodies are refused because the guest's node has already
+        decompressed what its programs send, and because the listener for members does not limit the decompressed
+        size.
         """
         if "Origin" in request.headers:
             return 403, FOREIGN_ORIGIN
@@ -90,19 +94,19 @@ class GuestAuthenticator:
         return None
 
     def caller_name(self, request: web.Request) -> str | None:
-        """Return the guest's name. It contains a space, which the names of keys cannot."""
+        """Return a name for the guest. It contains a space, so it cannot be the name of a key."""
         return f"guest {request[MEMBER].id[:16]}"
 
     def requester(self, request: web.Request, key: str) -> Requester:
         return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return False, since a guest's node declares the type of what it forwards."""
+        """Return False, because a guest's node declares the type of the bodies that it forwards."""
         return False
 
 
 def while_guest(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that ends an answer when its guest disconnects or loses the right to use this host."""
+    """Return the middleware that ends an answer when its guest disconnects or may no longer use this host."""
 
     @web.middleware
     async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -127,7 +131,7 @@ async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse
 
 
 class GuestRoutes:
-    """The routes for a guest's own window and command line. Its programs use the routes of the Chat API."""
+    """The routes for a guest's own window and command line. The guest's programs use the routes of the Chat API."""
 
     def __init__(
         self,
@@ -144,7 +148,7 @@ class GuestRoutes:
         return [web.get("/models", self.models), web.post("/ask", self.ask)]
 
     async def models(self, request: web.Request) -> web.Response:
-        """List the models, without paths of this computer."""
+        """List the models, without the paths of their files."""
         listed = [{fact: model[fact] for fact in FACTS} for model in await self._list_models()]
         ready = self._answering.ready_models()
         for model in listed:
@@ -159,7 +163,7 @@ class GuestRoutes:
         return await stream(request, answer_lines(self._answer(order, request[CALLER])))
 
     async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[AnswerPart, None]:
-        """Answer in turn with all programs, using only models that programs may use."""
+        """Answer a chat. The guest takes turns with all programs and may use the same models as they."""
         with naming_host(self._host):
             answering = self._answering
             self._budget.check(caller.key)

@@ -1,4 +1,7 @@
-"""The Chat API on the LAN: only with TLS, only at addresses that serve a household, and on no VPN unless chosen."""
+"""The Chat API's server on the LAN.
+
+It uses only TLS, listens only at addresses of household interfaces, and uses no VPN unless the owner chose it.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,11 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 
 
 class LanServer:
-    """The server on the LAN, open or closed. `chosen` returns the interfaces to use in addition to the usual ones.
+    """The server on the LAN, which may be open or closed.
 
-    `expects` returns whether a member was met at an address. Members take precedence over strangers, and so do
-    addresses
-    from which a program has shown a valid key.
+    `chosen` returns the interfaces to use in addition to the usual ones. `expects` returns whether a member was met
+    at an
+    address. Members take precedence over strangers, as do addresses from which a program has sent a valid key.
     """
 
     def __init__(
@@ -61,18 +64,18 @@ class LanServer:
         self._group: asyncio.TaskGroup | None = None
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Run the server's tasks in `group`. Called before `open`."""
+        """Run the server's tasks in `group`. Must be called before `open`."""
         self._group = group
 
     def _is_expected(self, host: str) -> bool:
         return host in self.known or self._expects(host)
 
     def host_names(self) -> set[str]:
-        """Return the accepted values of a request's Host header."""
+        """Return the values that are accepted in a request's Host header."""
         return {str(Address(address, self.port)) for address in self.addresses}
 
     async def open(self, application: web.Application, ports: Iterable[int], keys: Keystore) -> None:
-        """Listen. Raises BadInput if no address or no port is available, Refused if the keyring is locked."""
+        """Start listening. Raises BadInput if no address or port is available, Refused if the keyring is locked."""
         if self._group is None:
             return  # the node is still starting, and opens the port later
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
@@ -85,10 +88,9 @@ class LanServer:
         self._listen(made, context)
 
     async def follow_addresses(self, keys: Keystore) -> bool:
-        """Listen at this computer's current addresses without interrupting connections at those that remain. Raises
-        Refused.
+        """Listen at this computer's current addresses, without interrupting connections at unchanged addresses.
 
-        Return False if this is impossible and the port must be opened again.
+        Return False if this is impossible and the server must be reopened. Raises Refused.
         """
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not (self._group and self.port and addresses):
@@ -114,7 +116,7 @@ class LanServer:
         log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.host_names())))
 
     async def close(self) -> None:
-        """Stop listening, and end every connection."""
+        """Stop listening, and close every connection."""
         tasks, self._tasks = self._tasks, set()
         for task in tasks:
             task.cancel()
@@ -197,8 +199,7 @@ class LanServer:
 
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
-    """Return the addresses of interfaces that serve a household, IPv4 first, without link-local IPv6 addresses.
-    Blocks."""
+    """Return the addresses of household interfaces, IPv4 first, without link-local IPv6 addresses. Blocks."""
     addresses = [
         address
         for interface in usable_interfaces(interfaces(), chosen)
@@ -213,7 +214,7 @@ def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[dict[str, socket.socket], int]:
-    """Listen at all addresses on the first port that is free on each. Raises BadInput."""
+    """Listen at all addresses on the first port that is free at each of them. Raises BadInput."""
     for port in ports:
         made: dict[str, socket.socket] = {}
         try:

@@ -1,4 +1,4 @@
-"""The Chat API and its loopback port. It is off until its owner turns it on, and has its own keys."""
+"""The Chat API as a whole, and its loopback port. It is off until the owner turns it on, and has its own keys."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LOOK_SECONDS = 10.0  # between checks of this computer's addresses
 
 
 class LoopbackPort:
-    """The loopback port of the API, open or closed."""
+    """The API's port on loopback, which may be open or closed."""
 
     def __init__(self) -> None:
         self.number = 0  # 0 if closed
@@ -73,7 +73,7 @@ class LoopbackPort:
             raise
 
     async def close(self) -> None:
-        """Stop listening, and end every connection. Idempotent."""
+        """Stop listening, and close every connection. Does nothing if the port is closed."""
         runner, self._runner, self.number = self._runner, None, 0
         self.guard.close()
         if runner is not None:
@@ -81,7 +81,10 @@ class LoopbackPort:
 
 
 class ChatApi:
-    """The whole API, which `change` opens and closes. `lan` is its server on the LAN."""
+    """The whole API: its settings, keys, queue, upstreams and servers.
+
+    `lan` is its server on the LAN.
+    """
 
     def __init__(
         self,
@@ -133,8 +136,10 @@ class ChatApi:
         return self.choice.at_once_of(key)
 
     async def start(self, group: asyncio.TaskGroup) -> None:
-        """Listen if the owner has turned the API on. A failure is only logged, since the household needs the node
-        without it too."""
+        """Open the servers if the owner has turned the API on.
+
+        A failure is only logged, because the household needs the node even without the API.
+        """
         self.lan.start(group)
         self.upstreams.report_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
@@ -158,7 +163,7 @@ class ChatApi:
             await self._loopback.close()
 
     async def state(self) -> chat_api.ChatApi:
-        """Return the API's state, without any key."""
+        """Return the API's state, which contains no keys."""
         choice, where = self.choice, await self.keys.where()
         return chat_api.ChatApi(
             on=choice.on,
@@ -186,7 +191,10 @@ class ChatApi:
         )
 
     async def change(self, order: requests.ChangeApi) -> chat_api.ChatApi:
-        """Save the settings, and open or close ports at once. Raises BadInput if all ports are taken, Refused."""
+        """Save the settings, and open or close the servers accordingly.
+
+        Raises Refused, or BadInput if no port is free.
+        """
         changes = {
             field: value
             for field in order.__struct_fields__
@@ -205,7 +213,7 @@ class ChatApi:
         return await self.state()
 
     async def limit(self, order: requests.LimitKey) -> chat_api.ChatApi:
-        """Save the limits of a key. Raises BadInput if it does not exist."""
+        """Save the limits of a key. Raises BadInput if the key does not exist."""
         known = await self.keys.all()
         if order.name not in known:
             raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
@@ -214,13 +222,13 @@ class ChatApi:
         return await self.state()
 
     async def make_key(self, name: str) -> str:
-        """Make a key, and end the requests of a key that it replaces. Raises BadInput, Refused."""
+        """Create a key. If it replaces an earlier key, end the requests of that key. Raises BadInput, Refused."""
         key = await self.keys.make(name)
         self._end_requests_of(name)
         return key
 
     async def remove_key(self, name: str) -> None:
-        """Remove a key with its limits, and end its requests. Raises BadInput, Refused."""
+        """Remove a key and its limits, and end its requests. Raises BadInput, Refused."""
         await self.keys.remove(name)
         self._end_requests_of(name)
         await self._save(
@@ -249,7 +257,7 @@ class ChatApi:
             raise
 
     async def _apply_lan(self, choice: ApiSettings) -> None:
-        """Open or close the LAN server as the settings say. Raises BadInput, Refused."""
+        """Open or close the LAN server according to the settings. Raises BadInput, Refused."""
         async with self._turn:
             if not (choice.on and choice.lan):
                 await self.lan.close()
@@ -259,7 +267,7 @@ class ChatApi:
                 await self.lan.open(self._application(self._lan_auth()), ports, keys)
 
     async def _watch_addresses(self) -> None:
-        """Follow this computer's LAN addresses, without interrupting connections at those that remain."""
+        """Make the LAN server follow this computer's addresses whenever they change."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self.choice.on and self.choice.lan and await self.lan.addresses_changed():
@@ -270,7 +278,10 @@ class ChatApi:
                         log.warning("the Chat API is not on the LAN: %s", error.reason)
 
     async def _follow(self) -> None:
-        """Listen at this computer's current addresses. Raises BadInput, Refused."""
+        """Make the LAN server listen at this computer's current addresses, reopening it if necessary.
+
+        Raises BadInput, Refused.
+        """
         async with self._turn:
             keys = await open_keystore(self._home)
             if await self.lan.follow_addresses(keys):
@@ -279,7 +290,7 @@ class ChatApi:
         await self._apply_lan(self.choice)
 
     async def _reopen(self, port: int) -> None:
-        """Move to another port, or stay at the current one if that fails."""
+        """Move the loopback server to another port, or back to the current one if that fails."""
         was = self.port
         try:
             await self._open(port)
@@ -329,7 +340,7 @@ class ChatApi:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
     def _application(self, auth: Auth) -> web.Application:
-        """Return the application for programs. On a guest, its host answers their requests."""
+        """Return the application for programs. If this machine is a guest, its host answers their requests."""
         guesting = self._guesting
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(guesting)])
 
@@ -355,7 +366,7 @@ class ChatApi:
         return [msgspec.to_builtins(model) for model in await self._models.listed()]
 
     def for_guests(self) -> web.Application:
-        """Return the application for guests, who reach it over their links. It needs no key and is always on."""
+        """Return the application for guests, who reach it over their links. It requires no key and is always on."""
         may = self._rights.may_be_asked_by
         auth = Auth(GuestAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name

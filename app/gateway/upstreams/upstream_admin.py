@@ -1,4 +1,4 @@
-"""The owner's management of upstreams: add, change, remove and test them."""
+"""The owner's management of upstreams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
 
 
 class UpstreamAdmin:
-    """The management operations. `save` applies a change to the saved upstreams."""
+    """The operations that list, add, change, remove and test upstreams.
+
+    `now` returns the saved upstreams, and `save` applies a change to them.
+    """
 
     def __init__(
         self,
@@ -36,7 +39,7 @@ class UpstreamAdmin:
         self._upstreams, self._now, self._save = upstreams, now, save
 
     async def state(self) -> list[UpstreamState]:
-        """Return all upstreams without their keys. `has_key` is None if the key store cannot be opened."""
+        """Return all upstreams, without their keys. `has_key` is None if the key store cannot be opened."""
         configured = self._now()
         keys = await self._names_of_keys() if configured else frozenset[str]()
         return [
@@ -56,7 +59,7 @@ class UpstreamAdmin:
         ]
 
     async def add(self, order: requests.AddUpstream) -> None:
-        """Add an upstream, or replace the one with this name. It starts turned off. Raises BadInput, Refused."""
+        """Add an upstream, or replace the one with this name. It is off at first. Raises BadInput, Refused."""
         new = Upstream(checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate)
         try:
             upstream_context(order.certificate)
@@ -69,7 +72,10 @@ class UpstreamAdmin:
         await self._save(lambda configured: configured | {order.name: new})
 
     async def test(self, name: str) -> UpstreamTest:
-        """Return the upstream's models, and which configured ones it lacks. Raises BadInput, Unreachable, Busy."""
+        """Return the models that the upstream offers, and the configured ones that it lacks.
+
+        Raises BadInput, Unreachable, Busy.
+        """
         upstream = self._known(name)
         there = await self._upstreams.list_models(name, upstream)
         missing = sorted(set(upstream.models.values()) - set(there))
@@ -119,7 +125,7 @@ class UpstreamAdmin:
 def checked_url(url: str) -> str:
     """Return the URL without a trailing slash. Raises BadInput.
 
-    Keys are sent to it, so plain HTTP is accepted only for this computer.
+    Plain HTTP is accepted only for this computer, because keys are sent to the URL.
     """
     odd = BadInput("upstream_url", url=url[:100])
     try:

@@ -1,4 +1,7 @@
-"""The client side of OpenAI's API: it encodes an ApiRequest, and turns the chunks of the answer into pieces. No I/O."""
+"""The client side of OpenAI's API.
+
+It encodes an ApiRequest for an upstream and converts the chunks of the answer to pieces. This module does no I/O.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,17 @@ MOST_CHARS = 4 << 20  # of an answer including its calls, which is kept in memor
 
 
 def upstream_obstacle(api_request: ApiRequest) -> str:
-    """Return the reason code why no upstream may answer this request, or "" if one may."""
+    """Return a reason code if no upstream can answer this request, or "" otherwise."""
     if isinstance(api_request.prompt, tuple) or api_request.sampling.logit_bias:
         return "upstream_tokens"
     return "upstream_raw_form" if api_request.messages is None and api_request.schema is not None else ""
 
 
 def request_body(api_request: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
-    """Return the body of a streamed request for one answer, with usage at the end. Raises BadInput.
+    """Return the body of a request that streams one answer and reports its usage at the end. Raises BadInput.
 
-    Fields that the program did not set are left to the server: OpenAI's newer models refuse any temperature except
-    their default, and the token limit under its old name.
+    Fields that the program did not set are omitted. OpenAI's newer models refuse every temperature except their
+    default, and they refuse the token limit under its old name.
     """
     ours: Json = {
         "model": model,
@@ -63,7 +66,7 @@ def request_body(api_request: ApiRequest, model: str, index: int, most_tokens: i
 
 
 def with_new_limit_name(sent: Json) -> Json:
-    """Return the body with the token limit under its newer name."""
+    """Return the body with the token limit under its new name."""
     return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
@@ -99,7 +102,7 @@ def endpoint(api_request: ApiRequest) -> str:
 
 
 def _form(schema: object) -> Json:
-    """Return the response format for a schema, which is strict as in the other APIs."""
+    """Return the response format for a schema. It is strict, as in the other APIs."""
     if schema == {"type": "object"}:
         return {"type": "json_object"}
     form = {"name": "answer", "schema": schema, "strict": True}
@@ -107,7 +110,7 @@ def _form(schema: object) -> Json:
 
 
 def _tool(tool: Tool) -> Json:
-    """Return the tool without empty fields, since some servers refuse an empty schema."""
+    """Return the tool without empty fields, because some servers refuse an empty schema."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     written: Json = {name: value for name, value in function.items() if value}
     if tool.strict is not None:
@@ -116,9 +119,9 @@ def _tool(tool: Tool) -> Json:
 
 
 def _messages(messages: Sequence[Json]) -> list[Json]:
-    """Return the messages with the arguments of calls as text, and with results that name their call.
+    """Convert the messages from the form for chat templates to OpenAI's form.
 
-    Here arguments are values, as templates expect, and Ollama's clients do not name the call of a result.
+    The arguments of calls become text. Each result names its call, which Ollama's clients do not do.
     """
     written: list[Json] = []
     open_calls: list[tuple[str, str]] = []  # name and ID of calls without a result so far
@@ -151,7 +154,7 @@ def _calling(message: Json, place: int) -> Json:
 
 @dataclass(slots=True)
 class UpstreamAnswer:
-    """One answer in progress. The server is not trusted."""
+    """One answer of an upstream, in progress. The upstream is not trusted."""
 
     index: int
     reason: str = "stop"
@@ -166,7 +169,10 @@ class UpstreamAnswer:
     _last: dict[int, list[str]] = field(default_factory=dict)  # by index, which some servers omit
 
     def pieces(self, chunk: Json) -> list[Piece]:
-        """Return the pieces of a chunk. Raises ValueError, TypeError, KeyError or AttributeError if it is invalid."""
+        """Return the pieces of a chunk.
+
+        Raises ValueError, TypeError, KeyError or AttributeError if the chunk is invalid.
+        """
         pieces: list[Piece] = []
         for choice in (chunk.get("choices") or ())[:1]:  # only one answer was requested
             delta = choice.get("delta") or {}
@@ -209,7 +215,7 @@ class UpstreamAnswer:
         parts.append(self._taken(function.get("arguments")))
 
     def _taken(self, delta: object) -> str:
-        """Count a piece of text and return it. Raises ValueError if the answer is too long."""
+        """Count the characters of a piece and return its text. Raises ValueError if the answer is too long."""
         text = str(delta or "")
         self.n_chars += len(text)
         if self.n_chars > MOST_CHARS:
@@ -219,7 +225,7 @@ class UpstreamAnswer:
     def end(self, took_s: float, first_s: float) -> list[Piece]:
         """Return the calls and the end of the answer.
 
-        `took_s` is the time since the request, and `first_s` the time until its first piece.
+        `took_s` is the time since the request was sent, and `first_s` is the time until the first piece arrived.
         """
         called: list[Piece] = []
         for at, (call_id, name, *parts) in enumerate(self._calls):
@@ -233,16 +239,18 @@ class UpstreamAnswer:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of the answer. If the server reports no usage, count each chunk as one token, which is the
-        minimum."""
+        """Return the number of tokens in the answer.
+
+        If the server reports no usage, each chunk counts as one token, which is the minimum.
+        """
         return self.answer_tokens or self.n_chunks
 
 
 def _is_another(call: Json, last: list[str]) -> bool:
-    """Return whether a named call differs from the last one with its number.
+    """Return whether a named call is a new one, and not a continuation of the last call with its index.
 
-    A different call has another ID. If a server gives neither IDs nor numbers, it has another name, or its
-    arguments begin after the earlier ones ended.
+    A new call has another ID. If a server sends neither IDs nor indexes, a new call has another name, or its
+    arguments begin after the earlier ones have ended.
     """
     if name_of_call := call.get("id"):
         return last[0] not in ("", str(name_of_call))
@@ -255,7 +263,7 @@ def _is_another(call: Json, last: list[str]) -> bool:
 
 
 def _half(arguments: str) -> str | None:
-    """Return the arguments if they are not a JSON object, and can only be passed to clients as text."""
+    """Return the arguments if they are not a JSON object and can only be passed on as text, or None."""
     try:
         return None if isinstance(parse_json(arguments or "{}"), dict) else arguments
     except ValueError:
@@ -263,12 +271,12 @@ def _half(arguments: str) -> str | None:
 
 
 def _count(number: Any) -> int:
-    """Return a server's token count, limited to a plausible range."""
+    """Return a token count that a server reported, limited to a plausible range."""
     return min(max(0, int(number or 0)), MOST_TOKENS)
 
 
 def _likelies(logprobs: Json) -> Iterator[TokenLogprobs]:
-    """Yield the logprobs of each token in a chunk, in the form of chats or of text completions."""
+    """Yield the logprobs of each token in a chunk, which may have the format of chats or of text completions."""
     yield from map(_likely, logprobs.get("content") or ())
     tokens = logprobs.get("tokens") or ()
     best = logprobs.get("top_logprobs") or [None] * len(tokens)

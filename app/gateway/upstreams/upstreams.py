@@ -1,4 +1,7 @@
-"""Other OpenAI-compatible servers to which whole requests may be sent: their choice, their cost, and their answers."""
+"""Other OpenAI-compatible servers, to which whole requests may be sent.
+
+This module chooses an upstream, counts the tokens that it costs, and reads its answers.
+"""
 
 from __future__ import annotations
 
@@ -65,18 +68,20 @@ Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class ProtocolViolation(ValueError):
-    """A violation of the protocol by a server, described in our own words."""
+    """A violation of the protocol by a server. The message contains nothing that the server sent."""
 
 
 class Content(Protocol):
-    """An aiohttp StreamReader."""
+    """The part of aiohttp's StreamReader that is used here."""
 
     def iter_any(self) -> AsyncIterator[bytes]: ...
 
 
 async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the chunks. Raises ValueError if one is not an object, ProtocolViolation if the stream does not end
-    properly."""
+    """Yield the chunks of a stream.
+
+    Raises ValueError if a chunk is not an object, ProtocolViolation if the stream does not end properly.
+    """
     n_events = 0
     async with aclosing(_data(content)) as lines:
         async for line in lines:
@@ -126,7 +131,7 @@ class _Said(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamChoice:
-    """An upstream chosen to answer a request."""
+    """An upstream that was chosen to answer a request."""
 
     name: str
     upstream: Upstream
@@ -136,8 +141,8 @@ class UpstreamChoice:
 class Upstreams:
     """All upstreams. Each is off until the owner turns it on.
 
-    Spending is saved across restarts. The tokens that answers in progress may still spend are reserved, so that
-    concurrent answers stay within the limit too.
+    The tokens spent are saved across restarts. The tokens that answers in progress may still spend are reserved, so
+    concurrent answers cannot exceed the limit either.
     """
 
     def __init__(
@@ -151,14 +156,14 @@ class Upstreams:
         self._saving = asyncio.Lock()
 
     def choose(self, model: str) -> UpstreamChoice | None:
-        """Return the first upstream that is on, has this model, and has tokens left."""
+        """Return the first upstream that is on, offers this model and has tokens left, or None."""
         for name, upstream in self._choice().items():
             if upstream.on and model in upstream.models and self._left(name, upstream) > 0:
                 return UpstreamChoice(name, upstream, upstream.models[model])
         return None
 
     def explain_missing(self, model: str, error: AppError) -> None:
-        """Raise a more helpful error than `error` if an upstream has this model.
+        """Raise a more helpful error than `error` if an upstream offers this model.
 
         Raises BadInput if the upstream is off or out of tokens, Busy if its last tokens are only reserved.
         """
@@ -170,7 +175,7 @@ class Upstreams:
             raise BadInput("upstream_off", name=next(iter(having)), model=model)
 
     def models(self) -> list[str]:
-        """Return the names of the models that upstreams serve."""
+        """Return the names of the models that upstreams offer."""
         return sorted({model for upstream in self._choice().values() if upstream.on for model in upstream.models})
 
     async def answer(
@@ -182,11 +187,10 @@ class Upstreams:
         on_cost: Callable[[int], None] = lambda _: None,
         forwarded_by: Sequence[str] = (),
     ) -> AsyncGenerator[Piece, None]:
-        """Yield one answer of an upstream. Closing the generator disconnects. Raises Unreachable, Busy or BadInput.
+        """Yield the pieces of one answer from an upstream. Raises Unreachable, Busy or BadInput.
 
-        `on_cost` is called with the cost in tokens, however the answer ends. `forwarded_by` lists the marks of the
-        nodes that
-        have forwarded the request.
+        Closing the generator disconnects from the upstream. `on_cost` is called with the cost in tokens, however
+        the answer ends. `forwarded_by` lists the marks of the nodes that have forwarded the request.
         """
         guess, answer_so_far = _guessed_tokens(api_request), UpstreamAnswer(index)
         most = self._most(chosen, api_request, guess)
@@ -263,7 +267,7 @@ class Upstreams:
         return min(left, limit or max(USUAL_MOST, left // 4))
 
     async def list_models(self, name: str, upstream: Upstream) -> list[str]:
-        """Return the models that the upstream lists, which costs no tokens. Raises Unreachable, Busy."""
+        """Return the models that the upstream lists. This costs no tokens. Raises Unreachable, Busy."""
         chosen = UpstreamChoice(name, upstream, "")
         try:
             async with (
@@ -286,22 +290,22 @@ class Upstreams:
             raise Unreachable("upstream_test_failed", name=name, why=UNREADABLE) from None
 
     async def reset_spent(self, name: str) -> None:
-        """Reset the count of an upstream's tokens to zero."""
+        """Forget the tokens that an upstream has spent."""
         self.spent.pop(name, None)
         await self._save()
 
     def is_counted(self, name: str) -> bool:
-        """Return whether the upstream's spending so far is known."""
+        """Return whether the number of tokens that the upstream has spent is known."""
         return self.spent.get(name, 0) < UNCOUNTED
 
     def report_uncounted(self) -> None:
-        """Report the upstreams that get no requests because their spending is unknown."""
+        """Report the upstreams that are not used because the number of tokens they have spent is unknown."""
         if names := [name for name in self._choice() if not self.is_counted(name)]:
             facts: dict[str, Any] = {"path": str(self._file), "names": ", ".join(names)}
             self._note(Reason("log_node_uncounted", facts))
 
     def _loaded(self) -> dict[str, int]:
-        """Return the saved counts. If they are damaged, mark all upstreams as uncounted, so that none is used."""
+        """Return the saved counts. If the file is damaged, mark all upstreams as uncounted, so that none is used."""
         try:
             spent = read_json(self._file, dict[str, int])
             if any(count < 0 for count in spent.values()):
@@ -317,8 +321,10 @@ class Upstreams:
         return upstream.cap_tokens - self.spent.get(name, 0) - self._reserved[name]
 
     def _no_more(self, name: str, upstream: Upstream, needs: int = 1) -> AppError:
-        """Return the error for an upstream that cannot spend `needs` more tokens. Busy if reserved tokens may be
-        released."""
+        """Return the error for an upstream that cannot spend `needs` more tokens.
+
+        It is Busy if tokens are only reserved and may be released.
+        """
         if not self.is_counted(name):
             return BadInput("upstream_uncounted", name=name)
         left, most = upstream.cap_tokens - self.spent.get(name, 0), upstream.cap_tokens
@@ -368,8 +374,8 @@ class Upstreams:
 async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientResponse:
     """Send the request and return the response. Raises Unreachable, Busy or BadInput.
 
-    If a server refuses the limit under its old name and mentions the new one, the request is repeated with the new
-    name.
+    If a server refuses the token limit under its old name and mentions the new name, the request is repeated with
+    the new name.
     """
     answer = await post(json=sent, allow_redirects=False)
     try:
@@ -398,8 +404,10 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
 
 
 async def _fault(answer: aiohttp.ClientResponse) -> Reason:
-    """Return the cause of a failed request. The server's message about a key is not included, since it may repeat the
-    key."""
+    """Return the cause of a failed request.
+
+    The server's message about a wrong key is not included, because it may repeat the key.
+    """
     if answer.status in (401, 403):
         return Reason("key_refused", {"status": answer.status})
     words = await _words(answer) if answer.status == 404 else ""
@@ -409,7 +417,7 @@ async def _fault(answer: aiohttp.ClientResponse) -> Reason:
 
 
 async def _words(answer: aiohttp.ClientResponse) -> str:
-    """Return the error message on one line, or "" if the body is not an error in OpenAI's format."""
+    """Return the server's error message on one line, or "" if the body is not an error in OpenAI's format."""
     said = (await answer.content.read(500)).decode("utf-8", "replace")
     try:
         message = str(decode(said, _Said).error.message)
@@ -420,13 +428,18 @@ async def _words(answer: aiohttp.ClientResponse) -> str:
 
 
 def _kind(error: Exception) -> str:
-    """Return the part of an error that may be logged. A server's message may repeat the request or contain a key."""
+    """Return the part of an error that may be logged.
+
+    Messages of other errors may repeat the request or contain a key.
+    """
     return str(error) if isinstance(error, ProtocolViolation) else type(error).__name__
 
 
 def _guessed_tokens(api_request: ApiRequest) -> int:
-    """Return an estimate of the prompt's tokens, including tools, which are often longer than the messages. Raises
-    BadInput."""
+    """Return an estimate of the number of tokens in the prompt. Raises BadInput.
+
+    It includes the tools, which are often longer than the messages.
+    """
     if api_request.messages is None:
         return len(api_request.prompt or "") // CHARS_OF_A_TOKEN
     texts = [*api_request.messages, *(tool.as_json() for tool in api_request.tools)]
