@@ -28,7 +28,7 @@ READY_S = 0.001  # between rehearsals while polling
 # The node needs this core for a moment after each step. A process that takes it more often or for longer is computing,
 # and polling slows it down: with three workers of a household on two cores, each lost a third of its speed.
 CONTESTED_SWITCHES, CONTESTED_S = 12, 0.002
-ASLEEP_S = 1.0  # then do not poll for this long
+ASLEEP_S = 1.0  # how long not to poll after that
 
 
 def main(arguments: list[str]) -> int:

@@ -11,18 +11,18 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 LLAMACPP = "llamacpp"  # the engine that computes layers
-KEPT_STATES = 2  # most recurrent states kept for each slot, after its latest prompts
-FORM_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy; the answer ends
+KEPT_STATES = 2  # maximum number of recurrent states saved per slot, each after one of its latest prompts
+FORM_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
 MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
 MOST_LIKELY = 20  # alternatives reported with a sampled token: as many as common APIs offer
 NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # in llama.cpp's messages
 # Versions of llama-cpp-python with which every cut of every family was proved (docs/families.md)
 PROVED_ENGINES = ("0.3.36",)
 EXPONENT_BYTES = 2  # for each row in f16
-BLOCK_VALUES = 32  # of an 8-bit row, sharing a scale
+BLOCK_VALUES = 32  # values of an 8-bit row that share a scale
 SCALE_BYTES = 2
 OUTLIER_BYTES = 2 + 4  # its position in the row and its value
-# With the scales this makes at most 1.15 bytes per value for widths from 72 on.
+# Together with the scales, at most 1.15 bytes are sent per value for widths from 72 on.
 VALUES_PER_OUTLIER = 72
 Scalar = str | int | float | bool | None  # a JSON scalar
 CELLS_STEP = 256  # llama.cpp rounds the cells of a slot up to a multiple of this if slots do not share cells
@@ -153,8 +153,8 @@ class Sampling:
     frequency_penalty: float = 0.0
     seed: int = 0
     logit_bias: tuple[tuple[int, float], ...] = ()
-    grammar: str = ""  # GBNF; JSON schemas are converted before they get here
-    likely: int | None = None  # report the log probability of each token and of this many of the likeliest
+    grammar: str = ""  # in GBNF; JSON schemas have already been converted to it
+    likely: int | None = None  # also report the log probability of each token and of this many of the likeliest tokens
 
     @property
     def is_special(self) -> bool:
@@ -206,7 +206,7 @@ class Keep:
     """The rule that decides which recurrent states of a slot are kept (see Kept). All stages apply the same rule."""
 
     marks: int = KEPT_STATES  # at most
-    least_rows: int = 1  # shortest prompt whose state is kept; shorter ones are read again
+    least_rows: int = 1  # minimum length of a prompt whose state is saved; shorter prompts are computed again
 
 
 KEEP_ALL = Keep()
@@ -316,9 +316,9 @@ class Objected(Refused):
     """A chat that the template itself rejects. The message was written by the template's author."""
 
 
-ID = "\ue000"  # in markers, stands for a call's id, which the model makes up
-NUMBER = "\ue001"  # stands for the number of a call
-NAME = "\ue002"  # stands for the name of the tool if it is written twice
+ID = "\ue000"  # within markers, stands for the id of a call, which the model chooses
+NUMBER = "\ue001"  # within markers, stands for the number of a call
+NAME = "\ue002"  # within markers, stands for the name of the tool, if the name is written twice
 
 
 class Payload(StrEnum):
@@ -346,9 +346,9 @@ class PastCalls:
     """The form in which a chat template accepts the tool calls made earlier in a conversation."""
 
     ids: Ids = Ids.ANY
-    is_single: bool = False  # it writes at most one call per message
-    takes_text: bool = False  # it accepts their arguments as JSON text
-    writes_calls: bool = True  # otherwise they are written into the text of their message
+    is_single: bool = False  # the template writes at most one call per message
+    takes_text: bool = False  # the template accepts arguments as JSON text
+    writes_calls: bool = True  # if not, calls are written into the text of their message
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +393,7 @@ class MessageSigns:
     start: str
     header_end: str
     ends: tuple[str, ...]
-    to_reader: str  # the header of the answer
+    to_reader: str  # the header of the message that contains the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +403,7 @@ class ReasoningFormat:
     begin: str
     end: tuple[str, ...]
     messages: MessageSigns | None = None  # if thoughts are separate messages
-    answer_begin: tuple[str, ...] = ()  # markers around the answer, which are not part of it
+    answer_begin: tuple[str, ...] = ()  # markers around the answer that are not part of it
     answer_end: tuple[str, ...] = ()
     switch_on: dict[str, Scalar] = field(default_factory=dict)  # template variables
     switch_off: dict[str, Scalar] | None = None  # None: thinking cannot be turned off

@@ -30,16 +30,17 @@ class Kind(IntEnum):
 
     STEP = 1  # input rows: token ids or hidden states
     OUTPUT = 2  # hidden states of the STEP with the same seq
-    SAMPLED = 3  # one token id for each of the segments, which are the due ones
+    SAMPLED = 3  # one token id for each due segment
     LOGITS = 4  # float32 scores of each due segment; only on the pipe, requested by tests
-    FORGET = 5  # keep only the first `pos` positions of the slot
+    FORGET = 5  # drop all but the first `pos` positions of the slot
     DONE = 6  # a FORGET or BEGIN has been carried out
     STALE = 7  # the frame belonged to an older epoch and changed nothing
     NEED_FROM = 8  # the step left a gap; the `pos` of each segment is the expected position
     LOST = 9  # the stage failed; the payload is JSON with code and facts
     TEXT = 10  # an order or its answer as JSON; only on the pipe (backends/worker_orders.py)
     FOLLOW = 11  # a STEP whose rows are the tokens sampled by the STEP in its payload; only on the pipe
-    LIKELY = 12  # precedes SAMPLED: one slot's token and the likeliest ones, if requested
+    # sent before SAMPLED, if requested: the log probabilities of one slot's token and of the likeliest ones
+    LIKELY = 12
     BEGIN = 13  # sent to a whole model on another computer: starts a sequence; the payload is a worker_orders.Begin
 
 

@@ -122,7 +122,7 @@ class Grammar:
             raise GrammarRefused(f"a grammar of more than {MAX_BYTES} bytes, or with a NUL")
         self._place = vocabulary, n_vocab
         while waiting := _idle.get(self._place):
-            with suppress(GrammarTooHeavy):  # the idle process may have died of its previous grammar
+            with suppress(GrammarTooHeavy):  # the previous grammar may have ended this process
                 self._begin(waiting.pop(), data)
                 return
         try:

@@ -26,8 +26,8 @@ from backends.worker import process
 # below that.
 STEP_SECONDS, WALL_SECONDS = 1.0, 3.0
 OPEN_SECONDS, OPEN_WALL_SECONDS = 20.0, 60.0  # the same for loading a vocabulary
-IN_ALL_SECONDS, EACH_SECONDS = (30.0, 0.2)  # CPU time for one grammar, plus more for each token
-GROW_BYTES = 256 << 20  # growth beyond the process's size with its vocabulary
+IN_ALL_SECONDS, EACH_SECONDS = (30.0, 0.2)  # CPU time for a whole grammar, and additional time for each token
+GROW_BYTES = 256 << 20  # maximum growth beyond the process's size with its vocabulary
 KEPT_BYTES = 32 << 20  # a process that has grown by more is not reused
 
 MAX_MESSAGE_BYTES = 1 << 20  # a grammar, or a bit for each token of a vocabulary
@@ -43,9 +43,9 @@ class Ask(IntEnum):
     OPEN = 1  # load a vocabulary: its expected number of tokens and the path of its file
     COMPILE = 2  # compile a grammar, replacing the previous one
     ALLOWS = 3  # return whether a token may come next
-    TAKE = 4  # the same, and advance by the token if so
-    ALLOWED = 5  # return which tokens may come next, one bit each
-    FORGET = 6  # drop the grammar; there is no answer
+    TAKE = 4  # advance by a token if it may come next, and return whether it may
+    ALLOWED = 5  # return the tokens that may come next, as one bit for each token
+    FORGET = 6  # drop the grammar; this request has no reply
 
 
 def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:

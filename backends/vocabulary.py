@@ -59,7 +59,7 @@ def pieces(text: Vocabulary) -> Iterator[tuple[int, tuple[bytes, ...]]]:
 
 def tokenize_with(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) -> list[int]:
     """Tokenize a text with a llama.cpp vocabulary."""
-    data = text.encode("utf-8", "replace")  # half a surrogate pair would end the process
+    data = text.encode("utf-8", "replace")  # an unpaired surrogate would end the process
     room = len(data) + 16
     while True:
         ids = np.empty(room, dtype=np.int32)

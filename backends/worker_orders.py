@@ -149,7 +149,7 @@ class Opened(Order, frozen=True, tag="opened"):
 
 
 class Shared(Order, frozen=True, tag="shared"):
-    used: int  # largest number of threads of any run's latest steps; 0: no run is loaded
+    used: int  # the largest number of threads in the stages' latest steps; 0: no stage is loaded
 
 
 class Closed(Order, frozen=True, tag="closed"):

@@ -60,7 +60,7 @@ class Bench:
         self._finished = 0
         self._model = task.model
         self._n_vocab: int | None = None
-        self._before: LoadedModel | None = None  # the model loaded before the benchmark, if that loads its own
+        self._before: LoadedModel | None = None  # the model that was loaded before the benchmark loaded its own
         self.has_loaded = False
 
     async def load(self, progress: Callable[[Progress], None]) -> LoadedModel:
@@ -96,7 +96,7 @@ class Bench:
         """
         orders = same_orders(was, machines)
         for order in orders:
-            with suppress(AppError):  # then another request restores it, or the load reports why none does
+            with suppress(AppError):  # then another request restores it, or loading reports why it cannot be restored
                 planned = await self._node.work("POST", "/plan", order, answer=Plan)
                 if is_same(was, msgspec.to_builtins(planned)):
                     return order

@@ -26,7 +26,7 @@ NAMES = ("den-pc", "attic-pc", "kitchen-laptop", "study-pc", "hall-pc", "garden-
 READY_SECONDS = 60
 ENDING_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0  # for the last output of a dying node
-REMOVING_TRIES = 20  # Windows keeps the files of an ended process open for a moment
+REMOVING_TRIES = 20  # Windows briefly locks the files of an ended process
 LEND = "512MiB"
 LOG = "demo.log"
 
@@ -108,7 +108,7 @@ class DemoNodes:
             await asyncio.gather(*(_end_process(process) for process in self._processes))
         finally:
             await asyncio.to_thread(_remove, self._folder)
-            with contextlib.suppress(OSError):  # the folder contains something else by now
+            with contextlib.suppress(OSError):  # the folder may contain other files by now
                 for folder in self._created:
                     folder.rmdir()
 

@@ -108,7 +108,7 @@ def _run(words: list[str], out: Output) -> int:
     except typer.Abort:
         out.fail(AppError("stopped"))
         return STOPPED
-    except typer.TyperException as error:  # a usage error; its message names the option and the cure
+    except typer.TyperException as error:  # a usage error, whose message names the option and the remedy
         out.fail(BadInput("usage", sentence=_usage_sentence(error)))
         return WRONG_USAGE
     except UnicodeEncodeError:  # an argument that was not UTF-8

@@ -156,7 +156,7 @@ def _sentence_of(error: AppError) -> str:
     if error.reason.code != "model_unknown":
         return said(error)
     name = str(error.reason.facts.get("name", ""))
-    if name.casefold().endswith(".gguf"):  # llama.cpp's own programs take a file name
+    if name.casefold().endswith(".gguf"):  # users of llama.cpp are used to typing a file name
         return said(error) + " Import the file first: `poolhouse import FILE`."
     with suppress(BadInput):  # if the catalog is damaged, the shelf's sentence is shown
         return _pull_hint(name) or f"{said(error)} {MORE_MODELS}"

@@ -12,7 +12,7 @@ from app.machine import paths
 if TYPE_CHECKING:
     from rich.text import Text
 
-MAX_NAME = 64  # SAFETY.md 7: the maximum shown of a foreign name
+MAX_NAME = 64  # maximum characters shown of a foreign name (SAFETY.md 7)
 
 _KEPT = "\n\t"
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))

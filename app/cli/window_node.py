@@ -19,7 +19,7 @@ from app.network import identity
 
 LOG = "start.log"  # output of the node during its start; later it writes its own log
 LAST_WORDS_BYTES = 4096
-END_WAIT_S, POLL_S = 12.0, 0.1  # for a node to end, which it is forced to after eight seconds
+END_WAIT_S, POLL_S = 12.0, 0.1  # how long to wait for a node to end; it is forced to end after eight seconds
 
 
 class NodeLauncher:

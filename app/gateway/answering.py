@@ -58,9 +58,9 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 MISSING_CODES = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
-ANY_NAMES = ("", "default")  # use whatever is loaded
+ANY_NAMES = ("", "default")  # names that stand for whichever model is loaded
 MOST_BUFFERED = 64  # pieces of several answers that are not consumed yet
-LEAST_DEFAULT_TOKENS = 1024  # tokens of an answer without a limit, unless a quarter of the context is more
+LEAST_DEFAULT_TOKENS = 1024  # default limit of an answer, unless a quarter of the context is more
 
 
 class AnswerReader:
@@ -133,7 +133,7 @@ class AnswerReader:
         """
         begin = self._n_sent
         if hidden := delta.hidden_bytes:  # thoughts and markers before the text
-            if self._hidden and self._hidden[-1][1] == begin:  # a token may span both
+            if self._hidden and self._hidden[-1][1] == begin:  # a token may span two hidden ranges
                 begin = self._hidden.pop()[0]
             self._hidden.append((begin, self._n_sent + hidden))
         self._n_sent += hidden + len(delta.text.encode())
@@ -382,7 +382,7 @@ class Answering:
                 if is_missing or caller.origin.upstream:
                     raise
                 caller.origin.n_upstreams_tried -= 1
-                kind = error.reason.code  # its sentence may repeat the request
+                kind = error.reason.code  # the error's message may repeat the request
                 log.warning(
                     "%s waits for the pool after all (%s)", caller.request_id, kind, extra=log_extra(caller.request_id)
                 )
@@ -420,13 +420,15 @@ class Answering:
         _check_sizes(api_request)  # reject it before it waits in the queue and occupies memory
         asked_at = time.monotonic()
         async with self.turn(caller.key, api_request.model) as model:
-            if not index:  # for requests that arrived together; the choices of one request are not treated differently
+            # checked again, because requests may arrive at the same time; further choices of this request are not
+            # checked
+            if not index:
                 self._budget.check(caller.key)
             queued_s = time.monotonic() - asked_at
             reader = AnswerReader(api_request, index)
 
             async def ask(running: Placement) -> GenerationRequest:
-                if running.entry.name != model:  # another model was loaded at this moment
+                if running.entry.name != model:  # another model was loaded in the meantime
                     raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                 question = await self._generation_request(api_request, caller, index, running)
                 came_at = caller.arrived_at + queued_s  # waiting for a turn does not count

@@ -17,7 +17,7 @@ from backends.contract import Sampling
 
 Json = dict[str, Any]
 
-USUAL = SamplingValues().sampling(chance=0)  # defaults, the same as in the window
+USUAL = SamplingValues().sampling(chance=0)  # the same defaults as in the window
 MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
 MOST_BIASES = 1024
 MOST_STOPS, MOST_STOP_CHARS = 8, 256
@@ -25,7 +25,7 @@ MOST_TOOLS = 128
 MOST_CALLS, MOST_CALLS_OF_ALL = 128, 4096  # per message, and per conversation
 MOST_CUT = 8  # truncated calls per conversation
 MAX_SEED = (1 << 32) - 2
-NO_LIMIT = 1 << 31  # tokens of an answer that only the context limits
+NO_LIMIT = 1 << 31  # stands for no limit except the context
 
 # bytes and log probability of the sampled token, then of the likeliest ones
 TokenLogprobs = Sequence[tuple[bytes, float]]
@@ -39,7 +39,7 @@ class Tool:
     name: str
     description: str
     parameters: Json
-    # For an upstream. Here a required call always follows its schema.
+    # Used only by upstreams. In the pool, a required call always follows its schema.
     strict: bool | None = None
 
     @property
@@ -68,7 +68,7 @@ class ApiRequest:
     schema: object = None  # the answer must be JSON of this schema
     tools: tuple[Tool, ...] = ()
     must_call: str | None = None  # "" for any tool, or the name of one
-    parallel_calls: bool | None = None  # None if not specified, which allows them
+    parallel_calls: bool | None = None  # None: not specified, which allows them
     calls_in_pieces: bool = False  # whether arguments are sent as they become certain
     thinking: Thinking = AS_IT_IS
     template_options: Json = field(default_factory=dict)  # additional variables of the chat template

@@ -93,7 +93,7 @@ class FairQueue:
             line.remove(turn)
             if line:
                 self._lines[key] = line  # move it behind all others
-            if not turn.admitted.done():  # otherwise its client has left
+            if not turn.admitted.done():  # otherwise its client has disconnected
                 self._running[turn.model] += 1
                 turn.admitted.set_result(None)
 
@@ -113,7 +113,7 @@ class FairQueue:
 
     def _leave(self, model: str) -> None:
         self._running[model] -= 1
-        self._running += Counter()  # drop the zeros
+        self._running += Counter()  # remove models without running answers
         self.admit()
 
     async def _wait(self, key: str, model: str) -> Turn:
@@ -126,7 +126,7 @@ class FairQueue:
             await turn.admitted
         except asyncio.CancelledError:
             if turn.admitted.done() and not turn.admitted.cancelled() and turn.admitted.exception() is None:
-                self._ended(turn)  # it was admitted at the same moment
+                self._ended(turn)  # the request was admitted at the same moment
             else:
                 self._forget(key, turn)
             raise
@@ -143,9 +143,9 @@ class FairQueue:
         if len(self._lines.get(key, ())) + 1 >= len(longest):
             raise full
         last = longest.pop().admitted
-        if not last.done():  # otherwise its client has left
+        if not last.done():  # otherwise its client has disconnected
             last.set_exception(full)
-            last.exception()  # mark it as retrieved, since its client may be leaving
+            last.exception()  # mark the error as retrieved, because the client may be disconnecting
 
     def _forget(self, key: str, turn: Turn) -> None:
         line = self._lines.get(key)

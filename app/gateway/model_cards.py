@@ -40,7 +40,7 @@ class ModelCards:
     def __init__(self, answering: Answering) -> None:
         self._answering = answering
         self._kept: OrderedDict[tuple[str, str], ModelCard] = OrderedDict()
-        self._turn = asyncio.Lock()  # each card opens a vocabulary, which uses memory for a moment
+        self._turn = asyncio.Lock()  # each card opens a vocabulary, which briefly uses memory
 
     async def card(self, model: Json) -> ModelCard | None:
         """Return the card of a model, or None if its file is missing or on another machine."""

@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=msgspec.Struct)
 FLOAT = re.compile("Expected `int.*, got `float`")
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
-# Neither a cache nor nginx, which buffers pages, may hold a stream back.
+# Prevents caches and nginx, which buffers responses, from delaying a stream.
 UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-# Maximum number of lists, objects and fields in a body, since decoding it blocks all other requests.
+# Maximum number of lists, objects and fields in a body, because decoding it blocks all other requests.
 MOST_PARTS = 1 << 19
-SILENT_SECONDS = 20.0  # then a keep-alive is sent: Node's fetch gives up after 300 s of silence
+SILENT_SECONDS = 20.0  # time after which a keep-alive is sent; Node's fetch gives up after 300 s of silence
 
 
 def read(request: web.Request, kind: type[S]) -> S:
@@ -101,7 +101,7 @@ async def send(
             keep_alive_task.cancel()
     if failed is not None:
         if not answer.prepared:
-            raise failed  # it is answered with its own status
+            raise failed  # the error gets a response with its own status
         name, home = request[CALLER].request_id, request[HOME_OPTION]
         usual = partial(stream_error, api_of(request.path), request=name, home=home)
         await stream.send((encode_error or usual)(failed))

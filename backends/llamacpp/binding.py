@@ -15,7 +15,7 @@ from typing import Any
 
 from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
 
-SWITCH_SECONDS = 1e-4  # at the default, a Python thread waiting for the GIL costs a step 40 ms
+SWITCH_SECONDS = 1e-4  # with Python's default, a thread that waits for the GIL delays a step by 40 ms
 
 
 @cache
@@ -46,7 +46,7 @@ def whole_model() -> Any:
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
     package: Any = sys.modules["llama_cpp"]
     package.__spec__.loader.exec_module(package)
-    llama.llama_log_set(_callback, ctypes.c_void_p(0))  # the package has set its own
+    llama.llama_log_set(_callback, ctypes.c_void_p(0))  # the package has replaced our log callback
     return package.Llama
 
 

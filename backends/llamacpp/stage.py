@@ -299,7 +299,7 @@ class LlamaStage:
         self._threads = self._choice.used  # the number set in the context
         self._furthest = 0  # end position of the latest step
         self._ends: dict[int, int] = {}  # end position of each slot
-        self._most_cells = 0  # most cells ever in use at once
+        self._most_cells = 0  # the largest number of cells ever in use
         self._scores_at, self._view = (0, 0), memoryview(b"")
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")

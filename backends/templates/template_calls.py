@@ -16,7 +16,7 @@ from typing import Any
 from backends.contract import ID, NAME, NUMBER, CallFormat, Ids, PastCalls, Payload, TemplateFailed
 from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
-MAX_SECONDS = 3.0  # CPU time for all renderings; after that no other is started
+MAX_SECONDS = 3.0  # CPU time after which no further rendering is started
 TEXT = "Ccontentc"
 FIRST, SECOND = "qfirsttool", "qsecondtool"
 A_KEY, B_KEY = "aakeyq", "bbkeyq"
@@ -42,7 +42,7 @@ TOLD_LIST = re.compile(r"with (<[^<>\s]+>) followed by a JSON list")
 TOLD_PYTHON = re.compile(r"List of tools: (?:<\|tool_list_start\|>)?\[")
 PYTHON_SIGNS = ("<|tool_call_start|>", "<|tool_call_end|>")
 NO_THOUGHTS = re.compile(r"^\s*(<[^<>]*think[^<>]*>)\s*(<[^<>]*think[^<>]*>)", re.IGNORECASE)
-FUNCTIONS, MESSAGE = "to=functions.", "<|message|>"  # of harmony
+FUNCTIONS, MESSAGE = "to=functions.", "<|message|>"  # in the harmony format
 
 Message = dict[str, Any]
 Json = dict[str, Any]

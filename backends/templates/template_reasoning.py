@@ -19,7 +19,7 @@ from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 Chat = Sequence[Mapping[str, Any]]
 Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, whether an answer is to begin
 
-MAX_PROBE_SECONDS = 10.0  # for a slow template; the findings up to then are used
+MAX_PROBE_SECONDS = 10.0  # for slow templates, of which only the findings until then are used
 MOST_SIGN_CHARS = 48
 
 THOUGHT, ANSWER = "Qzthoughtqz", "Qzanswerqz"

@@ -22,7 +22,8 @@ MOST = 16  # concurrent processes
 NEW = b"n"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-Serve = Callable[[socket.socket, int], None]  # a connection; the current size of this process's address space
+# arguments: a connection, and the current size of this process's address space
+Serve = Callable[[socket.socket, int], None]
 
 
 class Starter:
@@ -120,7 +121,7 @@ def _alone(fd: int) -> socket.socket:
     All descriptors except the given one are closed. Standard output and error are discarded.
     """
     process.forget_statm()
-    gc.disable()  # do not close what the parent had open
+    gc.disable()  # garbage collection could close files that the parent has open
     faulthandler.disable()
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)

@@ -19,9 +19,10 @@ PIPE_BYTES = 1 << 20  # with Linux's default of 64 KiB each large frame takes tw
 WATCH_SECONDS = 1.0
 PR_SET_PDEATHSIG = 1
 ROOM_TO_LOAD = 1.1  # a node kills the worker at 10% above the limit (SAFETY.md 8)
-# Allowed beyond the limit before the system itself refuses memory
+# memory beyond the limit, in total and per thread, before the system refuses allocations
 SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
-FORMS = "POOLHOUSE_FORMS"  # environment variable: this worker may be asked to follow grammars (fork_server.py)
+# environment variable that is set if this worker may be asked to evaluate grammars (fork_server.py)
+FORMS = "POOLHOUSE_FORMS"
 TUNABLES = "GLIBC_TUNABLES"
 ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # has no effect outside glibc
 
@@ -49,7 +50,7 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
             else:
                 quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
         except (OSError, ValueError):
-            continue  # the root group has none
+            continue  # the root group has no quota
         if quota not in ("max", "-1"):
             yield int(quota) / int(period)
 

@@ -31,7 +31,7 @@ from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_
 from backends.worker_orders import Begin, OpenStage, decode_begin
 
 KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)
-KEPT_FORGETS = 16  # these answers take a few bytes, including those to BEGIN
+KEPT_FORGETS = 16  # including answers to BEGIN; each takes only a few bytes
 
 Answers = tuple[Frame, ...]
 
@@ -125,7 +125,7 @@ class Steps:
     def _stale(self, frame: Frame) -> Answers | None:
         if frame.epoch > self.epoch:
             raise BadFrame(f"epoch {frame.epoch} was not opened, {self.epoch} is the current one")
-        # answer with the old epoch, because in a newer one the number may belong to another frame
+        # the answer has the old epoch, because in a newer one its number may belong to another frame
         if frame.epoch < self.epoch:
             return (Frame(Kind.STALE, frame.pipeline, frame.epoch, frame.seq),)
         return None

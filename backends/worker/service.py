@@ -147,9 +147,9 @@ class Service:
             answers = run.step(frame)
             self._last = frame
             return answers
-        except BadFrame as error:  # the run is unchanged
+        except BadFrame as error:  # the stage is unchanged
             return (lost(frame, "stage_bad_step", str(error)),)
-        except BadSlots as error:  # the run is intact
+        except BadSlots as error:  # the stage is intact
             complain(error)
             return (lost(frame, error.code, str(error), error.slots),)
         except Exception as error:  # noqa: BLE001  the outer wall: an engine may raise anything
@@ -174,7 +174,7 @@ class Service:
         tokens = np.maximum(ids_from_wire(answers[-1].payload), 0)
         step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
         after = self._move(step)
-        self._last = self._last and before  # the next step is one of the last run again
+        self._last = self._last and before  # the next step will be one of the last stage again
         return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
@@ -329,7 +329,7 @@ def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
     if not order.memory_limit_bytes:
         return _run(order)
     before, most = process.resident_bytes(), order.memory_limit_bytes
-    if alone:  # also enforced between the node's checks
+    if alone:  # this limit also applies between the node's checks
         process.keep_below(process.private_bytes() + process.bound(most, order.config.threads))
     with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
         run = _run(order)

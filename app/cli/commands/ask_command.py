@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
+MAX_SEED = (1 << 32) - 2  # llama.cpp chooses a random seed for the next higher value
 
 
 def _not_nan(value: float) -> float:

@@ -57,7 +57,7 @@ def bench(  # noqa: PLR0913  one for each option
         output=output,
         streams=tuple(read_counts(streams, "1,8")),
         runs=runs,
-        # A new seed each time: prompts still cached in a slot would make it look faster.
+        # A new seed each time, because cached prompts would make the pool look faster.
         seed=secrets.randbelow(MAX_CHOSEN_SEED) if seed is None else seed,
         load={
             "split": read_counts(split) if split is not None else None,
@@ -89,7 +89,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
                 placed = await benchmark.load(show)
             out.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
             results = await benchmark.measure()
-        except asyncio.CancelledError:  # a person who presses Ctrl-C does not want to wait for a load
+        except asyncio.CancelledError:  # a user who presses Ctrl-C does not want to wait for a load
             if benchmark.has_loaded:
                 out.note("The model is still loaded with the benchmark's short context.")
             raise
@@ -102,7 +102,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
 
     try:
         out.result(report, lambda: bench_view(report))
-    finally:  # the reader of the output may be gone
+    finally:  # writing fails if the reader of the output has exited
         await _restore(benchmark, out)
 
 

@@ -174,7 +174,7 @@ def even_split(n_layers: int, machines: int) -> list[int] | None:
     if n_layers < machines + 1:
         raise BadInput("demo_too_many", layers=n_layers, most=n_layers - 1)
     share, left = divmod(n_layers, machines)
-    # The host has two runs of at least one layer each, so it gets the remainder first.
+    # The host has two stages of at least one layer each, so it gets the remainder first.
     lenders = [share + (1 if number < left - 1 else 0) for number in range(machines - 1)]
     host = n_layers - sum(lenders)
     if host < 2:

@@ -16,7 +16,7 @@ from app.core.errors import BadInput, Refused
 MachineArgument = Annotated[
     str, typer.Argument(metavar="MACHINE", help="Its name, or at least six characters of its id.", parser=read_name)
 ]
-LOST_ROLE = {  # by lost role: what ends with it
+LOST_ROLE = {  # the consequences of losing a role
     "lender": (
         "Its memory is free again; a model with layers there is reloaded without it, or lost if it does not fit."
     ),

@@ -28,9 +28,9 @@ Json = dict[str, Any]
 Words = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
 MAX_DRAIN_SECONDS = 600.0  # the node's own limit
-MAX_DIGITS = 6  # of Mbit/s
+MAX_DIGITS = 6  # maximum digits of a rate in Mbit/s
 EXACT_BELOW_SECONDS = 600  # a pause shorter than this shows its end to the second
-UNCHANGED = object()  # None is a value of some rules
+UNCHANGED = object()  # a marker, because None is a valid value of some rules
 
 
 def _option(names: str, metavar: str, words: str) -> Any:

@@ -121,7 +121,7 @@ def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as
     from app.client import segment
 
     out, path = Output(as_json), f"/models/{segment(model)}"
-    if not yes:  # the question shows the full name, and is not asked if there is no such model
+    if not yes:  # The question shows the full name, and is asked only if the model exists.
         entry = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
         if entry.builtin:
             raise BadInput("model_builtin", name=entry.name)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.3
 # download state -> step; any other state is "downloading"
 STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}
-SILENT_SECONDS = 4.0  # without an answer from the hub before the person is told
+SILENT_SECONDS = 4.0  # how long the hub may be silent before the user is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,8 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
             raise AppError("pull_ended", why=current.reason or "It was paused in the window or by another command.")
         reported = _note_held_up(current.held_up, reported, out)
         step = STEPS.get("waiting" if current.held_up else current.state, "downloading")
-        if step == "checking" and not current.sha256:  # there is no hash to check it against
+        # without a known hash there is nothing to check, so the hash is computed
+        if step == "checking" and not current.sha256:
             step = "hashing"
         if current.total_bytes:
             show(Progress(step, None, current.done_bytes or 0, current.total_bytes, "bytes"))

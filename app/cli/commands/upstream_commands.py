@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
-MAX_KEY_CHARACTERS = 1000  # characters; the node's own limit
+MAX_KEY_CHARACTERS = 1000  # the node's own limit
 
 KEY_STATES = {True: "yes", False: "no", None: "unknown, because the key store cannot be opened"}
 
@@ -192,7 +192,7 @@ def _piped_key() -> str:
         return ""
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
-    # tell the person, since the pipe may stay silent
+    # tell the user, because the pipe may stay silent
     typer.echo("The key is read from the first line of the pipe.", err=True)
     line = sys.stdin.buffer.readline(MAX_KEY_CHARACTERS + 3).decode(
         "ascii", "replace"

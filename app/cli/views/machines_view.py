@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 ID_SHOWN = 8  # `remove` accepts any six or more
 ANY_WIDTH = 1_000
-IPV4_WIDTH = 21  # including the port; never wrapped, while a longer address is if necessary
+IPV4_WIDTH = 21  # width of an IPv4 address with its port; only longer addresses are wrapped
 NAMELESS = "name unknown"
-MAX_SHOWN = 8  # announcing more would be an attempt to fill the screen
+MAX_SHOWN = 8  # more announcements are probably an attempt to fill the screen
 COLOR_OF_STATE = {
     "ready": "green",
     "loaded": "green",
@@ -118,7 +118,7 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
         return []
     ranked = sorted(strangers, key=lambda stranger: (not stranger.pairing_address, stranger.id))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    # A stranger chooses its own name, and must not fill the screen with it.
+    # A stranger chooses its own name, which must not fill the screen.
     table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("Address", overflow="fold")
     table.add_column("", overflow="fold")

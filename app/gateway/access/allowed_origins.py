@@ -13,8 +13,8 @@ from app.api import requests
 from app.core.errors import BadInput
 from app.machine.settings import ApiSettings
 
-MOST_NAMES = 32  # host names, and as many origins
-MOST_CHARACTERS = 253  # of a host name (RFC 1035)
+MOST_NAMES = 32  # maximum number of host names, and of origins
+MOST_CHARACTERS = 253  # maximum length of a host name (RFC 1035)
 WITHOUT_HOST = frozenset({"about", "blob", "data", "file", "javascript", "null"})  # their origin is `null`
 USUAL_PORTS = {"http": 80, "https": 443}
 _LABELS = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
@@ -105,7 +105,7 @@ ALLOWED_ORIGIN: web.RequestKey[str] = web.RequestKey("allowed origin", str)
 METHODS = "GET, HEAD, POST"
 # response headers that scripts may read
 EXPOSED_HEADERS = "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"
-# a browser may cache the preflight this long; requests from a removed origin are refused at once anyway
+# how long a browser may cache a preflight; requests from a removed origin are refused regardless
 PREFLIGHT_SECONDS = 600
 MOST_HEADERS = 2048  # total characters of the header names that a page may ask to send
 

@@ -37,13 +37,14 @@ WRONG_KEY = (
     "Invalid API key: it was typed wrongly or cut short, was replaced, or belongs to another Poolhouse. "
     "`poolhouse api key` shows the valid one."
 )
-MODEL_CHANGES = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
+# Ollama's routes that change models
+MODEL_CHANGES = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})
 
 log = logging.getLogger(__name__)
 NO_KEY = "(no key)"  # the caller's name if no key is needed
 HEALTH = ("/health", "/v1/health")  # reveals only that the server is up
 ID = "X-Request-Id"
-ANTHROPIC_ID = "Request-Id"  # the same ID, where Anthropic's clients read it
+ANTHROPIC_ID = "Request-Id"  # the same ID, in the header that Anthropic's clients read
 FORM = "application/x-www-form-urlencoded"
 NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
 UPSTREAM = "X-Poolhouse-Upstream"  # names the upstream if the pool did not answer
@@ -201,14 +202,14 @@ class Auth:
         except web.HTTPException as error:
             known = {resource.canonical for resource in request.app.router.resources()}
             return refusal(request, error.status, not_found_text(request.method, request.path, known))
-        except RecursionError:  # a value that could just be parsed may be too deep to be encoded
+        except RecursionError:  # a value that was just shallow enough to be parsed may be too deep to be encoded
             return _error_response(request, nested_too_deeply())
         except Exception:  # the outer wall of a request
             log.exception("%s failed", request.path)
             return _error_response(request, AppError("bug"))
         finally:
             self._open[caller.key] -= 1
-            self._open += Counter()  # drop the zeros
+            self._open += Counter()  # remove keys without open requests
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Return the response that rejects this request, or None.

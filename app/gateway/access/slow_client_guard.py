@@ -26,7 +26,7 @@ MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
 LINGER_SECONDS = 1.0  # to receive the rest of a refused body
 HEADER_SECONDS = 9.5  # so that a connection is closed within ten even if the event loop is busy
 MOST_SILENT = 64  # connections that have not sent a request yet
-# connections that have, if some of them are idle: systems give a program only a few hundred file descriptors
+# connections that have sent a request, if some are idle; systems give a program only a few hundred descriptors
 MOST_KEPT = 64
 NO_HTTP = "This request cannot be read as HTTP."
 TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows error codes
@@ -115,7 +115,7 @@ class SlowClientGuard:
     def _watch(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername") or ("",)
         gone = self._room.enter(transport, plain_host(str(peer[0])))
-        if gone is not None:  # the longest-silent connection of the client that has the most
+        if gone is not None:  # the connection that has been silent longest, of the client with the most connections
             self._end(gone)
         self._silent[transport] = loop.call_later(self._within_s, self._end, transport)
 

@@ -156,7 +156,7 @@ def _tool(tool: MessagesTool) -> Tool:
 
 def _messages(message: Message) -> list[Json]:
     """Convert the message to the form that chat templates expect. A message with tool results becomes several."""
-    if message.role == "system":  # newer clients send these in the middle of a chat, too
+    if message.role == "system":  # newer clients also send system messages in the middle of a chat
         return [{"role": "system", "content": text_of(message.content)}]
     if message.role not in ("user", "assistant"):
         why = "a role is user, assistant or system"

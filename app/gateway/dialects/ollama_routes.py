@@ -64,11 +64,11 @@ DEFAULT_OPTIONS = {
     name: getattr(USUAL, name) for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
 }
 
-# The version of Ollama's API. Programs require a recent one (Copilot in VS Code: 0.6.4), and do not want ours.
+# The version of Ollama's API that is reported. Programs require a recent one (Copilot in VS Code: 0.6.4), not ours.
 OLLAMA_VERSION = "0.12.0"
 RUNS = "Ollama is running"  # verbatim: programs look for it
 NANOSECONDS = 1e9
-MOST_HEAT = 100  # a temperature. Ollama has no limit, and from here on all tokens are equally likely.
+MOST_HEAT = 100  # Ollama has no limit, but from this temperature on all tokens are about equally likely.
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 

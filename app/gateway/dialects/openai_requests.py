@@ -54,7 +54,7 @@ SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
     "repeat_penalty",
     "repeat_last_n",
 )
-UPSTREAM_FIELDS = (  # passed unchanged to an upstream, which may know them; most mean nothing to the pool
+UPSTREAM_FIELDS = (  # passed unchanged to upstreams, which may support them; the pool ignores most of them
     "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
     "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
@@ -89,7 +89,8 @@ def answer_schema(response_format: Json | None, schema_of: Callable[[Json], obje
     match response_format:
         case None | {"type": "text"}:
             return None
-        case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's, as is a json_schema without its own object
+        # llama.cpp's format, as is a json_schema without its own object
+        case {"type": "json_object", "schema": dict(schema)}:
             return schema
         case {"type": "json_object"}:
             return {"type": "object"}
@@ -137,7 +138,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
     tool_call_id: str | None = None
     name: str | None = None
     reasoning_content: str | None = None
-    reasoning: Any = None  # the same field in some servers and programs
+    reasoning: Any = None  # the name of the same field in some servers and programs
 
     @property
     def thought(self) -> str | None:

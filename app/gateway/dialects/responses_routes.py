@@ -55,7 +55,7 @@ from app.gateway.dialects.openai_requests import (
 from app.gateway.refusals import Api, error_body
 from app.gateway.streaming import EVENTS, event, read, send
 
-# Tools that only OpenAI runs, and no model here has. The Codex CLI sends the first with every request.
+# Tools that OpenAI runs itself and that are not available here. The Codex CLI sends the first with every request.
 HOSTED_TOOLS = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
 
 Events = list[tuple[str, Json]]
@@ -200,7 +200,8 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
                 thought = _thought(item)
             for message in map(partial(_with_thought, thought), _item(item)):
                 thought = ""
-                # a turn's text and calls are one message: templates expect them together, and some refuse two in a row
+                # A turn's text and calls form one message. Templates expect them together, and some refuse two in a
+                # row.
                 if messages and "tool_calls" in message and messages[-1]["role"] == "assistant":
                     calls = [*messages[-1].get("tool_calls", ()), *message["tool_calls"]]
                     check_calls(calls)

@@ -23,8 +23,9 @@ from app.network.peer.peer_client import GuestClient, reported_error
 from app.network.traffic_limits import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.node.models.guest_answers import HEADERS, GuestAnswers
 
-KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)  # headers of the host's answer to keep, besides its type
-REFUSED = 409  # used by the listener for members, and never by the Chat API
+# headers of the host's answer that are forwarded, in addition to its type
+KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)
+REFUSED = 409  # a status that the listener for members uses, but the Chat API does not
 
 
 class _Named(msgspec.Struct):

@@ -181,7 +181,7 @@ class GuestRoutes:
                     yield AnsweredBy(model, words)
 
                 async def ask(running: Placement) -> GenerationRequest:
-                    if running.entry.name != model:  # another model was loaded at this moment
+                    if running.entry.name != model:  # another model was loaded in the meantime
                         raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                     return question
 

@@ -57,7 +57,7 @@ class LanServer:
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
         self.known = AuthenticatedHosts()
         self._expects = expects
-        # both apply to all addresses together
+        # these two limits apply to all addresses together
         self._strangers = WaitingRoom[socket.socket](is_known_host=self._is_expected)
         self._handshakes = HandshakePace(self._is_expected)
         self._runner: web.AppRunner | None = None
@@ -77,7 +77,7 @@ class LanServer:
     async def open(self, application: web.Application, ports: Iterable[int], keys: Keystore) -> None:
         """Start listening. Raises BadInput if no address or port is available, Refused if the keyring is locked."""
         if self._group is None:
-            return  # the node is still starting, and opens the port later
+            return  # the node is still starting, and will open the server later
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
         if not addresses:
             raise BadInput("api_no_lan")
@@ -156,7 +156,7 @@ class LanServer:
                 await asyncio.sleep(0.05)
                 continue
             entrance.admit(connection, host, self._start)
-            await asyncio.sleep(0)  # let each of many connections start before the next one takes its place
+            await asyncio.sleep(0)  # let this connection's task start before another connection can displace it
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
@@ -173,7 +173,7 @@ class LanServer:
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=CLOSE_SECONDS,
             )
-            is_through = self._is_expected(host)  # others are rate-limited until they have shown a key
+            is_through = self._is_expected(host)  # other clients are rate-limited until they have sent a valid key
         except OSError as error:  # silent, gone, or not speaking TLS; includes ssl.SSLError
             log.debug("handshake with %s failed: %s", host, error)
             if ours is not None and getattr(error, "reason", "") == "HTTP_REQUEST":
@@ -181,7 +181,7 @@ class LanServer:
                     ours.send(NO_TLS)
             free_handshake_memory(error)
             sock.close()
-        except Exception:  # top of a task: no client may bring the port down
+        except Exception:  # the outermost handler of a task: no client may bring the server down
             log.exception("handshake with %s", host)
             sock.close()
         finally:

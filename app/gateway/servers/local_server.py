@@ -391,6 +391,6 @@ class ChatApi:
 
 
 async def _openapi(request: web.Request) -> web.Response:
-    from app.gateway.openapi_document import description  # a hundred classes that few programs need
+    from app.gateway.openapi_document import description  # this imports a hundred classes that few programs need
 
     return web.Response(body=description(), content_type="application/json")

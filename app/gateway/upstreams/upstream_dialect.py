@@ -29,10 +29,10 @@ from app.gateway.api_request import (
 )
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
-# The new name is used if the program used it. Most servers know the old one, OpenAI's newer models only the new one.
+# The new name is used if the program used it. Most servers know the old name, OpenAI's newer models only the new one.
 LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
 MOST_TOKENS = 1 << 40
-MOST_CHARS = 4 << 20  # of an answer including its calls, which is kept in memory
+MOST_CHARS = 4 << 20  # maximum length of an answer including its calls, which is held in memory
 
 
 def upstream_obstacle(api_request: ApiRequest) -> str:
@@ -124,7 +124,7 @@ def _messages(messages: Sequence[Json]) -> list[Json]:
     The arguments of calls become text. Each result names its call, which Ollama's clients do not do.
     """
     written: list[Json] = []
-    open_calls: list[tuple[str, str]] = []  # name and ID of calls without a result so far
+    open_calls: list[tuple[str, str]] = []  # name and ID of the calls that have no result yet
     for place, message in enumerate(messages):
         if "tool_calls" in message:
             written.append(_calling(message, place))

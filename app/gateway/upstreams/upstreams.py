@@ -59,9 +59,9 @@ CHARS_OF_A_TOKEN = 3  # a cautious estimate of the cost of a prompt before it is
 # The spending assumed if the count is damaged: more than any cap, so that the upstream is not used until the owner
 # resets the count.
 UNCOUNTED = 1 << 52
-USUAL_MOST = 16_384  # tokens of an answer without a limit, unless a quarter of what is left is more
+USUAL_MOST = 16_384  # default limit of an answer, unless a quarter of the remaining tokens is more
 ID = "X-Request-Id"
-PLAIN = {"Accept-Encoding": "identity"}  # a few compressed bytes could expand without limit
+PLAIN = {"Accept-Encoding": "identity"}  # a few compressed bytes could expand to an unlimited size
 UNREADABLE = Reason("answer_unreadable")
 FORWARDED_BY, MOST_FORWARDS = "X-Poolhouse-Passed", 8  # the marks of the nodes that have forwarded a request
 Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
@@ -217,7 +217,7 @@ class Upstreams:
             raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
         finally:
             self._reserved[chosen.name] -= guess + most
-            self._reserved += Counter()  # drop the zeros
+            self._reserved += Counter()  # remove upstreams without reserved tokens
             cost = (answer_so_far.prompt_tokens or (guess if answer_so_far.is_taken else 0)) + answer_so_far.tokens
             on_cost(cost)
             await self._spend(chosen, cost, request)
