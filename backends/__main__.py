@@ -109,7 +109,7 @@ class FrameWait:
         self._awake_until = self._asleep_until = 0.0
 
     def computed(self) -> None:
-        """Record that a step was just answered."""
+        """Record that a step has just been answered, so that the next wait polls."""
         self._awake_until = time.monotonic() + AWAKE_S
 
     def wait(self) -> None:
@@ -173,7 +173,7 @@ def frames(pipe: io.FileIO, waiting: FrameWait) -> Iterator[Frame]:
 
 
 def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
-    """Fill `room`. Return False if the pipe ends first."""
+    """Fill `room` from the pipe. Return False if the pipe ends first."""
     while room:
         n_read = pipe.readinto(room)
         if not n_read:

@@ -114,7 +114,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The token ids of a step, segment after segment."""
+    """The token ids of a step, in the order of its segments."""
 
     segments: tuple[Segment, ...]
     ids: Sequence[int]
@@ -122,7 +122,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """The hidden states of a step: float32 `[n_rows, width]`, row-major, segment after segment."""
+    """The hidden states of a step: float32 `[n_rows, width]`, row-major, in the order of its segments."""
 
     segments: tuple[Segment, ...]
     rows: memoryview
@@ -158,7 +158,7 @@ class Sampling:
 
     @property
     def is_special(self) -> bool:
-        """Return whether a grammar applies or scores are modified before sampling."""
+        """Return whether a grammar, a bias or a penalty changes the choice of tokens."""
         changes = (self.repeat_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
         return bool(self.grammar or self.logit_bias) or changes
 
@@ -334,7 +334,7 @@ class Payload(StrEnum):
 
 
 class Ids(StrEnum):
-    """The kind of call ids that a chat template accepts."""
+    """A kind of call ids that a chat template accepts."""
 
     ANY = "any"
     SHORT = "short"  # nine letters and digits

@@ -154,7 +154,7 @@ def send(to: socket.socket, kind: int, payload: bytes = b"") -> None:
 
 
 def receive(come_from: socket.socket) -> tuple[int, bytes]:
-    """Return the next message. Raises OSError if it is too long and EOFError at the end."""
+    """Return the next message. Raises OSError if it is too long, and EOFError if the connection was closed."""
     kind, size = HEAD.unpack(_read(come_from, HEAD.size))
     if size > MAX_MESSAGE_BYTES:
         raise OSError(f"a message of {size} bytes, and {MAX_MESSAGE_BYTES} are the most")

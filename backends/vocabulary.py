@@ -149,4 +149,4 @@ class FakeVocabulary:
         return ids
 
     def close(self) -> None:
-        """Do nothing. There is nothing to release."""
+        """Do nothing, because there is nothing to release."""

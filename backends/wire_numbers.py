@@ -182,5 +182,5 @@ def _from_q8(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _scales(wire: NDArray[np.void]) -> NDArray[np.float32]:
-    """Return the scales of the blocks. A bfloat16 is the upper half of a float32."""
+    """Return the scales of the blocks as float32. A bfloat16 is the upper half of a float32."""
     return (wire["scales"].astype(np.uint32) << np.uint32(BF16_BITS)).view(np.float32)

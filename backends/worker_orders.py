@@ -13,7 +13,7 @@ from backends.contract import HABIT, CallFormat, Layers, LocalTime, ReasoningFor
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):
-    """The base of all orders and answers."""
+    """The base class of all orders and answers."""
 
     request: int
 
@@ -118,7 +118,7 @@ class Embed(Order, frozen=True, tag="embed"):
 
 
 class Rank(Order, frozen=True, tag="rank"):
-    """An order to have a reranker score how well a text answers a query. Answer: Ranked or Failed."""
+    """An order to score how well a text answers a query, with a reranker. Answer: Ranked or Failed."""
 
     query: str
     text: str
@@ -137,7 +137,7 @@ class Embedded(Order, frozen=True, tag="embedded"):
 
 
 class Ranked(Order, frozen=True, tag="ranked"):
-    """The model's raw score, or None if query and text together have more than `context` tokens."""
+    """The reranker's raw score, or None if query and text together have more than `context` tokens."""
 
     score: float | None
     n_tokens: int

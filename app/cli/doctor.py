@@ -56,7 +56,7 @@ async def damaged_files(home: Home) -> list[Check]:
 
 
 async def all_checks(home: Home) -> list[Check]:
-    """Return the findings for this machine, and those of its node if one is running."""
+    """Return the findings for this machine and, if a node is running, those of the node."""
     findings = await machine_checks(home)
     return sorted_checks(
         [

@@ -74,7 +74,7 @@ class Output:
         typer.confirm(question, abort=True)
 
     def result(self, data: object, view: Callable[[], RenderableType]) -> None:
-        """Write the result, as JSON or as a view."""
+        """Write the result as JSON or as a view."""
         if self.as_json:
             self.json(data)
         else:

@@ -308,7 +308,7 @@ class Answering:
         )
 
     async def _answer_many(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces of several answers in order of arrival."""
+        """Yield the pieces of several answers in the order in which they are generated."""
         error, closed = None, False
         queue: asyncio.Queue[Piece | AppError | None] = asyncio.Queue(MOST_BUFFERED)
         async with asyncio.TaskGroup() as group:

@@ -89,9 +89,10 @@ class Origin:
 
 
 def token_limit(*limits: int | None) -> int | None:
-    """Return the first limit that is set, or None if none is.
+    """Return the first limit that is set, or None if none is set.
 
-    As in llama.cpp's server, -1 means no limit, and 0 reads the prompt and generates one token.
+    As in llama.cpp's server, -1 means no limit, and 0 means that the prompt is processed and one token is
+    generated.
     """
     limit = next((value for value in limits if value is not None), None)
     return limit if limit is None else NO_LIMIT if limit < 0 else max(1, limit)
@@ -163,7 +164,7 @@ class CallDone:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnd:
-    """The end of one answer."""
+    """The end of one answer, with its statistics."""
 
     index: int
     reason: str  # stop, length or calls

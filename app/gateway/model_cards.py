@@ -23,7 +23,7 @@ ListModels = Callable[[], Awaitable[list[Json]]]
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """The metadata of a model file, its modification time, and the capabilities of its chat template."""
+    """The metadata and modification time of a model file, and the capabilities of its chat template."""
 
     card: Card
     modified: str
@@ -73,7 +73,7 @@ class ModelCards:
 
 
 async def modified_at(model: Json, otherwise: str = "") -> str:
-    """Return when a model's file was last modified, in Ollama's format."""
+    """Return the time of a file's last modification in Ollama's format, or `otherwise` if the file is missing."""
     if not (path := model.get("path")):
         return otherwise
 

@@ -116,7 +116,7 @@ ERRORS = {
 
 @cache
 def description() -> bytes:
-    """Return the document as JSON."""
+    """Return the OpenAPI document as JSON."""
     kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), openapi_schemas.Loading]
     kinds += [kind for post in POSTS.values() for kind in post[1:] if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)

@@ -1,1 +1,1 @@
-"""The llama.cpp engine on its stock Python binding: layers and vocabularies of any GGUF file."""
+"""The llama.cpp engine, which uses the unmodified Python binding and loads layers and vocabularies of any GGUF file."""

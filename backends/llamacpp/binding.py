@@ -99,7 +99,7 @@ def last_words() -> str:
 
 
 def ggml(name: str, result: Any, *arguments: Any) -> Any:
-    """Return a ggml function that the binding does not expose, by its C name."""
+    """Return a ggml function by its C name, for functions that the binding does not expose."""
     load()
     from llama_cpp import _ggml
 

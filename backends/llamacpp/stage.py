@@ -287,7 +287,7 @@ class States:
 
 
 class LlamaStage:
-    """A Stage on llama.cpp. The rows it returns are valid until the next `forward`."""
+    """A Stage on llama.cpp. The rows that it returns are valid until the next `forward`."""
 
     def __init__(self, config: StageConfig) -> None:
         """Load the layers. Raises StageError with llama.cpp's message."""
@@ -387,7 +387,7 @@ class LlamaStage:
         return Hidden(segments, bytes_of(rows))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Write the rows of a step into the batch. Return their number. Raises StageError."""
+        """Write the rows of a step into the batch without computing it. Return their number. Raises StageError."""
         n_rows = self._batch.place(batch.segments)
         self._furthest = max(segment.end for segment in batch.segments)
         self._ends |= {segment.slot: segment.end for segment in batch.segments}
@@ -470,8 +470,8 @@ class LlamaStage:
     def _is_tied(self, n_rows: int) -> bool:
         """Return whether flash attention may split the keys of this step among threads (thread_choice.py).
 
-        It reads all cells up to the last one in use. Because the first free cells are filled first, that is at most
-        the largest number of cells ever in use at once.
+        Attention reads all cells up to the last one in use. Because free cells are filled from the first, this is
+        at most the largest number of cells that were ever in use at the same time.
         """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:

@@ -88,7 +88,7 @@ class ThreadChoice:
 
     @property
     def used(self) -> int:
-        """Return the best number found for the latest kind of step, or the start value before the first step."""
+        """Return the best number found for the latest kind of step, or the initial number before the first step."""
         if self._fixed:
             return self._limit
         return self._kind.threads if self._kind else min(self._start, self._limit)
@@ -193,7 +193,7 @@ class ThreadChoice:
         self._judge(kind, _mean(counted), usual_s)
 
     def _judge(self, kind: _Kind, found_s: float, usual_s: float) -> None:
-        """Adopt the tried number if it is faster. Otherwise reverse the direction."""
+        """Adopt the tried number if it is faster. Otherwise reverse the direction of the search."""
         tried, cost_s = kind.tried, kind.spent_s - len(kind.trial) * usual_s
         is_disturbed = kind.urgent and tried != kind.home
         kind.stop_trying()

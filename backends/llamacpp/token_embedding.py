@@ -50,7 +50,7 @@ class Embedding:
         self._start: int = self._rows.ctypes.data
 
     def rows(self, ids: NDArray[np.int32]) -> Rows:
-        """Return float32 `[len(ids), width]`. Raises StageError if an id has no row."""
+        """Return the rows of these tokens: float32 `[len(ids), width]`. Raises StageError if a token has no row."""
         rows: list[int] = ids.tolist()
         if not all(0 <= token < self.n_rows for token in rows):
             raise StageError(f"token ids beyond the {self.n_rows} of the vocabulary")

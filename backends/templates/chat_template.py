@@ -394,7 +394,7 @@ def is_open(text: str) -> bool:
 
 
 def fold_system(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the text of the system message prepended to the first user message."""
+    """Return the messages with the system message's text moved to the beginning of the first user message."""
     first, *rest = messages
     at = next((number for number, message in enumerate(rest) if message["role"] == "user"), None)
     if at is None:

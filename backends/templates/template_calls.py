@@ -332,7 +332,7 @@ def begins(text: str, before: str) -> int:
 
 
 def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
-    """Return the text without the markers that end the message."""
+    """Return the text up to the markers that end the message."""
     text = text[: len(text) - len(_common_end(text, behind))]
     ends_at = [at for end in ends if (at := text.find(end)) >= 0]
     return text[: min(ends_at, default=len(text))]

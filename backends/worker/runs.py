@@ -107,7 +107,7 @@ class Steps:
         return done
 
     def kept(self, segment: Segment) -> int:
-        """Return how many positions of the slot remain after an admitted FORGET."""
+        """Return the number of positions of the slot that remain after an admitted FORGET."""
         return min(segment.pos, self.next_pos[segment.slot])
 
     def forgotten(self, frame: Frame) -> Answers:

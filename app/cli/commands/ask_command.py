@@ -28,7 +28,7 @@ MAX_SEED = (1 << 32) - 2  # llama.cpp chooses a random seed for the next higher 
 
 
 def _not_nan(value: float) -> float:
-    """Reject `nan`, which passes every range check."""
+    """Reject `nan`, which would pass every range check."""
     if math.isnan(value):
         raise typer.BadParameter("'nan' is not a number. Choose one from 0 to 10.")
     return value
@@ -101,7 +101,7 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model one question. The question stays in the household and is never sent to upstream servers.
+    """Ask the loaded model a question. It stays in the household, because upstream servers answer only other programs.
 
     If no model is loaded, the Guide answers, and the first line says so.
     """

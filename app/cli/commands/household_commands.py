@@ -56,7 +56,7 @@ def rename(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a machine another name."""
+    """Rename a machine."""
     from app.api.answers import Renamed
     from app.client import segment
 
@@ -86,9 +86,9 @@ def roles(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set what a machine may do: the given roles replace its current ones.
+    """Set the roles of a machine. They replace its current roles.
 
-    Anything that it is doing in a role that it loses ends at once.
+    Everything that the machine is doing in a removed role ends immediately.
     """
     from app.api.answers import RolesSet
     from app.client import segment
@@ -106,7 +106,7 @@ def roles(
 
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Trust a machine with layers again after it computed wrong numbers in a check."""
+    """Use a machine for layers again after a check found that it computed wrong numbers."""
     from app.api.answers import UsedAgain
     from app.client import segment
 
@@ -162,7 +162,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
 
 
 def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Measure the links to all machines: round-trip time, and Mbit/s each way. This takes a few seconds per link."""
+    """Measure the round-trip time and the speed of the links to all machines. It takes a few seconds per link."""
     out = Output(as_json)
     out.note_dim("Measuring the links…")
     from app.api.snapshot import LinkReports

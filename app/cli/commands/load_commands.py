@@ -120,7 +120,7 @@ def plan(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where the layers would go, without loading anything."""
+    """Show on which machines the layers would be placed, without loading anything."""
     from app.api.plans import Plan
     from app.cli.progress import show_progress
 
@@ -147,7 +147,7 @@ def load(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Load a model onto the machines, ready to answer."""
+    """Load a model onto the machines."""
     from app.cli.progress import show_progress
 
     out = Output(as_json)
@@ -182,7 +182,7 @@ def _show_full_name(out: Output, typed: str, name: str) -> None:
 
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Free the memory of a loaded model on every machine; without a name, of all loaded models."""
+    """Unload a model on every machine or, without a name, all loaded models."""
     from app.api.models import Unloaded
 
     answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=Unloaded))

@@ -61,7 +61,7 @@ def import_file(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a model file to the models on this computer."""
+    """Add a model file to the shelf."""
     from app.api.models import ModelAnswer
     from app.cli.progress import show_progress
 
@@ -116,7 +116,7 @@ def _without_part(path: Path) -> str:
 
 
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Remove a model from this computer. Its file is deleted only if it was downloaded here."""
+    """Remove a model from the shelf. Its file is deleted only if it was downloaded here."""
     from app.api.models import ModelAnswer, ModelRemoved
     from app.client import segment
 

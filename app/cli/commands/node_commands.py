@@ -97,7 +97,7 @@ def node(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run this machine's node until Ctrl-C. With --json or into a pipe, it prints a line of JSON when it is ready."""
+    """Run the node of this machine until Ctrl-C. Programs receive one line of JSON when it is ready."""
     lend_bytes = read_size(lend) if lend else None
     if name is not None and (len(name) > MAX_NAME_CHARACTERS or not name.isprintable()):
         raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")

@@ -160,7 +160,7 @@ async def _source_machine(
 
 
 async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgress, out: Output) -> Download:
-    """Show the download until it is complete, and return it. Raises AppError if it fails."""
+    """Show the download's progress until it is complete, and return it. Raises AppError if it fails."""
     from app.api.downloads import Downloads
     from app.api.plans import Progress
 

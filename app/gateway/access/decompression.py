@@ -30,7 +30,7 @@ CHAINED = "This body has several encodings, and one is read. Send it as gzip, as
 
 
 class BadEncoding(ValueError):
-    """A compressed body that is truncated, has trailing data, or is not compressed."""
+    """A compressed body that is truncated, followed by other data, or not compressed at all."""
 
 
 class _Unpacker(Protocol):

@@ -169,7 +169,7 @@ class _QuietRequestHandler(web.RequestHandler):
 
 
 class _WatchedConnection(asyncio.Protocol):
-    """A server connection that reports when it is made and when it is lost."""
+    """A server connection that reports when it is opened and when it is lost."""
 
     def __init__(
         self,

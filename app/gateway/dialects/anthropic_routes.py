@@ -189,7 +189,7 @@ def _tool_use_parts(block: Json) -> tuple[str, str, object]:
 
 @dataclass(slots=True)
 class Answer:
-    """One message in progress."""
+    """One answer in progress, in Anthropic's format."""
 
     id: str
     model: str

@@ -136,7 +136,7 @@ class OllamaRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unload_after(self) -> bool:
-        """Return whether the model may be unloaded after this answer."""
+        """Return whether the request asks to unload the model after this answer."""
         return str(self.keep_alive).rstrip("hms") in ("0", "0.0")
 
     def base_request(self, seed: int) -> ApiRequest:
@@ -220,7 +220,7 @@ def _message(message: Message) -> Json:
 
 @dataclass(slots=True)
 class Answer:
-    """One answer in progress."""
+    """One answer in progress, in Ollama's format."""
 
     model: str
     chat: bool

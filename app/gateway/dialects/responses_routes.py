@@ -245,7 +245,7 @@ def _item(item: Json) -> list[Json]:
 
 @dataclass(slots=True)
 class Response:
-    """One response in progress."""
+    """One response in progress, in the format of the Responses API."""
 
     id: str
     model: str

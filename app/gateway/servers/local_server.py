@@ -326,7 +326,7 @@ class ChatApi:
         )
 
     def _lan_auth(self) -> Auth:
-        """Return the checks for the LAN, where every request needs a key."""
+        """Return the checks for requests from the LAN, each of which needs a key."""
         return Auth(
             KeyAuthenticator(self.keys, self._access(self.lan.host_names), lambda: False, tells_health=False),
             self.metrics,

@@ -82,7 +82,7 @@ class UpstreamAdmin:
         return UpstreamTest(name, list(there[:MOST_TOLD]), missing)
 
     async def change(self, name: str, order: requests.ChangeUpstream) -> None:
-        """Change an upstream. Raises BadInput."""
+        """Turn an upstream on or off, or change its limit. Raises BadInput."""
         was = self._known(name)
         changes: dict[str, object] = {} if order.on is None else {"on": order.on}
         changes |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
